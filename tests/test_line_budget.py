@@ -36,7 +36,7 @@ BUDGET = {
     "ops": 30200,
     "optim": 3000,
     "pipelining": 13400,
-    "scipy": 2300,
+    "scipy": 2700,
     "signal": 100,
     "sklearn": 400,
     "testing": 5100,

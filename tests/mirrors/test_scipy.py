@@ -11,7 +11,9 @@ import scipy
 
 import retrograd as rg
 import retrograd.scipy
+from retrograd.autograd import gradcheck, gradgradcheck
 from retrograd.core import Tensor
+from retrograd.func import vmap
 from retrograd.func.autograd_api import grad, make_jvp
 
 from .harness import along, difference, directions_for
@@ -61,7 +63,14 @@ LINALG = {
     "solve_sylvester": [(POSITIVE, TRIANGLE, SQUARE)],
     "solve_triangular": [(TRIANGLE, X, 0, True), (TRIANGLE, SQUARE, 1, True), (TRIANGLE.T, X), (TRIANGLE.T, X, 2)],
     "solve_banded": [((1, 1), np.array([[0.0, 0.3, 0.4], [2.0, 2.5, 3.0], [0.2, 0.1, 0.0]]), X)],
-    "block_diag": [(SQUARE, X)],
+    "block_diag": [(SQUARE, X)], "logm": [(POSITIVE,), (SQUARE + 3 * np.eye(3),)],
+    "funm": [(SQUARE, lambda x: x**2), (POSITIVE, lambda x: 1 / (1 + x))],
+    "expm_frechet": [(SQUARE, TRIANGLE, None, False)],
+    **{name: [(SQUARE,)] for name in ("coshm", "sinhm", "tanhm", "cosm", "sinm", "tanm")},
+    "solve_continuous_lyapunov": [(POSITIVE, SQUARE)],
+    "solve_discrete_lyapunov": [(SQUARE / 4, POSITIVE), (SQUARE / 4, POSITIVE, "bilinear")],
+    "toeplitz": [(X,), (X, A)], "solve_toeplitz": [(A, X), ((A, np.array([1.5, 0.3, -0.2])), SQUARE)],
+    "eigvalsh": [(POSITIVE,), (SQUARE + SQUARE.T, POSITIVE)],
 }  # fmt: skip
 SIGNAL = {"convolve": [(X, A), (X, A[:2], "same"), (A, X[:2], "valid"), (X[:2], A, "valid"), (SQUARE, POSITIVE[:2])]}
 CASES = [
@@ -306,6 +315,71 @@ def test_weighted_sums_of_exponentials_may_be_complex():
     z = SQUARE + 1j * POSITIVE
     found = retrograd.scipy.special.logsumexp(rg.tensor(z), 1, X)
     np.testing.assert_allclose(found.numpy(), scipy.special.logsumexp(z, 1, X))
+
+
+def composed(name):
+    """Return a function of a module's `linalg` that gives one array from results that are several or not unique."""
+    return {
+        "cho_solve": lambda m, a, b: m.cho_solve(m.cho_factor((a + a.T) / 2), b),
+        "cho_solve, lower": lambda m, a, b: m.cho_solve(m.cho_factor((a + a.T) / 2, lower=True), b),
+        "lu_solve": lambda m, a, b: m.lu_solve(m.lu_factor(a), b),
+        "lu_solve, transposed": lambda m, a, b: m.lu_solve(m.lu_factor(a), b, 1),
+        "lu_solve, adjoint": lambda m, a, b: m.lu_solve(m.lu_factor(a), b, 2),
+        "lu": lambda m, a, b: m.lu(a)[1] @ b + m.lu(a)[2][0],
+        "lu, permuted": lambda m, a, b: m.lu(a, permute_l=True)[0] @ b,
+        "eigh": lambda m, a, b: abs(m.eigh(a)[1]) @ b,
+        "eigh, upper": lambda m, a, b: abs(m.eigh(a, lower=False)[1]) @ b,
+        "eigh of a pencil": lambda m, a, b: (
+            abs(m.eigh(a, POSITIVE + np.eye(3))[1]) @ b + m.eigh(SQUARE + SQUARE.T, a)[0]
+        ),
+        "expm_frechet": lambda m, a, b: m.expm_frechet(a, SQUARE)[0] @ b,
+    }[name]
+
+
+COMPOSED = (
+    "cho_solve", "cho_solve, lower", "lu_solve", "lu_solve, transposed", "lu_solve, adjoint", "lu", "lu, permuted",
+    "eigh", "eigh, upper", "eigh of a pencil", "expm_frechet",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+@pytest.mark.parametrize("dtype", [float, complex])
+def test_factors_and_pencils_have_the_values_of_scipy_and_their_derivatives(name, dtype):
+    function = composed(name)
+    a = POSITIVE + (1j * (SQUARE - SQUARE.T) / 8 if dtype is complex else 0)
+    if "cho" in name:
+        a = POSITIVE
+    a = a.astype(dtype) if "expm" not in name else POSITIVE
+    b = X if "eigh" in name or "expm" in name else X.astype(dtype)
+    ours = lambda a, b: function(retrograd.scipy.linalg, a, b)  # noqa: E731
+    np.testing.assert_allclose(ours(rg.tensor(a), rg.tensor(b)).numpy(), function(scipy.linalg, a, b), rtol=1e-9)
+    given = [rg.tensor(POSITIVE, requires_grad=True), rg.tensor(X, requires_grad=True)]
+    if dtype is float:
+        assert gradcheck(ours, given, check_forward_ad=True)
+        assert gradgradcheck(ours, given)
+
+
+def test_logarithms_of_real_matrices_may_be_complex_and_pass_gradcheck():
+    found = retrograd.scipy.linalg.logm(rg.tensor(-np.eye(2)))
+    np.testing.assert_allclose(found.numpy(), 1j * np.pi * np.eye(2))
+    given = [rg.tensor(POSITIVE, requires_grad=True)]
+    assert gradcheck(retrograd.scipy.linalg.logm, given, check_forward_ad=True)
+    assert gradgradcheck(retrograd.scipy.linalg.logm, given)
+    batch = rg.tensor(np.stack([POSITIVE, 2 * POSITIVE]))
+    both = vmap(retrograd.scipy.linalg.logm)(batch).numpy()
+    np.testing.assert_allclose(both, [scipy.linalg.logm(m) for m in batch.numpy()], rtol=1e-9)
+
+
+def test_options_without_a_derivative_are_refused():
+    linalg = retrograd.scipy.linalg
+    for call in (
+        lambda x: linalg.eigh(x, x, type=2), lambda x: linalg.eigh(x, subset_by_index=[0, 1]),
+        lambda x: linalg.funm(x, abs, disp=False),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=r"linalg\..* is not supported for tensors"):
+            call(rg.tensor(POSITIVE))
+    with pytest.raises(ValueError, match="solve_discrete_lyapunov: method must be 'direct' or 'bilinear'"):
+        linalg.solve_discrete_lyapunov(rg.tensor(SQUARE), SQUARE, "other")
 
 
 def test_a_root_of_a_real_matrix_may_be_complex():

@@ -309,7 +309,7 @@ CONTENTS = {
         "diag diag_embed diagflat fill_diagonal_ fliplr flipud rot90 swapaxes t",
     ),
     "matrix_equations": (
-        "solve_sylvester sqrtm",
+        "logm solve_sylvester sqrtm",
         "",
         "",
         "",

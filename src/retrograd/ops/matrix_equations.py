@@ -1,10 +1,10 @@
-"""Sylvester equations and matrix square roots, with SciPy's kernels."""
+"""Sylvester equations, matrix square roots and logarithms, with SciPy's kernels."""
 
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.batch_loop import PerExample
 from retrograd.ops.family import check_floating, same_dtype
-from retrograd.ops.view import transpose
+from retrograd.ops.view import cat, narrow, transpose
 
 _MISSING = "pip install 'retrograd[scipy]'"
 
@@ -111,6 +111,51 @@ class sqrtm(Internal, PerExample, vmap_fallback="SciPy takes one matrix at a tim
 
     def errors(r):
         yield (r(2, 3),), {}, ValueError, r"sqrtm: expected a square matrix, got shape \(2, 3\)"
+
+
+@op("logm(Tensor A) -> Tensor")
+class logm(Internal, PerExample, vmap_fallback="SciPy takes one matrix at a time"):
+    """The principal logarithm of a matrix; if it is not real, a real matrix must be converted to complex first.
+
+    The derivative is a block of the logarithm of a matrix of twice the size (N. J. Higham, Functions of Matrices,
+    2008, theorem 3.6).
+    """
+
+    def impl(xp, A):
+        _check_square("logm", A)
+        found = _scipy_kernel("logm")(A.astype("D" if A.dtype.kind == "c" else "d"))  # in single precision it warns
+        if found.dtype.kind == "c" and A.dtype.kind != "c":
+            raise ValueError("logm: the logarithm of this real matrix is not real; convert it to a complex dtype first")
+        return found.astype(A.dtype, copy=False)
+
+    def shape(A):
+        _check_square("logm", A)
+        return Aval(A.shape, A.dtype)
+
+    def vjp_A(g, A):
+        return _logm_jvp(transpose(A, 0, 1), g)
+
+    def jvp_A(t, A):
+        return _logm_jvp(A, t)
+
+    def oracle(np, A):
+        """Return the logarithm by eigenvalues."""
+        values, vectors = np.linalg.eig(A)
+        found = vectors * np.log(values.astype(complex)) @ np.linalg.inv(vectors)
+        return found if A.dtype.kind == "c" else found.real
+
+    def samples(r):
+        yield (r(3, 3, within=(0.1, 0.9)) + 3 * _identity_matrix(3),), {}
+
+    def errors(r):
+        yield (r(2, 3),), {}, ValueError, r"logm: expected a square matrix, got shape \(2, 3\)"
+
+
+def _logm_jvp(A, t):
+    """The derivative of the logarithm of A along t: the upper right block of logm([[A, t], [0, A]])."""
+    n = A.shape[0]
+    rows = [cat([A, t], dim=1), cat([registry["zeros_like"](A), A], dim=1)]
+    return narrow(narrow(logm(cat(rows, dim=0)), 0, 0, n), 1, n, n)
 
 
 def _identity_matrix(n):
