@@ -144,7 +144,7 @@ class Foreign:
         fails()
 
 
-class Watching:
+class Watching(level.Watcher):
     def __init__(self, made, ran):
         self.on_node_created = made
         self.run_node = ran

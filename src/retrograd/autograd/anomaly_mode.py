@@ -6,14 +6,14 @@ from typing import Any
 
 from retrograd.autograd.source_lines import format_stack, line_of, stack
 from retrograd.core import Tensor, current
-from retrograd.core.level import Block
+from retrograd.core.level import Block, Watcher
 from retrograd.core.views import memory_of
 
 # The trace of a node: the stack that made it, and the name and trace of the node whose backward did so.
 Trace = tuple[list, tuple[str, Any] | None]
 
 
-class _AnomalyWatcher:
+class _AnomalyWatcher(Watcher):
     """A watcher of one thread's nodes: stores where each was made, and checks its results."""
 
     def __init__(self, check_nan: bool) -> None:

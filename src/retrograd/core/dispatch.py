@@ -264,7 +264,7 @@ def run_compose(op, args, params):
         raise
     # A user's Function may return views of tensors that the user holds; a transparent level may know views by base.
     level = current().level
-    if op.definition is not op and (level is None or not level.transparent):
+    if op.definition is not op and (level is None or not level.transparent or level.observes):
         forget_hidden_bases(out, args)
     return out
 

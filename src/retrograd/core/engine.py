@@ -17,7 +17,7 @@ from retrograd.core.hooks import (
     run_tensor_hooks,
     some_leaf_is_watched,
 )
-from retrograd.core.level import at, current, modes_of, set_modes
+from retrograd.core.level import at, current, modes_of, note_array_call, set_modes
 from retrograd.core.reentrant import DEPTH, on_another_thread
 from retrograd.core.tensor import TensorBase, bump_version, make, preserve_snapshots, same_kind
 from retrograd.core.views import unlink_copy
@@ -121,6 +121,8 @@ class BackwardPass:
             term: TensorBase = g
             if same_kind(total.value, term.value):
                 add(total.value, term.value, total.value)
+                if self.watchers is not None:
+                    note_array_call(add, (total.value, term.value, total.value), total.value)
                 return old
         if self.in_place:
             self.owned.add(key)
@@ -362,6 +364,7 @@ def add_into(total, term):
         add(total.value, term.value, total.value)
     except ValueError:  # read-only memory, which only the user can have assigned
         return False
+    note_array_call(add, (total.value, term.value, total.value), total.value)
     bump_version(total)
     return True
 
@@ -374,16 +377,30 @@ def match_layout(g, leaf, owned):
         return g if owned else make(g.value.copy(), None, None)
     if owned and g.value.strides == leaf.value.strides:
         return g
-    array = empty_like(leaf.value, g.value.dtype)
-    array[...] = g.value
+    array = copy_in_layout(g.value, leaf.value)
+    note_array_call(copy_in_layout, (g.value, leaf.value), array)
     return make(array, None, None)
+
+
+def copy_in_layout(array, like):
+    """Return a copy of an array, with the strides of another one."""
+    out = empty_like(like, array.dtype)
+    out[...] = array
+    return out
 
 
 def ones(shape, dtype):
     """Return a cotangent of ones on the ground."""
+    array = ones_array(shape, dtype)
+    note_array_call(ones_array, (shape, dtype), array)
+    return make(array, None, None)
+
+
+def ones_array(shape, dtype):
+    """Return an array of ones."""
     array = empty(shape, dtype)
     array.fill(1)
-    return make(array, None, None)
+    return array
 
 
 def edge_of(tensor):

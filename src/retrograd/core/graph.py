@@ -13,7 +13,7 @@ from retrograd.core.dtype import is_differentiable
 from retrograd.core.hooks import add_hook, hooks_of
 from retrograd.core.input_metadata import InputMetadata
 from retrograd.core.leaf_node import as_node
-from retrograd.core.level import HookBlock, at, current
+from retrograd.core.level import HookBlock, at, current, note_array_call
 from retrograd.core.saved_names import saved_by_name, saved_index
 from retrograd.core.tensor import TensorBase, alias, count_of, make, version_of
 
@@ -194,7 +194,9 @@ def zeros(aval):
     """Return a zero cotangent on the ground; levels above treat it as a constant."""
     zero = partial(zero_array, dtype=aval.dtype)
     size = symbolic(aval.shape)
-    return make(zero(aval.shape) if size is None else size.make_array(zero, aval.shape), None, None)
+    array = zero(aval.shape) if size is None else size.make_array(zero, aval.shape)
+    note_array_call(zero, (aval.shape,), array)
+    return make(array, None, None)
 
 
 PASS_ON = NodeOperator("alias", lambda g: g)  # the identity

@@ -326,6 +326,18 @@ class Watcher:
         """Run a node: return `proceed(fn, cotangents)`, a gradient or None for each edge."""
         return proceed(fn, cotangents)
 
+    def on_array_call(self, function, operands, out):
+        """Called after a pass computed the array `out = function(*operands)` itself, without an operator.
+
+        If `out` is one of the operands, its memory was written to.
+        """
+
+
+def note_array_call(function, operands, out):
+    """Notify the watchers of an array that a backward pass computed without an operator."""
+    for watcher in current().watchers or ():
+        watcher.on_array_call(function, operands, out)
+
 
 class watching:
     """Run a block with a watcher, inside those that are active; others may be added and removed meanwhile."""
@@ -348,6 +360,14 @@ class watching:
 def graph_level():
     """Return the level at which operators are recorded now: the innermost that is not transparent."""
     return _recording_level(current().level)
+
+
+def transform_level():
+    """Return the innermost level that transforms operators, as the one below those that only observe."""
+    level = current().level
+    while level is not None and level.observes:
+        level = level.parent
+    return level
 
 
 def graph_below(level):
@@ -398,6 +418,7 @@ class Level:
     forward_mode = False  # its tags are tangents
     intercepts = False  # gets each call before anything else: see `intercept`
     overrides = False  # intercepts to override operators, so not where overriding is off, as in backward passes
+    observes = False  # a transparent level that must see all that runs below it, and nothing else than without it
     traces = False  # records calls as they are, on composite arrays and of users' Functions too: see `record_call`
     on_write: Any = None  # of a level that stores data about tensors: called for each write, `on_write(x, src)`
     function: Any = None  # the transformed function

@@ -19,8 +19,18 @@ def write_statistic(name, x, change, *found):
                 f"{name}: vmap can't write what differs between examples to a tensor from outside, of shape {x.shape}; "
                 f"map over that tensor too, or run example by example, by vmap(..., fallback='loop')"
             ) from error
-    with at(x.level if between else current().level, False):
+    with at(_level_of_write(x, between) if between else current().level, False):
         copy_(x, change(x, *found))
+
+
+def _level_of_write(x, between):
+    """Return the level at which to write to x: below those of derivatives, not below observing ones."""
+    level = x.level
+    for above in reversed(between):
+        if not above.observes:
+            break
+        level = above
+    return level
 
 
 def _levels_above(x):

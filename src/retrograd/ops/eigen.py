@@ -15,7 +15,7 @@ from typing import NamedTuple
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
-from retrograd.core.level import current, is_recording
+from retrograd.core.level import is_recording, transform_level
 from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.decompose import hermitian
 from retrograd.ops.diagonal import diagonal
@@ -30,7 +30,7 @@ from retrograd.ops.view import unsqueeze
 
 def needs_vectors(A):
     """Whether derivatives may be requested: else eigenvalues and singular values are computed alone."""
-    return current().level is not None or (A.requires_grad and is_recording())
+    return transform_level() is not None or (A.requires_grad and is_recording())
 
 
 def as_row(values):

@@ -2,9 +2,9 @@
 
 from itertools import accumulate
 
-from retrograd.core import Aval, Internal, current, op, registry
+from retrograd.core import Aval, Internal, op, registry
 from retrograd.core.errors import OperandIndexError
-from retrograd.core.level import is_recording
+from retrograd.core.level import is_recording, transform_level
 from retrograd.core.views import is_view_of, set_view
 from retrograd.ops.family import Composite, canonical_dim, shift_dims
 from retrograd.ops.index import basic_slice
@@ -73,7 +73,8 @@ def _views_of_one_node(x, sizes, dim, steps):
     They may not be written to in a graph, because they share their history.  One node per view would create a cotangent
     as large as x for each of them.
     """
-    if not steps or current().level is not None or x.level is not None or not (is_recording() and x.requires_grad):
+    transformed = transform_level() is not None or x.level is not None
+    if not steps or transformed or not (is_recording() and x.requires_grad):
         return tuple(step(x, **params) for step, params in steps)
     out = split_views(x, sizes=sizes, dim=dim)
     for part, (step, params) in zip(out, steps, strict=True):

@@ -11,10 +11,10 @@ from retrograd.autograd.profiler.report import BACKWARD, OPERATOR, RANGE, EventL
 from retrograd.autograd.profiler.trace_file import Path
 from retrograd.autograd.source_lines import stack
 from retrograd.core import Op, Tensor, call, current
-from retrograd.core.level import Block, TransparentLevel, watching
+from retrograd.core.level import Block, TransparentLevel, Watcher, watching
 
 
-class _Recorder(TransparentLevel):
+class _Recorder(TransparentLevel, Watcher):
     """Records events of its thread: operators as a level, nodes as a watcher.
 
     It appends the fields of each `Record`, ordered by the events' ends, to a flat list of numbers and names, which is
