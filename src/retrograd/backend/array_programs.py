@@ -1,0 +1,44 @@
+"""NumPy's part in compiled programs: which arrays they contain, how one is described, and how warnings are switched."""
+
+from functools import partial
+
+import numpy as np
+
+quiet = partial(np.errstate, all="ignore")  # a backward pass ignores warnings: infinite slopes are legitimate
+IMMUTABLE_NUMBERS = np.generic
+DTYPE = np.dtype
+
+
+def is_plain(array):
+    """Return whether a value is an array of NumPy's own class."""
+    return type(array) is np.ndarray
+
+
+def is_array(value):
+    """Return whether a value is an array, of a subclass too."""
+    return isinstance(value, np.ndarray)
+
+
+def is_ufunc(function):
+    """Return whether a kernel is a ufunc."""
+    return isinstance(function, np.ufunc)
+
+
+def layout(array):
+    """Return what decides how a kernel walks over an array: shape, dtype and strides."""
+    return array.shape, array.dtype, array.strides
+
+
+def assign(target, source):
+    """Write an array into the memory of another one."""
+    target[...] = source
+
+
+def add_into(target, source):
+    """Add an array to another one in place."""
+    np.add(target, source, target)
+
+
+def copy(array):
+    """Return a copy with the same order of the dimensions in memory."""
+    return array.copy(order="K")

@@ -1,0 +1,379 @@
+"""The level that records a call: every kernel that runs on arrays, on all levels, in forward and backward passes."""
+
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from retrograd.backend import array_programs
+from retrograd.compiler.program import Add, Call, Eager, External, Instruction, Result, SetGrad, Slot, Write
+from retrograd.core import Tensor, call, current
+from retrograd.core.aval import Aval
+from retrograd.core.dispatch import in_row_major
+from retrograd.core.level import TransparentLevel, Watcher
+from retrograd.core.op import AuxOutput
+from retrograd.core.source_location import user_line
+from retrograd.core.tensor import INFERENCE, count_of, is_floating_array, needs_no_promotion, version_of
+from retrograd.core.views import ASSIGNED, COPIED
+
+
+class Watched:
+    """A tensor from outside the call, as it was when the call first could reach it."""
+
+    __slots__ = ("count", "first_grad", "grad", "position", "tensor", "value", "writes")
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+        self.first_grad = tensor._grad
+        self.accept()
+
+    def accept(self) -> None:
+        """Take the tensor as it is for unchanged."""
+        t = self.tensor
+        self.grad, self.value, self.position = t._grad, t.value, _position(t)
+        self.count, self.writes = count_of(t), 0
+
+    def unrecorded_change(self) -> str:
+        """Return what has changed besides .grad, without recorded writes; "" if nothing."""
+        t = self.tensor
+        if t.value is not self.value:
+            return "the memory"
+        if _position(t) != self.position:
+            return "the graph"
+        return "the values" if count_of(t) != self.count + self.writes and t.version is not INFERENCE else ""
+
+
+def _position(t: Any) -> tuple:
+    """Return the position of a tensor in its graph."""
+    rebases = 0 if t.version is None else t.version.rebases
+    return t._requires_grad, id(t._grad_fn), t.output_nr, id(t._view), rebases
+
+
+class Recorder(TransparentLevel, Watcher):
+    """Records the instructions of one call. It is the lowest level, so all others compute through it.
+
+    As a level it sees operators and writes, as a watcher the arrays that backward passes compute themselves. Where it
+    meets something that a program cannot contain, it notes the reason and records no more; the call goes on.
+    """
+
+    observes = True
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        self.externals: dict[int, External] = {}  # by the id of the tensor
+        self.refusal = ""
+        self._slots: dict[int, tuple[Any, Slot]] = {}  # by the id of an array: a weak reference to it, and its slot
+        self._count = 0
+        self.watched: dict[int, Watched] = {}  # by the id of the tensor
+        self._results: dict[int, tuple[Any, Any]] = {}  # by the id of a tensor: the tensor, and how to make it
+
+    def refuse(self, reason: str) -> None:
+        """Note why the call cannot be captured; the first reason counts."""
+        if not self.refusal:
+            where = user_line()
+            self.refusal = f"{reason}, at {where}" if where else reason
+
+    # ---------------------------------------------------------------------------------------------- operators
+
+    def process(self, op: Any, args: tuple, params: dict) -> Any:
+        """Run and record an operator."""
+        out = op(*args) if op.simple and op.simple == len(args) else call(op, args, params)
+        if not self.refusal:
+            self.record_operator(op, args, params, out)
+        return out
+
+    def record_operator(self, op: Any, args: tuple, params: dict, out: Any) -> None:
+        """Record the kernel of an operator that has run."""
+        self.record_grads()
+        outs = out if type(out) is tuple else (out,)
+        if any(isinstance(o, AuxOutput) or not _is_on_ground(o) for o in outs):
+            self.refuse(f"{op.name} returns something else than plain tensors")
+            return
+        operands = [self._operand(op, a) for a in args]
+        if any(_contains_array(value) for value in params.values()):
+            self.refuse(f"a param of {op.name} contains an array")
+        if self.refusal or (type(out) is not tuple and self._slot_of(out.value) is not None):
+            return  # a result that is an operand itself, as that of detach()
+        if not _has_known_shape(op, args, params, outs):
+            self.refuse(f"the shape of the result of {op.name} depends on values")
+            return
+        arrays = [a.value if isinstance(a, Tensor) else a for a in args]
+        self.instructions.append(
+            Call(
+                _kernel(op, arrays),
+                tuple(operands),
+                params,
+                tuple([self._new_slot(o.value) for o in outs]),
+                tuple([o.value.ndim == 0 for o in outs]),
+                type(out) is tuple,
+                op,
+                current().running is not None,
+                keeps=not op.view,
+            )
+        )
+
+    def _operand(self, op: Any, a: Any) -> Any:
+        if isinstance(a, Tensor):
+            return self.slot_of_tensor(a)
+        if array_programs.is_array(a):
+            self.refuse(f"an operand of {op.name} is an array of NumPy's; make it a tensor before")
+        return a
+
+    # ------------------------------------------------------------------------------------------- arrays and slots
+
+    def slot_of_tensor(self, t: Any) -> Slot | None:
+        """Return the slot of a tensor's array; an unknown tensor is one from outside the call."""
+        if not _is_on_ground(t):
+            self.refuse("a tensor that is no plain tensor of the ground is used")
+            return None
+        known = self._slot_of(t.value)
+        if known is not None:
+            return known
+        if t._view is not None and t._view.creation_meta == COPIED:
+            self.refuse("a tensor is used whose elements were copied from another one that it follows")
+            return None
+        slot = self._new_slot(t.value)
+        self.external(t).slot = slot
+        return slot
+
+    def external(self, t: Any) -> External:
+        """Return the entry of a tensor from outside the call."""
+        found = self.externals.get(id(t))
+        if found is None:
+            found = self.externals[id(t)] = External(t)
+        return found
+
+    def _slot_of(self, array: Any) -> Slot | None:
+        found = self._slots.get(id(array))
+        return found[1] if found is not None and found[0]() is array else None
+
+    def _new_slot(self, array: Any) -> Slot:
+        slot = Slot(self._count)
+        self._count += 1
+        if self._slot_of(array) is None:
+            self._slots[id(array)] = weakref.ref(array), slot
+        return slot
+
+    def note_constant(self, array: Any) -> None:
+        """Record an array that was made from Python numbers."""
+        if array_programs.is_plain(array) and self._slot_of(array) is None and not self.refusal:
+            make = partial(array_programs.copy, array_programs.copy(array))
+            self._append_call(make, (), array)
+
+    def _append_call(self, function: Callable, operands: tuple, out: Any) -> None:
+        backward = current().running is not None
+        slots = (self._new_slot(out),)
+        self.instructions.append(Call(function, operands, {}, slots, (False,), False, backward=backward))
+
+    # --------------------------------------------------------------------------------- writes and backward passes
+
+    def on_write(self, x: Any, src: Any) -> None:
+        """Record the write of one tensor into another."""
+        if self.refusal:
+            return
+        self.record_grads()
+        if src is None:
+            self.refuse("a tensor is detached in place")
+        elif src.dtype != x.dtype:
+            self.refuse("a value of another dtype is written into a tensor")
+        else:
+            target, source = self.slot_of_tensor(x), self.slot_of_tensor(src)
+            if target is not None and source is not None:
+                owner = self._owner(version_of(x))
+                self.instructions.append(Write(target, source, owner, current().running is not None))
+
+    def _owner(self, version: Any) -> Any:
+        """Return the result or external tensor with this version counter, which a write increments; None if none has.
+
+        A tensor that only the program itself sees needs no count.
+        """
+        for watched in self.watched.values():
+            if watched.tensor.version is version:
+                watched.writes += 1
+        return self._known_with(version)
+
+    def _known_with(self, version: Any) -> Any:
+        """Return the first result or external tensor with this version counter; None if there is none."""
+        for watched in self.watched.values():
+            if watched.tensor.version is version:
+                return self.external(watched.tensor)
+        known = [(e.tensor, e) for e in self.externals.values()] + list(self._results.values())
+        return next((found for t, found in known if t.version is version), None)
+
+    def on_array_call(self, function: Callable, operands: tuple, out: Any) -> None:
+        """Record an array that a backward pass has computed."""
+        if self.refusal:
+            return
+        self.record_grads()
+        found = [self._slot_of(a) if array_programs.is_array(a) else a for a in operands]
+        for i, a in enumerate(operands):
+            if array_programs.is_array(a) and found[i] is None:
+                found[i] = self._slot_of_grad(a)
+        if any(slot is None for slot in found):
+            self.refuse("a backward pass uses an array of unknown origin")
+        elif any(a is out for a in operands):
+            self.instructions.append(Add(found[0], found[1], self._owner_of_array(out)))
+        else:
+            self._append_call(function, tuple(found), out)
+
+    def _slot_of_grad(self, array: Any) -> Slot | None:
+        """Return the slot of an array that belongs to a leaf, or to the .grad of one, from outside the call."""
+        for watched in self.watched.values():
+            for t in (watched.tensor, watched.tensor._grad):
+                if t is not None and t.value is array:
+                    return self.slot_of_tensor(t)
+        return None
+
+    def _owner_of_array(self, array: Any) -> Any:
+        known = [e.tensor for e in self.externals.values()] + [t for t, _ in self._results.values()]
+        return next((self._owner(version_of(t)) for t in known if t.value is array), None)
+
+    # ------------------------------------------------------------------------------------- tensors from outside
+
+    def watch_tensor(self, t: Any) -> None:
+        """Record from now on when the .grad of a tensor becomes another one, and check at the end what else changed."""
+        if id(t) not in self.watched:
+            self.watched[id(t)] = Watched(t)
+            if t._hooks is not None:
+                self.refuse(f"a tensor of shape {t.shape} has hooks")
+
+    def record_grads(self) -> None:
+        """Record which tensors have another .grad than before."""
+        for watched in self.watched.values():
+            t = watched.tensor
+            if watched.grad is not t._grad:
+                watched.grad = t._grad
+                made = None if t._grad is None else self.result_of(t._grad)
+                self.instructions.append(SetGrad(self.external(t), made, current().running is not None))
+
+    def check_changes(self) -> None:
+        """Refuse the capture if a tensor from outside has changed in a way that the instructions do not show."""
+        for watched in self.watched.values():
+            change = watched.unrecorded_change()
+            if change:
+                self.refuse(f"the code changes {change} of a tensor of shape {watched.tensor.shape} from outside")
+
+    def check_externals(self) -> None:
+        """Refuse the capture if the code uses a tensor that no guard knows."""
+        for external in self.externals.values():
+            if external.tensor._grad_fn is not None:
+                self.refuse(f"a tensor of shape {external.tensor.shape} from outside is part of a graph")
+            if id(external.tensor) not in self.watched and not self._is_grad(external.tensor):
+                self.refuse(f"the code uses a tensor of shape {external.tensor.shape} of unknown origin")
+
+    def _is_grad(self, t: Any) -> bool:
+        return any(watched.first_grad is t for watched in self.watched.values())
+
+    # ------------------------------------------------------------------------------------------------- results
+
+    def result_of(self, t: Any) -> Result | External | None:
+        """Return how a program makes a tensor that the call has made, or the external tensor that it is."""
+        if id(t) in self.watched:
+            return self.external(t)
+        if self._is_grad(t):
+            return self.external(t)
+        if id(t) in self.externals and self.externals[id(t)].tensor is t:
+            return self.externals[id(t)]
+        found = self._results.get(id(t))
+        if found is None:
+            found = self._results[id(t)] = t, self._new_result(t)
+        return found[1]
+
+    def _new_result(self, t: Any) -> Result | None:
+        if not _is_on_ground(t) or type(t) is not Tensor:
+            self.refuse("a result is no plain tensor of the ground")
+        elif t._requires_grad:
+            self.refuse("the result is part of a graph that a later backward pass needs")
+        elif t._hooks is not None or t.version is INFERENCE:
+            self.refuse("a result has hooks, or is made in inference mode")
+        elif t._view is not None:
+            return self._result_of_view(t)
+        else:
+            slot = self._slot_of(t.value)
+            if slot is None:
+                self.refuse("a result has an array of unknown origin")
+            return Result(slot, t.tag, count_of(t), None if t.version is None else self._known_with(t.version))
+        return None
+
+    def _result_of_view(self, t: Any) -> Result | None:
+        view = t._view
+        if (
+            view.creation_meta in (COPIED, ASSIGNED, "inference")
+            or view.inverses is not None
+            or view.base.version is not t.version
+        ):
+            self.refuse("a result is a view of a kind that a program cannot make")
+            return None
+        base = self.result_of(view.base)
+        return None if base is None else Result(None, t.tag, 0, base, view.chain, view.creation_meta)
+
+    # ------------------------------------------------------------------------------------ calls that stay eager
+
+    def record_eager(self, function: Callable, operands: tuple = ()) -> None:
+        """Record the call of a function that runs as it is."""
+        if not self.refusal:
+            self.record_grads()
+            self.check_changes()  # before the function makes changes of its own
+            self.instructions.append(Eager(function, tuple(map(self._eager_operand, operands))))
+
+    def _eager_operand(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._eager_operand(member) for member in value]
+        return self.result_of(value) if isinstance(value, Tensor) else value
+
+    def after_eager(self) -> None:
+        """Take over the .grad of leaves as a method has left it that runs as it is."""
+        for watched in self.watched.values():
+            watched.accept()
+
+
+def _is_on_ground(t: Any) -> bool:
+    return isinstance(t, Tensor) and t.level is None and not t._overrides and array_programs.is_plain(t.value)
+
+
+def _contains_array(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return any(map(_contains_array, value))
+    if isinstance(value, dict):
+        return any(map(_contains_array, value.values()))
+    return isinstance(value, Tensor) or array_programs.is_array(value)
+
+
+def _has_known_shape(op: Any, args: tuple, params: dict, outs: tuple) -> bool:
+    """Return whether the shapes and dtypes of the operands determine the shapes of the results."""
+    avals = [Aval(a.value.shape, a.value.dtype) if isinstance(a, Tensor) else a for a in args]
+    try:
+        found = op.definition.shape(*avals, **params)
+    except Exception:
+        return False
+    expected = found if isinstance(found, tuple | list) and not isinstance(found, Aval) else (found,)
+    shapes = [getattr(aval, "shape", None) for aval in expected]
+    return shapes == [o.value.shape for o in outs]
+
+
+def _kernel(op: Any, arrays: list) -> Callable:
+    """Return the function that computes an operator on such arrays, as `retrograd.core.dispatch` does."""
+    if not _is_promoted(op, arrays):
+        kernel: Callable = op.kernel_for(arrays)
+    else:
+        kernel = partial(_promote_and_run, op)
+    return partial(_run_in_row_major, kernel) if op.row_major else kernel
+
+
+def _is_promoted(op: Any, arrays: list) -> bool:
+    """Return whether the operands are converted to another dtype before the kernel runs."""
+    if not op.promotes:
+        return False
+    if len(arrays) == 2 and needs_no_promotion(*arrays) and op.kernel is not None:
+        return op.to_float and not any(map(is_floating_array, arrays))
+    promoted = op.definition.promote(arrays)
+    return any(a is not b for a, b in zip(arrays, promoted, strict=True))
+
+
+def _promote_and_run(op: Any, *arrays: Any, **params: Any) -> Any:
+    promoted = op.definition.promote(arrays)
+    return op.kernel_for(promoted)(*promoted, **params)
+
+
+def _run_in_row_major(kernel: Callable, *arrays: Any, **params: Any) -> Any:
+    return in_row_major(kernel(*arrays, **params))
