@@ -1,0 +1,216 @@
+"""Observation of the Python code that a call runs: a program replaces it, so it may have no other effects."""
+
+import os
+import sys
+import sysconfig
+import types
+from typing import Any
+
+from retrograd.compiler.arguments import TensorGuard, is_ordinary
+from retrograd.compiler.recorder import Recorder
+from retrograd.compiler.surroundings import Surroundings, is_library_code
+from retrograd.core import current
+from retrograd.core.source_location import PACKAGE
+from retrograd.nn.utils import clip_grad
+from retrograd.ops import as_tensor, methods
+from retrograd.optim.lr_scheduler import LRScheduler
+from retrograd.optim.optimizer import Optimizer
+
+# Packages and modules of the library whose functions have no effects that an operator or a write does not show.
+_PURE = (
+    "amp/autocast_mode", "autograd/backward", "autograd/function", "autograd/grad_mode", "autograd/graph",
+    "autograd/hooks", "autograd/outer_graph", "autograd/seeds", "autograd/variable", "backend", "compiler", "core",
+    "distributions", "fft", "func", "interop/array_namespace", "interop/numpy_protocol", "kernels", "levels", "linalg",
+    "masked", "nested", "nn", "ops", "signal", "special", "types", "_",
+)  # fmt: skip
+_IMPURE = {  # their functions have effects of other kinds, or read values
+    "ops/printing": "prints or formats a tensor",
+    "ops/storage": "reads the memory of a tensor",
+    "ops/resize_memory": "resizes the memory of a tensor",
+    "nn/init": "initializes a tensor",
+    "nn/state_loading": "loads a state",
+    "nn/parameter": "makes or converts a parameter",
+    "compiler/disabling": "calls a function that compiler.disable has excluded",
+}
+_GENERATORS = "ops/generator"
+_DRAWS = {"draw", "resolve_generator", "_source"}
+_PACKAGES = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+_REQUIRED = tuple([os.path.join(path, name, "") for path in _PACKAGES for name in ("numpy", "scipy", "optree")])
+_PLATFORM = (sysconfig.get_path("stdlib"), *_REQUIRED, "<frozen")
+_EAGER_FUNCTIONS = {f.__code__: f for f in (clip_grad._scale_gradients,)}  # they decide by values
+_EAGER_METHODS = ("step", "zero_grad")
+_BUILTIN_FUNCTIONS = {
+    "abs", "all", "any", "callable", "chr", "divmod", "format", "getattr", "hasattr", "isinstance", "issubclass",
+    "iter", "len", "max", "min", "next", "ord", "pow", "repr", "round", "sorted", "sum", "setattr",
+}  # fmt: skip
+_PURE_MODULES = ("builtins", "math", "cmath", "_operator", "operator", "_functools", "itertools")
+_BUILTIN_TYPES = (list, dict, tuple, set, frozenset, str, bytes, int, float, complex, range, types.GeneratorType)
+
+
+class PythonWatch:
+    """A profiling function of `sys.setprofile`: it looks at each function that begins.
+
+    Functions of the user give guards; methods of optimizers run outside of the recorder, which notes their call;
+    functions with other effects, and those that read the value of a tensor, refuse the capture.
+    """
+
+    def __init__(self, recorder: Recorder, surroundings: Surroundings) -> None:
+        self.recorder = recorder
+        self.tensor_guards: dict[int, TensorGuard] = {}  # of the tensors that were found, by their ids
+        self.surroundings = surroundings
+        self._kinds: dict[types.CodeType, str] = {}
+        self._outside: Any = None  # the frame of the method that runs outside of the recorder
+        self._level: Any = None
+
+    def __call__(self, frame: Any, event: str, arg: Any) -> None:
+        """Handle one event."""
+        if self._outside is not None:
+            if event == "return" and frame is self._outside:
+                self._return_inside()
+        elif event == "call":
+            self._on_call(frame)
+        elif event == "c_call" and not _serves_library(frame):
+            self._on_builtin(frame, arg)
+
+    def __enter__(self) -> "PythonWatch":
+        sys.setprofile(self)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        sys.setprofile(None)
+        if self._outside is not None:
+            self._return_inside()
+
+    # ---------------------------------------------------------------------------------------- functions of Python
+
+    def _on_call(self, frame: Any) -> None:
+        code = frame.f_code
+        kind = self._kinds.get(code)
+        if kind is None:
+            kind = self._kinds[code] = _kind_of(code)
+        if kind == "" or (kind == "user" and _serves_library(frame)):
+            return
+        if kind == "user":
+            self.surroundings.enter(code, frame.f_globals)
+            self.watch_tensors()
+        elif kind == "import":
+            self._go_outside(frame)
+        elif kind == "optimizer":
+            self._on_optimizer(frame)
+        elif kind == "eager":
+            self._on_eager(frame)
+        elif kind == "constant":
+            self.recorder.note_constant(frame.f_locals["array"])
+        else:
+            self.recorder.refuse(f"the code {kind}")
+
+    def watch_tensors(self) -> None:
+        """Let the recorder watch the tensors that were found since."""
+        for key, tensor in self.surroundings.tensors.items():
+            if key in self.tensor_guards:
+                continue
+            if is_ordinary(tensor):
+                self.tensor_guards[key] = TensorGuard(tensor)
+                self.recorder.watch_tensor(tensor)
+            else:
+                self.recorder.refuse("a tensor that the code reads is no plain tensor of the ground")
+
+    def _on_builtin(self, frame: Any, function: Any) -> None:
+        """Refuse the capture if a builtin function that is called may have effects."""
+        if not _is_pure_builtin(function):
+            code = frame.f_code
+            name = getattr(function, "__qualname__", repr(function))
+            self.recorder.refuse(f"{code.co_qualname} calls {name}()")
+
+    # ------------------------------------------------------------------------------------ outside of the recorder
+
+    def _on_optimizer(self, frame: Any) -> None:
+        """Let a method of an optimizer or a schedule run outside of the recorder, and record its call."""
+        variables = frame.f_locals
+        owner = variables.get("self")
+        name = variables["step"].__name__ if frame.f_code.co_name == "run" else frame.f_code.co_name
+        given = [v for key, v in variables.items() if key not in ("self", "step", "__class__")]
+        simple = all(v is None or v is True or v == () or v == {} for v in given)
+        if not isinstance(owner, Optimizer | LRScheduler) or name not in _EAGER_METHODS or not simple:
+            self.recorder.refuse(f"the code calls {frame.f_code.co_qualname} of optimizers, with arguments")
+            return
+        if not self._is_inside_transform("an optimizer"):
+            self.recorder.record_eager(getattr(owner, name))
+            self._go_outside(frame)
+
+    def _on_eager(self, frame: Any) -> None:
+        """Let a function that decides by values run outside of the recorder, and record its call."""
+        if not self._is_inside_transform("clipping of gradients"):
+            code = frame.f_code
+            operands = [frame.f_locals[name] for name in code.co_varnames[: code.co_argcount]]
+            self.recorder.record_eager(_EAGER_FUNCTIONS[code], tuple(operands))
+            self._go_outside(frame)
+
+    def _is_inside_transform(self, name: str) -> bool:
+        if current().level is not self.recorder:
+            self.recorder.refuse(f"{name} is used inside a transform")
+        return current().level is not self.recorder
+
+    def _go_outside(self, frame: Any) -> None:
+        """Run a function outside of the recorder."""
+        state = current()
+        self._outside, self._level = frame, state.level
+        if state.level is self.recorder:
+            state.level = self.recorder.parent
+            state.watchers = tuple([w for w in state.watchers or () if w is not self.recorder]) or None
+
+    def _return_inside(self) -> None:
+        state = current()
+        if self._level is self.recorder:
+            state.level = self.recorder
+            state.watchers = (*(state.watchers or ()), self.recorder)
+            self.recorder.after_eager()
+        self._outside = None
+
+
+def _serves_library(frame: Any) -> bool:
+    """Return whether code is the library's, or code of Python or NumPy that the library calls."""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith(PACKAGE):
+            return True
+        if not name.startswith(_PLATFORM) or (name.startswith(_PACKAGES) and not name.startswith(_REQUIRED)):
+            return False
+        frame = frame.f_back
+    return False
+
+
+def _kind_of(code: types.CodeType) -> str:
+    """Return how the watch handles a function: "" if it is harmless, or a word, or the reason of a refusal."""
+    if code.co_filename.startswith("<frozen importlib"):
+        return "import"
+    if not is_library_code(code):
+        return "user"
+    if code in _EAGER_FUNCTIONS:
+        return "eager"
+    if code is as_tensor._constant_tensor.__code__:
+        return "constant"
+    if code is methods.concrete.__code__:
+        return "reads the value of a tensor"
+    module = code.co_filename.removeprefix(PACKAGE).removesuffix(".py")
+    if module.startswith("optim"):
+        return "optimizer"
+    if module in _IMPURE:
+        return _IMPURE[module]
+    if module == _GENERATORS and code.co_name not in _DRAWS:
+        return "reads or sets the state of a random generator"
+    return "" if module.startswith(_PURE) else f"calls {code.co_qualname} of retrograd.{module.replace('/', '.')}"
+
+
+def _is_pure_builtin(function: Any) -> bool:
+    """Return whether a builtin function only computes its result, or changes containers that guards compare."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, types.ModuleType):
+        if owner.__name__.startswith("retrograd"):
+            return True
+        if owner.__name__ == "builtins":
+            return function.__name__ in _BUILTIN_FUNCTIONS
+        return owner.__name__ in _PURE_MODULES
+    if isinstance(owner, type):
+        return owner in _BUILTIN_TYPES
+    return isinstance(owner, _BUILTIN_TYPES) or type(owner).__module__.startswith("retrograd") or owner is None

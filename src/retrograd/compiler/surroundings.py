@@ -1,0 +1,302 @@
+"""The surroundings that a function reads: globals, closures, attributes, modules, and the tensors in them.
+
+Each value is noted with the container that it was read from, when the code that reads it begins to run. These are the
+guards of a program, and they tell whether the call itself has changed anything: then they fail right after it.
+"""
+
+import dis
+import functools
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from retrograd.backend import array_programs
+from retrograd.compiler.plain_values import is_plain_value, is_same
+from retrograd.core import Tensor
+from retrograd.core.source_location import PACKAGE
+from retrograd.nn.module import Module
+from retrograd.optim.lr_scheduler import LRScheduler
+from retrograd.optim.optimizer import Optimizer
+
+MISSING = object()
+_OPAQUE = (Optimizer, LRScheduler)  # only their methods are called, which a program runs as they are
+_FUNCTIONS = (
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    property,
+    staticmethod,
+)
+_LOADS = {"LOAD_GLOBAL", "LOAD_NAME"}
+_ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
+_STORES = {"STORE_ATTR", "DELETE_ATTR"}
+_REFUSED = {"STORE_GLOBAL": "assigns the global variable", "DELETE_GLOBAL": "deletes the global variable"}
+_IMPORTS = ("retrograd", "math")  # a module that is imported in a function is not found among its globals
+
+
+class Entry:
+    """One value that was read: `container[key]`, or the number of members if `key` is LENGTH."""
+
+    __slots__ = ("attribute", "container", "key", "name", "value")
+
+    def __init__(self, container: Any, key: Any, value: Any, name: str, attribute: str | None) -> None:
+        self.container, self.key, self.value, self.name = container, key, value, name
+        self.attribute = attribute  # the name by which the code reads it from an object; None if it is always read
+
+    def now(self) -> Any:
+        """Return the value as it is now."""
+        container, key = self.container, self.key
+        if key is LENGTH:
+            return len(container)
+        if isinstance(container, types.CellType):
+            return container.cell_contents
+        if isinstance(container, list):
+            return container[key] if key < len(container) else MISSING
+        return container.get(key, MISSING)
+
+    def holds(self) -> bool:
+        """Return whether the value is still the same."""
+        return is_same(self.now(), self.value)
+
+
+LENGTH = object()
+
+
+class _View:
+    """The content of an object that is no container, as a dict."""
+
+    __slots__ = ("_read",)
+
+    def __init__(self, read: Callable[[Any, Any], Any]) -> None:
+        self._read = read
+
+    def get(self, key: Any, default: Any) -> Any:
+        """Return the value of a key."""
+        return self._read(key, default)
+
+
+class Surroundings:
+    """The values that the code of one call reads, apart from its arguments."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.tensors: dict[int, Any] = {}
+        self.refusal = ""
+        self.names: set[str] = set()  # of the attributes that the code reads
+        self._unknown: list[tuple[str, str | None]] = []  # what is read, and the attribute as in `Entry`
+        self._seen: dict[tuple[int, str | None], Any] = {}
+        self._functions: dict[types.CodeType, Any] = {}
+        self._entered: set[types.CodeType] = set()
+        self._local: set[types.CodeType] = set()  # functions that the code defines
+
+    # -------------------------------------------------------------------------------------------- code that runs
+
+    def enter(self, code: types.CodeType, variables: dict[str, Any]) -> None:
+        """Note what a function of the user reads; `variables` are its globals."""
+        if code in self._entered:
+            return
+        self._entered.add(code)
+        self._local.update(c for c in code.co_consts if isinstance(c, types.CodeType))
+        self.names.update(c for c in code.co_consts if isinstance(c, str))  # as in getattr(x, "name")
+        for chain in self._chains(code):
+            self._read_chain(chain, variables)
+        function = self._functions.get(code)
+        if function is not None:
+            self._read_closure(function)
+        elif code not in self._local and set(code.co_freevars) - {"__class__"}:
+            self._refuse(f"{code.co_qualname} reads variables of a function around it that cannot be found")
+
+    def _chains(self, code: types.CodeType) -> Iterator[list[str]]:
+        """Yield the global names that the code reads, each with the attributes that it reads of it."""
+        chain: list[str] = []
+        for step in dis.get_instructions(code):
+            self._check_step(code, step)
+            if step.opname in _ATTRIBUTES and chain:
+                chain.append(step.argval)
+                continue
+            if chain and step.opname in ("CACHE", "PUSH_NULL", "PRECALL", "EXTENDED_ARG", "NOP"):
+                continue
+            if chain:
+                yield chain
+            chain = [step.argval] if step.opname in _LOADS else []
+        if chain:
+            yield chain
+
+    def _check_step(self, code: types.CodeType, step: dis.Instruction) -> None:
+        if step.opname in _ATTRIBUTES or step.opname in _STORES:
+            self.names.add(step.argval)
+        elif step.opname in _REFUSED:
+            self._refuse(f"{code.co_qualname} {_REFUSED[step.opname]} {step.argval}")
+        elif step.opname == "IMPORT_NAME" and step.argval.partition(".")[0] not in _IMPORTS:
+            self._refuse(f"{code.co_qualname} imports {step.argval}")
+
+    def _read_chain(self, chain: list[str], variables: dict[str, Any]) -> None:
+        name = chain[0]
+        value = variables.get(name, MISSING)
+        self._note(variables, name, value, name, None, descend=not isinstance(value, types.ModuleType | type))
+        for attribute in chain[1:]:
+            if isinstance(value, types.ModuleType) and not value.__name__.startswith("retrograd"):
+                fields: Any = vars(value)
+            elif isinstance(value, type) and not _is_ours(value):
+                fields = next((vars(c) for c in value.__mro__ if attribute in vars(c)), {})
+            else:
+                return
+            name = f"{name}.{attribute}"
+            value = fields.get(attribute, MISSING)
+            self._note(fields, attribute, value, name, None, descend=not isinstance(value, types.ModuleType | type))
+
+    def _read_closure(self, function: Any) -> None:
+        cells = function.__closure__ or ()
+        for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
+            try:
+                value = cell.cell_contents
+            except ValueError:
+                continue  # not assigned yet
+            self._note(cell, None, value, name, None)
+        for i, value in enumerate(function.__defaults__ or ()):
+            self.visit(value, f"default {i} of {function.__qualname__}", None)
+        for name, value in (function.__kwdefaults__ or {}).items():
+            self.visit(value, f"default {name} of {function.__qualname__}", None)
+
+    # ---------------------------------------------------------------------------------------------- values
+
+    def visit(self, value: Any, name: str, attribute: str | None) -> None:
+        """Note what is read through a value: the members of containers, and the attributes of objects."""
+        if is_plain_value(value) or value is MISSING or (id(value), attribute) in self._seen:
+            return
+        self._seen[id(value), attribute] = value
+        if isinstance(value, Tensor):
+            self.tensors[id(value)] = value
+        elif isinstance(value, Module):
+            self._visit_module(value, name)
+        elif isinstance(value, dict):
+            self._visit_dict(value, name, attribute)
+        elif isinstance(value, list | tuple):
+            self._visit_sequence(value, name, attribute)
+        elif isinstance(value, types.FunctionType):
+            self._functions[value.__code__] = value
+            self._visit_wrapped(value, name)
+        elif isinstance(value, types.MethodType):
+            self.visit(value.__self__, name, attribute)
+            self.visit(value.__func__, name, attribute)
+        elif isinstance(value, functools.partial):
+            for part in (value.func, value.args, value.keywords):
+                self.visit(part, name, attribute)
+        elif isinstance(value, _OPAQUE):
+            fields = {key for key, member in vars(value).items() if not isinstance(member, _OPAQUE)}
+            self._unknown += [(f"reads {key} of an optimizer or a schedule", key) for key in fields]
+        elif not isinstance(value, (type, types.ModuleType, *_FUNCTIONS)):
+            self._visit_object(value, name, attribute)
+
+    def _visit_wrapped(self, function: Any, name: str) -> None:
+        if "__wrapped__" in vars(function) and not _is_ours(function):
+            self.visit(function.__wrapped__, name, None)
+
+    def _visit_object(self, value: Any, name: str, attribute: str | None) -> None:
+        fields = getattr(value, "__dict__", None)
+        if type(value) is set and all(map(is_plain_value, value)):
+            view = _View(lambda key, default: frozenset(value))
+            self._note(view, "members", frozenset(value), f"the members of {name}", attribute)
+        elif fields is None and _slots_of(type(value)):
+            self._visit_slots(value, name)
+        elif type(value).__module__ == "builtins" or fields is None or array_programs.is_array(value):
+            self._unknown.append((f"reads {name}, a {type(value).__name__}", attribute))
+        else:
+            for key, member in fields.items():
+                self._note(fields, key, member, f"{name}.{key}", key)
+            self._visit_class(type(value), fields, name)
+
+    def _visit_slots(self, value: Any, name: str) -> None:
+        """Note the fields of an object without a dict."""
+        view, ours = _View(functools.partial(getattr, value)), _is_ours(type(value))
+        for key in _slots_of(type(value)):
+            self._note(view, key, getattr(value, key, MISSING), f"{name}.{key}", None if ours else key)
+        self._visit_class(type(value), {}, name)
+
+    def _visit_module(self, module: Any, name: str) -> None:
+        """Note all fields of a module, because code of the library reads them too."""
+        fields, ours = vars(module), _is_ours(type(module))
+        self.entries.append(Entry(fields, LENGTH, len(fields), f"the number of attributes of {name}", None))
+        for key, member in fields.items():
+            self._note(fields, key, member, f"{name}.{key}", None, descend=False)
+            self.visit(member, f"{name}.{key}", None if ours else key)
+        self._visit_class(type(module), fields, name)
+
+    def _visit_class(self, kind: type, fields: dict, name: str) -> None:
+        """Note the attributes of a user's class that objects of the class have."""
+        for owner in kind.__mro__:
+            if _is_ours(owner) or owner.__module__ == "builtins":
+                continue
+            for key, member in vars(owner).items():
+                if not key.startswith("__"):
+                    self._note(vars(owner), key, member, f"{owner.__qualname__}.{key}", key)
+                    if key not in fields:
+                        self._note(fields, key, MISSING, f"{name}.{key}", key)
+
+    def _visit_dict(self, value: dict, name: str, attribute: str | None) -> None:
+        self.entries.append(Entry(value, LENGTH, len(value), f"the length of {name}", attribute))
+        for key, member in value.items():
+            self._note(value, key, member, f"{name}[{key!r}]", attribute)
+
+    def _visit_sequence(self, value: Any, name: str, attribute: str | None) -> None:
+        is_list = isinstance(value, list)
+        if is_list:
+            self.entries.append(Entry(value, LENGTH, len(value), f"the length of {name}", attribute))
+        for i, member in enumerate(value):
+            if is_list:
+                self._note(value, i, member, f"{name}[{i}]", attribute)
+            else:
+                self.visit(member, f"{name}[{i}]", attribute)
+
+    def _note(
+        self, container: Any, key: Any, value: Any, name: str, attribute: str | None, descend: bool = True
+    ) -> None:
+        self.entries.append(Entry(container, key, value, name, attribute))
+        if descend:
+            self.visit(value, name, attribute)
+
+    # ---------------------------------------------------------------------------------------------- the result
+
+    def _refuse(self, reason: str) -> None:
+        self.refusal = self.refusal or reason
+
+    def find_refusal(self) -> str:
+        """Return why no guards can be made for the call; "" if they can."""
+        if self.refusal:
+            return self.refusal
+        for reason, attribute in self._unknown:
+            if attribute is None or attribute in self.names:
+                return f"the code {reason}, of whose changes nothing is known"
+        return ""
+
+    def seen_ids(self) -> set[int]:
+        """Return the ids of the containers and objects that were found."""
+        return {key for key, _ in self._seen}
+
+    def guards(self) -> list[Entry]:
+        """Return the entries that the code can have read."""
+        return [e for e in self.entries if e.attribute is None or e.attribute in self.names]
+
+
+def first_change(entries: list[Entry]) -> Entry | None:
+    """Return the first entry whose value has changed; None if all are the same."""
+    for entry in entries:
+        if not entry.holds():
+            return entry
+    return None
+
+
+def _slots_of(kind: type) -> tuple[str, ...]:
+    """Return the names of the slots of a class."""
+    declared = [vars(owner).get("__slots__", ()) for owner in kind.__mro__]
+    return tuple([name for slots in declared for name in ([slots] if isinstance(slots, str) else slots)])
+
+
+def _is_ours(value: Any) -> bool:
+    """Return whether a class or function is defined in this package."""
+    return str(getattr(value, "__module__", "")).partition(".")[0] == "retrograd"
+
+
+def is_library_code(code: types.CodeType) -> bool:
+    """Return whether code is of this package."""
+    return code.co_filename.startswith(PACKAGE)
