@@ -23,7 +23,7 @@ LEVELS = (
     ("numpy",),
     ("distributed",),
     ("distributions", "pipelining"),
-    ("export", "fx", "higher_order", "implicit"),
+    ("compiler", "export", "fx", "higher_order", "implicit"),
     ("cuda", "profiler", "serialization"),
     ("amp",),
     ("interop", "nn", "optim", "nested", "library", "func", "autograd", "utils"),

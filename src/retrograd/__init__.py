@@ -90,7 +90,7 @@ newaxis = None  # in an index, a new dimension of size 1
 globals().update(ops.imported())  # operators and public functions, by their names; the others on first use
 
 _PACKAGES = (
-    "amp", "backends", "cli", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "fx",
+    "amp", "backends", "cli", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "fx",
     "higher_order", "hips", "implicit", "interop", "library", "linalg", "masked", "nested", "nn", "numpy", "optim",
     "overrides", "pipelining", "profiler", "random", "return_types", "scipy", "serialization", "signal", "sklearn",
     "special", "testing", "types", "utils",
@@ -106,6 +106,7 @@ _HOMES = {
     "GradScaler": "retrograd.amp",
     "autocast": "retrograd.amp",
     "bfloat16": "retrograd.core.bfloat16",
+    "compile": "retrograd.compiler",
     "clear_autocast_cache": "retrograd.amp.autocast_mode",
     "get_autocast_dtype": "retrograd.amp.autocast_mode",
     "is_autocast_enabled": "retrograd.amp.autocast_mode",

@@ -98,6 +98,8 @@ from retrograd import backends as backends
 from retrograd.core.bfloat16 import bfloat16 as bfloat16
 from retrograd.amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
 from retrograd import cli as cli
+from retrograd.compiler.api import compile as compile
+from retrograd import compiler as compiler
 from retrograd.higher_order.branches import cond as cond
 from retrograd import cpu as cpu
 from retrograd import cuda as cuda

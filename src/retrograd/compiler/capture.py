@@ -1,0 +1,249 @@
+"""Capture: run a call once, record it, and make the program that can replace it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.compiler import player
+from retrograd.compiler.arguments import ArgumentGuards, TensorGuard
+from retrograd.compiler.plain_values import is_plain_value
+from retrograd.compiler.program import External, Instruction, Result, Slot, result_slots, without_dead_code
+from retrograd.compiler.python_watch import PythonWatch
+from retrograd.compiler.recorder import Recorder
+from retrograd.compiler.surroundings import Entry, Surroundings, first_change
+from retrograd.core import Tensor, current
+from retrograd.core.dtype import get_default_dtype
+from retrograd.core.level import watching
+
+
+class Modes:
+    """The modes of the thread and of the library that a program takes for granted."""
+
+    __slots__ = ("dtype", "grad_enabled")
+
+    def __init__(self) -> None:
+        self.grad_enabled, self.dtype = current().grad_enabled, get_default_dtype()
+
+    def hold(self) -> bool:
+        """Return whether the modes are the same now."""
+        return current().grad_enabled is self.grad_enabled and get_default_dtype() == self.dtype
+
+
+class Program:
+    """A compiled variant of a function: its guards, and the player."""
+
+    def __init__(self, modes: Modes, arguments: ArgumentGuards, entries: list[Entry]) -> None:
+        self.modes = modes
+        self.arguments = arguments
+        self.entries = entries
+        self.tensors: list[Any] = []  # from outside, apart from arguments
+        self.tensor_guards: list[TensorGuard] = []
+        self.instructions: list[Instruction] = []
+        self.source: Any = None
+        self.play: Any = None
+        self._ids: frozenset[int] = frozenset()
+        self._shared: list[int] = []
+
+    def guard_tensors(self, tensors: list[Any], guards: dict[int, TensorGuard]) -> None:
+        """Take the tensors from outside, apart from arguments, with their guards."""
+        self.tensors = tensors
+        self.tensor_guards = [guards[id(t)] for t in tensors]
+        self._ids = frozenset(id(t.value) for t in tensors)
+        self._shared = self._find_shared(self.arguments.tensors)
+
+    def _find_shared(self, tensors: list[Any]) -> list[int]:
+        """Return the ids of arrays of arguments that the function also reads from elsewhere, 0 for the others."""
+        return [id(t.value) if id(t.value) in self._ids else 0 for t in tensors]
+
+    def run(self, tensors: list[Any]) -> Any:
+        """Run the program; errors of kernels are those of the operators."""
+        try:
+            return self.play(*tensors)
+        except (ValueError, TypeError, IndexError, AttributeError) as error:
+            player.explain_error(self.source, error)
+            raise
+
+    def match(self, args: tuple, kwargs: dict[str, Any]) -> list[Any] | None:
+        """Return the tensors among the arguments if the program is for such a call; else None."""
+        if not self.modes.hold():
+            return None
+        tensors = self.arguments.match(args, kwargs)
+        if tensors is None or first_change(self.entries) is not None or self._find_shared(tensors) != self._shared:
+            return None
+        for guard, t in zip(self.tensor_guards, self.tensors, strict=True):
+            if not guard.holds(t):
+                return None
+        return tensors
+
+    def find_difference(self, args: tuple, kwargs: dict[str, Any]) -> str:
+        """Return why the program is not for a call, in words."""
+        if not self.modes.hold():
+            return "the grad mode or the default dtype changed"
+        if self.arguments.match(args, kwargs) is None:
+            return self.arguments.find_difference(args, kwargs)
+        changed = first_change(self.entries)
+        if changed is not None:
+            return f"{changed.name} changed from {_shown(changed.value)} to {_shown(changed.now())}"
+        for guard, t in zip(self.tensor_guards, self.tensors, strict=True):
+            if not guard.holds(t):
+                return f"the {guard.difference(t)} of a tensor of shape {t.shape} that the function reads"
+        return "nothing changed"
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if is_plain_value(value) else f"a {type(value).__name__}"
+
+
+class Capture:
+    """One captured call: its result, and the program, or the reason why there is none."""
+
+    def __init__(self, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> None:
+        self.program: Program | None = None
+        self.modes = Modes()
+        self.arguments = ArgumentGuards(args, kwargs)
+        self.recorder, self.surroundings = Recorder(), Surroundings()
+        self.watch = PythonWatch(self.recorder, self.surroundings)
+        self._begin(function)
+        with self.recorder, watching(self.recorder), self.watch:
+            self.result = function(*args, **kwargs)
+        self.refusal = self._find_refusal(args, kwargs)
+        if not self.refusal:
+            program = self._build()
+            self.refusal = self.recorder.refusal
+            self.program = None if self.refusal else program
+
+    def _begin(self, function: Callable[..., Any]) -> None:
+        """Note the function, and the objects and tensors among the arguments."""
+        self.surroundings.visit(function, "the function", None)
+        for name, value in self.arguments.objects:
+            self.surroundings.visit(value, name, None)
+        for t in self.arguments.tensors:
+            self.recorder.watch_tensor(t)
+        self.watch.watch_tensors()
+
+    def _find_refusal(self, args: tuple, kwargs: dict[str, Any]) -> str:
+        """Return why no program can replace the call; "" if one can, as far as the instructions are concerned."""
+        refusal = self.arguments.refusal or self.surroundings.find_refusal() or self.recorder.refusal
+        if refusal:
+            return refusal
+        self.recorder.record_grads()
+        self.recorder.check_changes()
+        self.recorder.check_externals()
+        changed = first_change(self.surroundings.guards())
+        if changed is not None:
+            return f"the function changes {changed.name}"
+        if not self.arguments.is_unchanged(args, kwargs):
+            return "the function changes a container among its arguments"
+        return self.recorder.refusal
+
+    # ------------------------------------------------------------------------------------------ the program
+
+    def _build(self) -> Program:
+        """Return the program; the recorder notes if it cannot be made."""
+        output = OutputTree(self.result, self)
+        instructions = without_dead_code(self.recorder.instructions, output.slots())
+        names, loads, objects = self._name_tensors()
+        source = player.Source(len(self.arguments.tensors), names)
+        source.objects.update(objects)
+        for name, value in loads:
+            source.add(f"{name} = {value}")
+        program = Program(self.modes, self.arguments, self.surroundings.guards())
+        program.guard_tensors(list(self.surroundings.tensors.values()), self.watch.tensor_guards)
+        program.instructions, program.source = instructions, source
+        if not self.recorder.refusal:
+            player.write_source(instructions, source, output.write, output.slots())
+            program.play = player.function_of(source)
+        return program
+
+    def _name_tensors(self) -> tuple[dict[int, str], list[tuple[str, str]], dict[str, Any]]:
+        """Return the names of the tensors from outside, what loads their arrays, and the named objects."""
+        names: dict[int, str] = {}
+        objects: dict[str, Any] = {}
+        for i, t in enumerate(self.surroundings.tensors.values()):
+            names[id(t)] = f"t{i}"
+            objects[f"t{i}"] = t
+        for i, t in reversed([*enumerate(self.arguments.tensors)]):  # of a repeated argument, the first one
+            names[id(t)] = f"p{i}"
+        loads = []
+        for watched in self.recorder.watched.values():
+            grad = watched.first_grad
+            if grad is not None and id(grad) in self.recorder.externals and id(grad) not in names:
+                names[id(grad)] = f"g{len(loads)}"
+                loads.append((names[id(grad)], f"{names[id(watched.tensor)]}._grad"))
+        for external in self.recorder.externals.values():
+            if external.slot is not None and id(external.tensor) in names:
+                loads.append((f"a{int(external.slot)}", f"{names[id(external.tensor)]}.value"))
+        return names, loads, objects
+
+
+class OutputTree:
+    """The result of a call: a tree of containers, tensors and plain values, which each run makes again."""
+
+    def __init__(self, result: Any, capture: Capture) -> None:
+        self._recorder = capture.recorder
+        self._kept = {id(container) for container in capture.arguments.containers} | capture.surroundings.seen_ids()
+        self._leaves: list[External | Result] = []
+        self._tree = self._describe(result)
+
+    def _describe(self, value: Any) -> Any:
+        """Return the tree with how to make each tensor."""
+        kind = type(value)
+        if isinstance(value, Tensor):
+            made = self._recorder.result_of(value)
+            if made is not None:
+                self._leaves.append(made)
+            return made
+        if is_plain_value(value) and not (kind is tuple and value):
+            return Constant(value)
+        if id(value) in self._kept and value != ():
+            self._recorder.refuse("the function returns a container or object that it was given")
+            return None
+        if kind in (list, tuple):
+            return kind, [self._describe(member) for member in value]
+        if kind is dict and all(map(is_plain_value, value)):
+            return kind, {key: self._describe(member) for key, member in value.items()}
+        if isinstance(value, tuple):
+            return Rebuilt(kind, [self._describe(member) for member in value])
+        self._recorder.refuse(f"the function returns a {kind.__name__}")
+        return None
+
+    def slots(self) -> list[Slot]:
+        """Return the slots that the results are made from."""
+        return [slot for made in self._leaves for slot in result_slots(made)]
+
+    def write(self, source: Any) -> str:
+        """Return the expression of the result."""
+        return self._expression(source, self._tree)
+
+    def _expression(self, source: Any, tree: Any) -> str:
+        if isinstance(tree, External | Result):
+            return str(source.name_of(tree))
+        if isinstance(tree, Constant):
+            return str(source.constant(tree.value))
+        if isinstance(tree, Rebuilt):
+            members = ", ".join(self._expression(source, member) for member in tree.members)
+            return f"{source.constant(tree.make)}([{members}])"
+        kind, members = tree
+        if kind is dict:
+            pairs = [f"{source.constant(key)}: {self._expression(source, member)}" for key, member in members.items()]
+            return f"{{{', '.join(pairs)}}}"
+        inside = "".join(f"{self._expression(source, member)}, " for member in members)
+        return f"[{inside}]" if kind is list else f"({inside})"
+
+
+class Constant:
+    """A plain value in the result."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Rebuilt:
+    """A tuple of another class in the result."""
+
+    __slots__ = ("make", "members")
+
+    def __init__(self, kind: Any, members: list[Any]) -> None:
+        self.make = getattr(kind, "_make", kind)
+        self.members = members

@@ -1,0 +1,128 @@
+"""Functions that are captured at their first call, and replaced by a program in later calls."""
+
+import functools
+import sys
+import threading
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.compiler.capture import Capture, Program
+from retrograd.compiler.recorder import Recorder
+from retrograd.core import current
+from retrograd.core.level import TransparentLevel
+from retrograd.core.source_location import describe_function
+
+LIMIT = 8  # of programs for one function, as in PyTorch
+_functions: "weakref.WeakSet[CompiledFunction]" = weakref.WeakSet()
+
+
+class CompiledFunction:
+    """A function that runs by programs, captured from calls of it, or eagerly where that is not possible."""
+
+    def __init__(self, function: Callable[..., Any], fullgraph: bool = False, limit: int = LIMIT) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self._function = function
+        self._fullgraph = fullgraph
+        self._limit = limit
+        self._lock = threading.Lock()  # one thread captures at a time
+        self.reset()
+        _functions.add(self)
+
+    def reset(self) -> None:
+        """Forget all programs, and the warnings that were given."""
+        self.programs: list[Program] = []
+        self._refused: dict[bool, str] = {}  # by grad mode: why the function runs eagerly
+        self._warned: set[str] = set()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        reason = reason_to_run_eagerly()
+        if reason:
+            return self._run_eagerly(reason, args, kwargs)
+        for program in self.programs:
+            tensors = program.match(args, kwargs)
+            if tensors is not None:
+                return program.run(tensors)
+        return self._capture(args, kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<compiled {describe_function(self._function)}: {len(self.programs)} programs>"
+
+    def _capture(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Run a call for which there is no program, and make one if possible."""
+        refusal = self._refused.get(current().grad_enabled)
+        if refusal is not None:
+            return self._run_eagerly(refusal, args, kwargs)
+        if sys.getprofile() is not None:
+            return self._run_eagerly("a profiling function is set by sys.setprofile", args, kwargs)
+        if len(self.programs) >= self._limit:
+            changed = self.programs[-1].find_difference(args, kwargs)
+            reason = f"there are {self._limit} programs already, and no more are made; since the last, {changed}"
+            return self._run_eagerly(reason, args, kwargs)
+        with self._lock:
+            capture = Capture(self._function, args, kwargs)
+        if capture.program is not None:
+            self.programs.append(capture.program)
+        else:
+            self._refused[capture.modes.grad_enabled] = capture.refusal
+            self._report(capture.refusal)
+        return capture.result
+
+    def _run_eagerly(self, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        self._report(reason)
+        return self._function(*args, **kwargs)
+
+    def _report(self, reason: str) -> None:
+        """Raise, or warn once for each reason, that the function runs eagerly."""
+        message = f"compile: {describe_function(self._function)} runs eagerly: {reason}"
+        if self._fullgraph:
+            raise RuntimeError(message)
+        if reason != INSIDE and reason not in self._warned:
+            self._warned.add(reason)
+            warnings.warn(message, UserWarning, stacklevel=4)
+
+
+INSIDE = "it is called inside another transform, or a function that is being compiled"
+
+
+def reason_to_run_eagerly() -> str:
+    """Return why no call on this thread can run by a program now; "" if one can."""
+    state = current()
+    if isinstance(state.level, TransparentLevel) and not is_compiling():
+        return "a profiler, or another observer of operators, is active"
+    if state.level is not None:
+        return INSIDE
+    if state.watchers is not None:
+        return "a profiler or anomaly mode is active"
+    if state.saving is not None or state.running is not None or state.overrides_off or state.inference:
+        return "saved-tensor hooks, a backward pass or inference mode are active"
+    return ""
+
+
+def is_compiling() -> bool:
+    """Return whether the calling function is being captured by `rg.compile`.
+
+    >>> import retrograd as rg
+    >>> rg.compiler.is_compiling()
+    False
+    """
+    level = current().level
+    while level is not None:
+        if isinstance(level, Recorder):
+            return True
+        level = level.parent
+    return False
+
+
+def reset() -> None:
+    """Forget all compiled programs; functions are captured again at their next call.
+
+    >>> import retrograd as rg
+    >>> rg.compiler.reset()
+    """
+    for function in list(_functions):
+        function.reset()

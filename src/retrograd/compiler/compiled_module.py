@@ -1,0 +1,29 @@
+"""A module whose calls are compiled."""
+
+from typing import Any
+
+from retrograd.compiler.compiled_function import CompiledFunction
+from retrograd.nn.module import Module
+
+
+class OptimizedModule(Module):
+    """A module that has another one, `_orig_mod`, and calls it by a compiled function; attributes are the other's."""
+
+    _orig_mod: Module
+
+    def __init__(self, module: Module, fullgraph: bool = False) -> None:
+        super().__init__()
+        self._orig_mod = module
+        object.__setattr__(self, "_compiled_call", CompiledFunction(module.__call__, fullgraph))
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the result of the other module."""
+        return self._compiled_call(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if "_orig_mod" not in self.__dict__:
+                raise
+            return getattr(self._orig_mod, name)
