@@ -1,0 +1,264 @@
+"""Calls that cannot be compiled run eagerly with the eager results, and say why."""
+
+import random
+import sys
+import time
+import warnings
+
+import pytest
+
+import retrograd as rg
+from retrograd import nn
+
+from .comparison import numbers, observe
+
+SEEN = []
+COUNT = 0
+
+
+def logs(x):
+    print(x.shape)
+    return x + 1
+
+
+def reads(x):
+    return x * x.sum().item()
+
+
+def branches(x):
+    return x + 1 if x.sum() > 0 else x - 1
+
+
+def formats(x):
+    return x, f"{x}"
+
+
+def appends(x):
+    SEEN.append(x.shape)
+    return x * 2
+
+
+def counts(x):
+    global COUNT
+    COUNT += 1
+    return x * COUNT
+
+
+def draws(x):
+    return x * random.random()
+
+
+def measures(x):
+    return x + time.perf_counter() * 0
+
+
+def selects(x):
+    return x[x > 0]
+
+
+def seeds(x):
+    rg.manual_seed(0)
+    return x * 0
+
+
+def generates(x):
+    return x * 0 + rg.rand(3, generator=rg.Generator())
+
+
+def keeps_graph(x):
+    return (x.detach().requires_grad_() * 2).sum()
+
+
+class Counter:
+    calls = 0
+
+    def __call__(self, x):
+        self.calls += 1
+        return x * self.calls
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (logs, r"calls print\(\)"),
+        (reads, "reads the value of a tensor"),
+        (branches, "reads the value of a tensor"),
+        (formats, "tensor"),
+        (appends, "changes the length of SEEN"),
+        (counts, "assigns the global variable COUNT"),
+        (draws, "of whose changes nothing is known|random"),
+        (measures, "perf_counter"),
+        (selects, "shape of the result of .* depends on values"),
+        (seeds, "random generator"),
+        (generates, "retrograd.ops.generator|random generator"),
+        (keeps_graph, "part of a graph"),
+        (Counter(), "changes .*calls"),
+    ],
+)
+def test_a_function_that_no_program_can_replace_runs_eagerly_and_says_why(function, reason):
+    compiled = rg.compile(function)
+    x = numbers(3)
+    with pytest.warns(UserWarning, match=f"(?s)compile: .*runs eagerly: .*({reason})"):
+        compiled(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled(-x)
+    assert not compiled.programs
+    with pytest.raises(RuntimeError, match=reason):
+        rg.compile(function, fullgraph=True)(x)
+    assert rg.compiler.explain(function)(x).graph_count == 0
+
+
+def test_eager_calls_have_the_eager_results():
+    for function in (reads, branches, selects, formats):
+        compiled = rg.compile(function)
+        for sign in (1, -1, 1):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                assert observe(compiled(numbers(3) * sign)) == observe(function(numbers(3) * sign))
+
+
+def test_the_reason_names_the_line_of_the_code():
+    with pytest.raises(RuntimeError, match=rf"test_fallback.py:{reads.__code__.co_firstlineno + 1} in reads"):
+        rg.compile(reads, fullgraph=True)(numbers(3))
+
+
+def test_a_container_among_the_arguments_that_the_function_changes():
+    def f(x, found):
+        found["y"] = x * 2
+        return x
+
+    compiled = rg.compile(f)
+    with pytest.warns(UserWarning, match="changes a container among its arguments"):
+        compiled(numbers(2), {})
+    found = {}
+    compiled(numbers(2), found)
+    assert list(found) == ["y"]
+
+
+def test_objects_whose_changes_nothing_is_known_of():
+    iterator = iter([1.0, 2.0, 3.0])
+    compiled = rg.compile(lambda x: x * next(iterator))
+    with pytest.warns(UserWarning, match="nothing is known"):
+        assert compiled(rg.ones(1)).tolist() == [1]
+    assert compiled(rg.ones(1)).tolist() == [2]
+
+
+def test_hooks_of_leaves_run_at_each_call():
+    w = rg.ones(2, requires_grad=True)
+    seen = []
+    w.register_hook(seen.append)
+    compiled = rg.compile(lambda: (w * 2).sum().backward())
+    with pytest.warns(UserWarning, match="has hooks"):
+        compiled()
+    compiled()
+    assert len(seen) == 2
+
+
+def test_a_profiler_and_anomaly_mode_see_the_operators():
+    compiled = rg.compile(lambda x: x.sin())
+    x = numbers(2)
+    compiled(x)
+    with rg.autograd.profiler.profile() as prof, pytest.warns(UserWarning, match="eagerly: a profiler"):
+        compiled(x)
+    assert [event.name for event in prof.events()] == ["sin"]
+    with rg.autograd.detect_anomaly(), pytest.warns(UserWarning, match="anomaly"):
+        compiled(x)
+
+
+def test_a_profiler_of_python_stays_active():
+    events = []
+    compiled = rg.compile(lambda x: x + 1)
+    sys.setprofile(lambda *event: events.append(event))
+    try:
+        with pytest.warns(UserWarning, match="sys.setprofile"):
+            compiled(numbers(2))
+        assert sys.getprofile() is not None
+    finally:
+        sys.setprofile(None)
+    compiled(numbers(2))
+    assert len(compiled.programs) == 1
+
+
+def test_inside_a_transform_the_function_itself_is_transformed():
+    compiled = rg.compile(lambda x: (x**3).sum())
+    x = numbers(3)
+    for _ in range(2):
+        compiled(x)
+        assert rg.func.grad(compiled)(x).tolist() == (3 * x**2).tolist()
+        assert rg.func.vmap(compiled)(x[:, None]).tolist() == (x**3).tolist()
+
+
+def test_a_compiled_function_inside_another_one_becomes_part_of_its_program():
+    inner = rg.compile(lambda x: x * 2)
+    outer = rg.compile(lambda x: inner(x) + 1)
+    for i in range(3):
+        assert outer(numbers(3, seed=i)).tolist() == (numbers(3, seed=i) * 2 + 1).tolist()
+    assert len(outer.programs) == 1
+    assert not inner.programs
+
+
+def test_disabled_functions_and_is_compiling():
+    seen = []
+
+    @rg.compiler.disable
+    def note(x):
+        seen.append(x)
+
+    def f(x):
+        note(x)
+        return x + rg.compiler.is_compiling()
+
+    with pytest.warns(UserWarning, match="disable"):
+        assert rg.compile(f)(rg.zeros(1)).tolist() == [1]
+    assert len(seen) == 1
+    assert rg.compile(f, disable=True) is f
+    assert not rg.compiler.is_compiling()
+
+
+def test_an_error_while_a_call_is_captured_is_that_of_the_function_and_is_tried_again():
+    def f(x, wrong):
+        if wrong:
+            raise KeyError("wrong")
+        return x + 1
+
+    compiled = rg.compile(f)
+    x = numbers(2)
+    with pytest.raises(KeyError, match="wrong"):
+        compiled(x, True)
+    assert compiled(x, False).tolist() == (x + 1).tolist()
+    assert compiled(x, False).tolist() == (x + 1).tolist()
+    assert len(compiled.programs) == 1
+    assert rg.is_grad_enabled()
+
+
+def test_nested_tensors_run_eagerly():
+    compiled = rg.compile(lambda t: t * 2)
+    t = rg.nested.nested_tensor([rg.ones(2), rg.ones(3)])
+    with pytest.warns(UserWarning, match="no plain tensor"):
+        compiled(t)
+    assert [part.tolist() for part in compiled(t).unbind()] == [[2, 2], [2, 2, 2]]
+
+
+def test_a_module_is_compiled_as_a_module():
+    model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+    compiled = rg.compile(model.eval())
+    x = numbers(4, 3)
+    with rg.no_grad():
+        for _ in range(3):
+            assert observe(compiled(x)) == observe(model(x))
+    assert isinstance(compiled, nn.Module)
+    assert next(name for name, _ in compiled.named_parameters()) == "_orig_mod.0.weight"
+    assert compiled.append.__self__ is model
+
+
+def test_what_cannot_be_called_is_refused():
+    with pytest.raises(TypeError, match="compile: expected a function or a Module, got int"):
+        rg.compile(3)
+
+
+def test_the_report_shows_operators_and_code():
+    report = rg.compiler.explain(lambda x: (x * 2).sin())(numbers(2))
+    assert report.ops_per_graph == (("mul", "sin"),)
+    assert "def play(p0):" in str(report)
+    assert "Runs eagerly: " in str(rg.compiler.explain(reads)(numbers(2)))
