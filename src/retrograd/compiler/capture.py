@@ -9,7 +9,7 @@ from retrograd.compiler.plain_values import is_plain_value
 from retrograd.compiler.program import External, Instruction, Result, Slot, result_slots, without_dead_code
 from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
-from retrograd.compiler.surroundings import Entry, Surroundings, first_change
+from retrograd.compiler.surroundings import Entry, Guards, Surroundings, first_change
 from retrograd.core import Tensor, current
 from retrograd.core.dtype import get_default_dtype
 from retrograd.core.level import watching
@@ -34,7 +34,7 @@ class Program:
     def __init__(self, modes: Modes, arguments: ArgumentGuards, entries: list[Entry]) -> None:
         self.modes = modes
         self.arguments = arguments
-        self.entries = entries
+        self.guards = Guards(entries)
         self.tensors: list[Any] = []  # from outside, apart from arguments
         self.tensor_guards: list[TensorGuard] = []
         self.instructions: list[Instruction] = []
@@ -67,7 +67,7 @@ class Program:
         if not self.modes.hold():
             return None
         tensors = self.arguments.match(args, kwargs)
-        if tensors is None or first_change(self.entries) is not None or self._find_shared(tensors) != self._shared:
+        if tensors is None or not self.guards.hold() or self._find_shared(tensors) != self._shared:
             return None
         for guard, t in zip(self.tensor_guards, self.tensors, strict=True):
             if not guard.holds(t):
@@ -80,7 +80,7 @@ class Program:
             return "the grad mode or the default dtype changed"
         if self.arguments.match(args, kwargs) is None:
             return self.arguments.find_difference(args, kwargs)
-        changed = first_change(self.entries)
+        changed = first_change(self.guards.entries)
         if changed is not None:
             return f"{changed.name} changed from {_shown(changed.value)} to {_shown(changed.now())}"
         for guard, t in zip(self.tensor_guards, self.tensors, strict=True):

@@ -63,7 +63,7 @@ def _report(capture: Capture) -> ExplainOutput:
     if program is None:
         return ExplainOutput(0, 1, (capture.refusal,), 0, (), (), "")
     names = tuple([_name(i) for i in program.instructions if isinstance(i, Call | Write | Eager)])
-    guards = tuple([e.name for e in program.entries] + [f"tensor {t.shape}" for t in program.tensors])
+    guards = tuple([e.name for e in program.guards.entries] + [f"tensor {t.shape}" for t in program.tensors])
     return ExplainOutput(1, 0, (), len(names), (names,), guards, program.source.text)
 
 

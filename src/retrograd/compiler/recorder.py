@@ -1,5 +1,6 @@
 """The level that records a call: every kernel that runs on arrays, on all levels, in forward and backward passes."""
 
+import sys
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -79,7 +80,12 @@ class Recorder(TransparentLevel, Watcher):
         """Run and record an operator."""
         out = op(*args) if op.simple and op.simple == len(args) else call(op, args, params)
         if not self.refusal:
-            self.record_operator(op, args, params, out)
+            watch = sys.getprofile()
+            sys.setprofile(None)  # it would look at each function of the recorder, too
+            try:
+                self.record_operator(op, args, params, out)
+            finally:
+                sys.setprofile(watch)
         return out
 
     def record_operator(self, op: Any, args: tuple, params: dict, out: Any) -> None:
@@ -341,6 +347,8 @@ def _contains_array(value: Any) -> bool:
 
 def _has_known_shape(op: Any, args: tuple, params: dict, outs: tuple) -> bool:
     """Return whether the shapes and dtypes of the operands determine the shapes of the results."""
+    if array_programs.is_ufunc(op.kernel):
+        return True
     avals = [Aval(a.value.shape, a.value.dtype) if isinstance(a, Tensor) else a for a in args]
     try:
         found = op.definition.shape(*avals, **params)

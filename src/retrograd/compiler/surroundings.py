@@ -278,6 +278,34 @@ class Surroundings:
         return [e for e in self.entries if e.attribute is None or e.attribute in self.names]
 
 
+class Guards:
+    """The entries of a program, ordered by kind of container so that they are checked fast."""
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self.entries = entries
+        self._lengths: list[tuple[Any, int]] = []
+        self._fields: list[tuple[Callable[..., Any], Any, Any]] = []
+        self._others: list[Entry] = []
+        for entry in entries:
+            if entry.key is LENGTH:
+                self._lengths.append((entry.container, entry.value))
+            elif hasattr(entry.container, "get"):
+                self._fields.append((entry.container.get, entry.key, entry.value))
+            else:
+                self._others.append(entry)
+
+    def hold(self) -> bool:
+        """Return whether all values are still the same."""
+        for container, length in self._lengths:
+            if len(container) != length:
+                return False
+        for get, key, value in self._fields:
+            now = get(key, MISSING)
+            if now is not value and not is_same(now, value):
+                return False
+        return first_change(self._others) is None
+
+
 def first_change(entries: list[Entry]) -> Entry | None:
     """Return the first entry whose value has changed; None if all are the same."""
     for entry in entries:
