@@ -1,5 +1,6 @@
 """Calls that cannot be compiled run eagerly with the eager results, and say why."""
 
+import contextlib
 import random
 import sys
 import time
@@ -69,6 +70,19 @@ def keeps_graph(x):
     return (x.detach().requires_grad_() * 2).sum()
 
 
+def catches(x):
+    try:
+        return rg.linalg.cholesky(x.reshape(1, 3)[:, :1])
+    except rg.linalg.LinAlgError:
+        return x
+
+
+def suppresses(x):
+    with contextlib.suppress(rg.linalg.LinAlgError):
+        x = rg.linalg.cholesky(x.reshape(1, 3)[:, :1])
+    return x
+
+
 class Counter:
     calls = 0
 
@@ -92,6 +106,8 @@ class Counter:
         (seeds, "random generator"),
         (generates, "retrograd.ops.generator|random generator"),
         (keeps_graph, "part of a graph"),
+        (catches, "handles exceptions"),
+        (suppresses, "exceptions|contextlib"),
         (Counter(), "changes .*calls"),
     ],
 )

@@ -10,8 +10,8 @@ import retrograd as rg
 from .comparison import numbers, observe, state_of
 
 SIZE = 3
-UNARY = ["{a}.sin()", "{a}.exp().clamp(max=3.0)", "{a}.square()", "{a}.relu()", "{a}.softmax(1)", "{a}.cumsum(0)", "-{a}",
-         "{a}.sum(0, keepdim=True).expand(3, 3)", "{a}.sort(1)[0]", "{a} * {number}", "{number} - {a}",
+UNARY = ["{a}.sin()", "{a}.exp().clamp(max=3.0)", "{a}.square()", "{a}.relu()", "{a}.softmax(1)", "{a}.cumsum(0)",
+         "-{a}", "{a}.sum(0, keepdim=True).expand(3, 3)", "{a}.sort(1)[0]", "{a} * {number}", "{number} - {a}",
          "rg.where({a} > 0, {a}, 0.5)", "{a}.detach()", "{a}.contiguous()", "rg.dropout({a}, 0.5, True)"]  # fmt: skip
 BINARY = ["{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} @ {b}", "rg.maximum({a}, {b})", "{a} / ({b}.abs() + 1)",
           "rg.cat([{a}, {b}])[1:4]", "rg.stack([{a}, {b}]).mean(0)", "{a} + rg.rand(3, 3)", "{a} * {b}[0]"]  # fmt: skip

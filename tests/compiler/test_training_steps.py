@@ -122,6 +122,81 @@ def test_gradients_are_accumulated_over_calls_without_zero_grad():
     assert_same_runs(make, lambda i: (numbers(3, 4, seed=i),), calls=5)
 
 
+def test_gradient_descent_by_hand():
+    def make():
+        weights = [numbers(4, 4, seed=i).requires_grad_() for i in range(2)]
+
+        def step(x):
+            loss = (x @ weights[0]).tanh().matmul(weights[1]).square().mean()
+            loss.backward()
+            with rg.no_grad():
+                for w in weights:
+                    w -= 0.1 * w.grad
+                    w.grad = None
+            return loss.detach()
+
+        return step, weights
+
+    assert_same_runs(make, lambda i: (numbers(3, 4, seed=i),))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "complex64"])
+def test_other_dtypes(dtype):
+    def make():
+        w = numbers(4, 4).to(getattr(rg, dtype)).requires_grad_()
+
+        def f(x):
+            y = (x.to(w.dtype) @ w).sin() * 2
+            (y * y.conj()).real.sum().backward()
+            return y.detach()
+
+        return f, [w]
+
+    assert_same_runs(make, lambda i: (numbers(3, 4, seed=i),))
+
+
+def test_autocast():
+    def make():
+        model = nn.Linear(4, 4)
+
+        def f(x):
+            with rg.autocast("cpu", dtype=rg.bfloat16):
+                y = model(x).relu()
+            y.float().sum().backward()
+            return y.detach()
+
+        return f, [*model.parameters()]
+
+    assert_same_runs(make, lambda i: (numbers(3, 4, seed=i),))
+
+
+class Square(rg.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        ctx.factor = 2
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * x * ctx.factor
+
+
+def test_a_function_with_a_backward_of_its_own():
+    def make():
+        w = numbers(4).requires_grad_()
+
+        def f(x):
+            y = Square.apply(x * w)
+            y.sum().backward()
+            return y.detach()
+
+        return f, [w]
+
+    assert_same_runs(make, lambda i: (numbers(4, seed=i),))
+
+
 def test_two_backward_passes_in_one_step():
     def make():
         model = nn.Linear(4, 2)

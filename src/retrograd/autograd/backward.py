@@ -271,7 +271,7 @@ def _outer_cotangents(level: Level, create_graph: bool, roots: list, seeds: list
             f"create_graph=True the result would lack its derivative there. Pass that input to the function as an "
             f"argument."
         )
-    if stateful_levels():
+    if not all(above.observes for above in stateful_levels()):
         raise NotImplementedError(
             f"grad: an input of shape {targets[0].shape} is in the graph of an outer transform or of the program "
             f"around, which the dual_level does not see; enter that outside of {type(level).__name__}"

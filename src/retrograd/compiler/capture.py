@@ -163,7 +163,7 @@ class Capture:
             objects[f"t{i}"] = t
         for i, t in reversed([*enumerate(self.arguments.tensors)]):  # of a repeated argument, the first one
             names[id(t)] = f"p{i}"
-        loads = []
+        loads: list[tuple[str, str]] = []
         for watched in self.recorder.watched.values():
             grad = watched.first_grad
             if grad is not None and id(grad) in self.recorder.externals and id(grad) not in names:

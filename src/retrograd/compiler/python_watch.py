@@ -1,5 +1,6 @@
 """Observation of the Python code that a call runs: a program replaces it, so it may have no other effects."""
 
+import contextlib
 import os
 import sys
 import sysconfig
@@ -8,7 +9,7 @@ from typing import Any
 
 from retrograd.compiler.arguments import TensorGuard, is_ordinary
 from retrograd.compiler.recorder import Recorder
-from retrograd.compiler.surroundings import Surroundings, is_library_code
+from retrograd.compiler.surroundings import Surroundings, handles_exceptions, is_library_code
 from retrograd.core import current
 from retrograd.core.source_location import PACKAGE
 from retrograd.nn.utils import clip_grad
@@ -91,6 +92,8 @@ class PythonWatch:
         if kind == "" or (kind == "user" and _serves_library(frame)):
             return
         if kind == "user":
+            if not _is_of_platform(code) and handles_exceptions(code):
+                self.recorder.refuse(f"{code.co_qualname} handles exceptions, which depend on values")
             self.surroundings.enter(code, frame.f_globals)
             self.watch_tensors()
         elif kind == "import":
@@ -171,19 +174,26 @@ class PythonWatch:
 def _serves_library(frame: Any) -> bool:
     """Return whether code is the library's, or code of Python or NumPy that the library calls."""
     while frame is not None:
-        name = frame.f_code.co_filename
-        if name.startswith(PACKAGE):
+        if is_library_code(frame.f_code):
             return True
-        if not name.startswith(_PLATFORM) or (name.startswith(_PACKAGES) and not name.startswith(_REQUIRED)):
+        if not _is_of_platform(frame.f_code):
             return False
         frame = frame.f_back
     return False
+
+
+def _is_of_platform(code: types.CodeType) -> bool:
+    """Return whether code is of Python's standard library, or of a package that this one needs."""
+    name = code.co_filename
+    return name.startswith(_PLATFORM) and (name.startswith(_REQUIRED) or not name.startswith(_PACKAGES))
 
 
 def _kind_of(code: types.CodeType) -> str:
     """Return how the watch handles a function: "" if it is harmless, or a word, or the reason of a refusal."""
     if code.co_filename.startswith("<frozen importlib"):
         return "import"
+    if code is contextlib.suppress.__exit__.__code__:
+        return "suppresses exceptions, which depend on values"
     if not is_library_code(code):
         return "user"
     if code in _EAGER_FUNCTIONS:

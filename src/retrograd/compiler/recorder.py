@@ -211,14 +211,15 @@ class Recorder(TransparentLevel, Watcher):
         if self.refusal:
             return
         self.record_grads()
-        found = [self._slot_of(a) if array_programs.is_array(a) else a for a in operands]
+        found: list[Any] = [self._slot_of(a) if array_programs.is_array(a) else a for a in operands]
         for i, a in enumerate(operands):
             if array_programs.is_array(a) and found[i] is None:
                 found[i] = self._slot_of_grad(a)
         if any(slot is None for slot in found):
             self.refuse("a backward pass uses an array of unknown origin")
         elif any(a is out for a in operands):
-            self.instructions.append(Add(found[0], found[1], self._owner_of_array(out)))
+            target, source = Slot(found[0]), Slot(found[1])
+            self.instructions.append(Add(target, source, self._owner_of_array(out)))
         else:
             self._append_call(function, tuple(found), out)
 

@@ -20,12 +20,16 @@ from retrograd.optim.optimizer import Optimizer
 
 MISSING = object()
 _OPAQUE = (Optimizer, LRScheduler)  # only their methods are called, which a program runs as they are
-_FUNCTIONS = (
+_BUILTINS = (
     types.BuiltinFunctionType,
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
     property,
     staticmethod,
+    classmethod,
 )
 _LOADS = {"LOAD_GLOBAL", "LOAD_NAME"}
 _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
@@ -185,7 +189,7 @@ class Surroundings:
         elif isinstance(value, _OPAQUE):
             fields = {key for key, member in vars(value).items() if not isinstance(member, _OPAQUE)}
             self._unknown += [(f"reads {key} of an optimizer or a schedule", key) for key in fields]
-        elif not isinstance(value, (type, types.ModuleType, *_FUNCTIONS)):
+        elif not isinstance(value, (type, types.ModuleType, *_BUILTINS)):
             self._visit_object(value, name, attribute)
 
     def _visit_wrapped(self, function: Any, name: str) -> None:
@@ -312,6 +316,12 @@ def first_change(entries: list[Entry]) -> Entry | None:
         if not entry.holds():
             return entry
     return None
+
+
+def handles_exceptions(code: types.CodeType) -> bool:
+    """Return whether code has `except` or `finally`; `with` has handlers, too, which are not counted."""
+    names = [step.opname for step in dis.get_instructions(code)]
+    return names.count("PUSH_EXC_INFO") > names.count("WITH_EXCEPT_START")
 
 
 def _slots_of(kind: type) -> tuple[str, ...]:

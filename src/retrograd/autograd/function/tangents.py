@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # loaded with the first dual_level
 
 def tangent_levels() -> list["TangentTableLevel"]:
     """Return the active forward levels, from the outermost to the innermost."""
-    return [level for level in reversed(stateful_levels()) if not level.paused]
+    return [level for level in reversed(stateful_levels()) if not level.observes and not level.paused]
 
 
 @generator_block
