@@ -22,7 +22,7 @@ LEVELS = (
     ("scipy", "sklearn"),
     ("numpy",),
     ("distributed",),
-    ("distributions", "pipelining"),
+    ("distributions", "ode", "pipelining"),
     ("compiler", "export", "fx", "higher_order", "implicit"),
     ("cuda", "profiler", "serialization"),
     ("amp",),

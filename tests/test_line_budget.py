@@ -34,6 +34,7 @@ BUDGET = {
     "nested": 5900,
     "nn": 9700,
     "numpy": 300,
+    "ode": 400,
     "ops": 30200,
     "optim": 3000,
     "pipelining": 13400,

@@ -46,8 +46,8 @@ NO_NOUNS = {
 KERNELS = sorted(path for path in (ROOT / "src/retrograd/kernels").iterdir() if path.suffix in (".cpp", ".hpp"))
 RENAMED = (  # the packages whose names have been gone through
     "amp", "autograd", "backend", "backends", "bench", "cli", "core", "cuda", "distributed", "export", "func", "fx",
-    "higher_order", "hips", "implicit", "interop", "kernels", "levels", "library", "nested", "nn", "numpy", "ops",
-    "optim", "pipelining", "scipy", "sklearn", "testing", "utils",
+    "higher_order", "hips", "implicit", "interop", "kernels", "levels", "library", "nested", "nn", "numpy", "ode",
+    "ops", "optim", "pipelining", "scipy", "sklearn", "testing", "utils",
 )  # fmt: skip
 PLAIN = (  # the packages whose docstrings, comments and messages have been gone through: add a package, then mend it
     "benchmarks", "examples", "src/retrograd/amp", "src/retrograd/autograd", "src/retrograd/backend",
@@ -55,7 +55,8 @@ PLAIN = (  # the packages whose docstrings, comments and messages have been gone
     "src/retrograd/distributed", "src/retrograd/export", "src/retrograd/func", "src/retrograd/fx",
     "src/retrograd/higher_order", "src/retrograd/hips", "src/retrograd/implicit", "src/retrograd/interop",
     "src/retrograd/kernels", "src/retrograd/levels", "src/retrograd/library", "src/retrograd/nested",
-    "src/retrograd/nn", "src/retrograd/numpy", "src/retrograd/ops", "src/retrograd/optim", "src/retrograd/pipelining",
+    "src/retrograd/nn", "src/retrograd/numpy", "src/retrograd/ode",
+    "src/retrograd/ops", "src/retrograd/optim", "src/retrograd/pipelining",
     "src/retrograd/scipy", "src/retrograd/signal", "src/retrograd/sklearn", "src/retrograd/testing",
     "src/retrograd/utils", "tests/amp", "tests/autograd", "tests/backend", "tests/bench", "tests/cli", "tests/core",
     "tests/distributed", "tests/export", "tests/func", "tests/fx", "tests/higher_order", "tests/implicit",

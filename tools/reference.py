@@ -16,7 +16,7 @@ from retrograd.core.lazy_imports import load_all
 MODULES = {
     "Gradients": [
         "autograd", "autograd.graph", "autograd.forward_ad", "autograd.functional", "autograd.profiler", "func",
-        "implicit",
+        "implicit", "ode",
     ],
     "Arrays": [
         "linalg", "fft", "special", "masked", "random", "distributions", "signal.windows", "nested", "numpy", "scipy",

@@ -91,9 +91,9 @@ globals().update(ops.imported())  # operators and public functions, by their nam
 
 _PACKAGES = (
     "amp", "backends", "cli", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "fx",
-    "higher_order", "hips", "implicit", "interop", "library", "linalg", "masked", "nested", "nn", "numpy", "optim",
-    "overrides", "pipelining", "profiler", "random", "return_types", "scipy", "serialization", "signal", "sklearn",
-    "special", "testing", "types", "utils",
+    "higher_order", "hips", "implicit", "interop", "library", "linalg", "masked", "nested", "nn", "numpy", "ode",
+    "optim", "overrides", "pipelining", "profiler", "random", "return_types", "scipy", "serialization", "signal",
+    "sklearn", "special", "testing", "types", "utils",
 )  # fmt: skip
 _OF_ARRAYS = (
     "deriv", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product",

@@ -141,6 +141,7 @@ from retrograd.func.autograd_api import multigrad_dict as multigrad_dict
 from retrograd import nested as nested
 from retrograd import nn as nn
 from retrograd import numpy as numpy
+from retrograd import ode as ode
 from retrograd import optim as optim
 from retrograd import overrides as overrides
 from retrograd import pipelining as pipelining
