@@ -1,65 +1,72 @@
-"""Ranks that are threads of one process, each of which runs the same function, as the processes of a script do."""
+"""Ranks that are threads of one process, each of which runs the same script, as the processes of a launcher do.
+
+They exchange the packets of processes, so nothing but the memory that a script shares itself is shared.
+"""
 
 import threading
+from collections import deque
 from contextvars import copy_context
 
 from retrograd.pipelining.transports.process_group import ProcessGroup
-from retrograd.pipelining.transports.threads import Threads
+from retrograd.pipelining.transports.rank_messaging import Kind, Peers
+from retrograd.pipelining.transports.spmd import launch
 
 
-class Shared:
-    """A transport for threads that are one rank each: the first one launches the work of all."""
+class Post:
+    """A channel whose packets are copied into lists of this process."""
 
-    timeout = 60.0
+    def __init__(self, rank, boxes):
+        self.rank, self.size, self.boxes = rank, len(boxes), boxes
 
-    def __init__(self, ranks):
-        self.barrier = threading.Barrier(ranks, timeout=60)
-        self.works = [None] * ranks
-        self.outcome = None
+    def send(self, rank, header, buffers):
+        self.boxes[rank].append((self.rank, header, [bytearray(buffer) for buffer in buffers]))
 
-    def launch(self, rank, work):
-        self.works[rank] = work
-        if self.barrier.wait() == 0:
-            try:
-                threads = Threads(self.timeout)
-                self.outcome = threads.launch(len(self.works), lambda link: self.works[link.rank](link)), None
-            except BaseException as error:
-                self.outcome = None, error
-        self.barrier.wait()
-        results, error = self.outcome
-        self.barrier.wait()
-        if error is not None:
-            raise error
-        return results
+    def poll(self):
+        box = self.boxes[self.rank]
+        return [box.popleft() for _ in range(len(box))]
+
+    def moving(self):
+        return False
 
 
 class OfRank:
     """One thread's end of the transport."""
 
-    def __init__(self, shared, rank):
-        self.shared, self.world, self.local = shared, len(shared.works), [rank]
+    timeout = 60.0
 
-    def launch(self, ranks, work):
+    def __init__(self, peers):
+        self.peers, self.world, self.local = peers, peers.size, [peers.rank]
+
+    def launch(self, ranks, work, fingerprint=None):
         assert ranks == self.world
-        return self.shared.launch(self.local[0], work)
+        return launch(self.peers, work, self.timeout, fingerprint)
 
 
-def run_ranks(ranks, script):
-    """Return what `script(rank, group)` returns on every rank; the first error is raised."""
-    shared, results, errors = Shared(ranks), [None] * ranks, []
+def outcomes_of_ranks(ranks, script):
+    """Return what `script(rank, group)` returns or raises on every rank."""
+    boxes, outcomes = [deque() for _ in range(ranks)], [None] * ranks
 
     def run(rank):
+        peers = Peers(Post(rank, boxes))
         try:
-            results[rank] = script(rank, ProcessGroup(OfRank(shared, rank)))
+            outcomes[rank] = script(rank, ProcessGroup(OfRank(peers)))
         except BaseException as error:
-            errors.append(error)
-            shared.barrier.abort()
+            outcomes[rank] = error
+        finally:
+            peers.broadcast(Kind.LEFT, None)
 
     threads = [threading.Thread(target=copy_context().run, args=(run, rank)) for rank in range(ranks)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    if errors:
-        raise errors[0]
-    return results
+    return outcomes
+
+
+def run_ranks(ranks, script):
+    """Return what `script(rank, group)` returns on every rank; the first error is raised."""
+    outcomes = outcomes_of_ranks(ranks, script)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return outcomes

@@ -6,29 +6,15 @@ from collections import deque
 import pytest
 
 from retrograd.pipelining.schedules.actions import Message
+from retrograd.pipelining.transports import spmd
 from retrograd.pipelining.transports.interface import Aborted, PeerLost
 from retrograd.pipelining.transports.rank_messaging import EMPTY, Kind, Peers
 from retrograd.pipelining.transports.serialization import pack
 from retrograd.pipelining.transports.spmd import launch
 
+from .rank_threads import Post
+
 MESSAGE = Message("F", 0, 1, 0)
-
-
-class Post:
-    """A channel whose packets are in lists of this process."""
-
-    def __init__(self, rank, boxes):
-        self.rank, self.size, self.boxes = rank, len(boxes), boxes
-
-    def send(self, rank, header, buffers):
-        self.boxes[rank].append((self.rank, header, buffers))
-
-    def poll(self):
-        box = self.boxes[self.rank]
-        return [box.popleft() for _ in range(len(box))]
-
-    def moving(self):
-        return False
 
 
 class TurnClock:
@@ -122,9 +108,8 @@ def test_who_waits_for_a_rank_whose_script_is_over_is_reported():
 
 
 def test_a_rank_that_gives_no_answer_is_lost_and_there_are_no_more_launches():
-    boxes, clock = [deque() for _ in range(3)], TurnClock((0, 1))
-    one, other = [Peers(Post(rank, boxes), clock.of(rank)) for rank in range(2)]
-    failures = all_at_once([one, other], lambda link: link.receive(2, MESSAGE) if link.rank else None, 50, clock.leave)
+    (one, other), leave = pair_with_silent_rank()
+    failures = all_at_once([one, other], lambda link: link.receive(2, MESSAGE) if link.rank else None, 50, leave)
     assert {type(failure) for failure in failures} == {TimeoutError}
     assert "rank 2: no answer" in str(failures[1])
     assert one.lost == other.lost == [2]
@@ -146,3 +131,34 @@ def test_only_the_failure_is_raised_and_not_that_others_were_woken():
         link.send(1, MESSAGE, None)
 
     assert [repr(failure) for failure in all_at_once(group(3), work)] == ["KeyError('mine')"] * 3
+
+
+def pair_with_silent_rank():
+    """Return two ranks of three, the clock that they share, and the function to call when the part of one is over."""
+    boxes, clock = [deque() for _ in range(3)], TurnClock((0, 1))
+    return [Peers(Post(rank, boxes), clock.of(rank)) for rank in range(2)], clock.leave
+
+
+def test_a_launch_without_a_timeout_ends_after_a_multiple_of_the_longest_one(monkeypatch):
+    monkeypatch.setattr(spmd, "SHORTEST_TIMEOUT", 40.0)
+    peers, leave = pair_with_silent_rank()
+    for one in peers:
+        one.slowest = 3.0
+    failures = all_at_once(peers, lambda link: link.receive(2, MESSAGE) if link.rank else None, None, leave)
+    assert "rank 1 has waited 60 s for F0>1.0 from rank 2" in str(failures[1])
+
+
+def test_the_longest_launch_is_measured():
+    boxes, clock = [deque() for _ in range(2)], TurnClock((0, 1))
+    peers = [Peers(Post(rank, boxes), clock.of(rank)) for rank in range(2)]
+    all_at_once(peers, lambda link: None, None, clock.leave)
+    assert all(one.slowest > 0 for one in peers)
+
+
+def test_a_rank_that_waits_long_says_once_for_what_and_for_whom(monkeypatch, capsys):
+    monkeypatch.setattr(spmd, "SHORTEST_HINT", 20.0)
+    peers, leave = pair_with_silent_rank()
+    all_at_once(peers, lambda link: link.receive(2, MESSAGE) if link.rank else None, 60, leave)
+    hints = capsys.readouterr().err
+    assert hints.count("retrograd: rank 1 has waited 20 s for F0>1.0 from rank 2") == 1
+    assert "rank 2: no answer" in hints

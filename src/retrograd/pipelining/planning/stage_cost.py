@@ -88,7 +88,7 @@ class _TimedRun:
 
     def run(self, transport: Transport) -> Iterator[tuple[Action, float]]:
         """Yield every computation with its seconds."""
-        actions, placement = self.program
+        actions, placement = self.program.actions, self.program.placement
         inputs = self.pipe.named_inputs(self.batch.args, self.batch.kwargs)
         with Gradients(self.pipe.stages, placement, transport.local) as gradients:
             job = Job(

@@ -11,7 +11,7 @@ from retrograd.core import Tensor, registry
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.stage import PipelineStageBase, PipeliningMetadataError, StageMessage
 from retrograd.pipelining.schedules.actions import Action, Kind
-from retrograd.pipelining.transports import Aborted, Arrival, Link
+from retrograd.pipelining.transports import Aborted, Arrival, Link, RankMismatchError
 
 
 class PipelineError(RuntimeError):
@@ -116,8 +116,8 @@ class Rank:
     def _run_action(self, action: Action) -> None:
         try:
             self._handlers[action.kind](action)
-        # Another rank has failed, and its error is the one to report.
-        except Aborted:
+        # Another rank has failed, or runs something else, and that error is the one to report.
+        except (Aborted, RankMismatchError):
             raise
         except Exception as cause:
             kind = PipelineMetadataError if isinstance(cause, PipeliningMetadataError) else PipelineError

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
+from zlib import crc32
 
 from retrograd.pipelining.schedules import get_schedule, make_schedule, stage_ranks
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
@@ -14,10 +15,11 @@ ScheduleLike = str | os.PathLike[str] | Schedule
 
 
 class Program(NamedTuple):
-    """The actions of every rank, and the rank of each stage."""
+    """The actions of every rank, the rank of each stage, and a checksum of both."""
 
     actions: list[list[Action]]
     placement: list[int]
+    digest: str
 
     def unordered(self) -> set[int]:
         """Return the stages that run microbatches backward out of order."""
@@ -77,7 +79,7 @@ def make_program(
     """
     make = _cached_program if _is_name(schedule) else _build_program
     program = make(schedule, stages, micro_batches, frozenset(edges), ranks, forward_only)  # type: ignore[arg-type]
-    return Program([actions.copy() for actions in program.actions], program.placement.copy())
+    return Program([actions.copy() for actions in program.actions], program.placement.copy(), program.digest)
 
 
 def _build_program(
@@ -88,7 +90,8 @@ def _build_program(
         compute = [[action for action in actions if action.kind is Kind.F] for actions in compute]
     program = lower(compute, edges)
     validate(program, edges)
-    return Program(program, _placement(compute, stages, micro_batches, ranks))
+    digest = crc32(repr(program).encode())
+    return Program(program, _placement(compute, stages, micro_batches, ranks), f"{digest:08x}")
 
 
 _cached_program = lru_cache(maxsize=8, typed=True)(_build_program)  # the same for every step, and takes milliseconds

@@ -4,7 +4,7 @@ import os
 import sys
 
 from retrograd.core.lazy_imports import lazy_names
-from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost, Transport
+from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost, RankMismatchError, Transport
 from retrograd.pipelining.transports.threads import Threads
 
 TRANSPORTS = {"threads": "Threads", "mpi": "MPI", "ray": "Ray"}
@@ -18,8 +18,9 @@ def get_transport(name: str = "auto", timeout: float | None = None) -> Transport
     """Return a transport by name: "threads", "mpi", "ray", or "auto".
 
     "auto" is the transport that `retrograd run` or `mpiexec` has started, else threads.
-    timeout: seconds that a rank waits for a message before an error; None: the option of `retrograd run`, else
-     no limit.
+    timeout: seconds that a rank waits for a message before an error; infinity: no limit.  None: the option of
+     `retrograd run`, else for processes 20 times the longest step so far, at least 10 minutes, and no limit for
+     threads.
 
     Raises ValueError for another name, with a list of the known ones, and for a timeout that is not above 0;
     ImportError, with the extra to install, if a package is missing.
@@ -57,5 +58,5 @@ def _started() -> str:
 
 __all__ = [
     "SIZE_VARIABLES", "TIMEOUT_VARIABLE", "TRANSPORTS", "TRANSPORT_VARIABLE", "Aborted", "Arrival", "Link", "PeerLost",
-    "Threads", "Transport", "get_transport",
+    "RankMismatchError", "Threads", "Transport", "get_transport",
 ]  # fmt: skip

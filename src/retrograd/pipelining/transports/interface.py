@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from retrograd.pipelining.schedules.actions import Message
+from retrograd.pipelining.transports.fingerprint import Fingerprint
 
 
 class Aborted(RuntimeError):  # noqa: N818 (nobody's error: another rank's)
@@ -12,6 +13,10 @@ class Aborted(RuntimeError):  # noqa: N818 (nobody's error: another rank's)
 
 class PeerLost(RuntimeError):  # noqa: N818 (the field's word)
     """The process of another rank is gone."""
+
+
+class RankMismatchError(RuntimeError):
+    """The ranks do not run the same program on the same data; all of them raise this error."""
 
 
 class Arrival(NamedTuple):
@@ -48,7 +53,8 @@ class Transport(Protocol):
     """Launches the ranks and moves their messages, independent of schedules.
 
     world: the number of ranks, if fixed by the launcher of the processes; None: an argument of `launch`.
-    timeout: seconds that a rank waits for a message; None: no limit.
+    timeout: seconds that a rank waits for a message; None: for processes a multiple of the longest launch so far, but
+    at least 10 minutes; for threads no limit.
     """
 
     world: int | None
@@ -58,10 +64,13 @@ class Transport(Protocol):
     def local(self) -> Sequence[int] | None:
         """Return the ranks of this process; None: all of them."""
 
-    def launch(self, ranks: int, work: Callable[[Link], Any]) -> list[Any]:
+    def launch(self, ranks: int, work: Callable[[Link], Any], fingerprint: Fingerprint | None = None) -> list[Any]:
         """Run `work(link)` for every rank concurrently; return the results by rank, in every process.
 
         Every process calls it, each runs its own ranks, and all get all results: tensors and plain data, nested
         in tuples, lists and dicts.  If one rank fails, the others are woken and end, and the first failure is raised
         in every process.
+
+        fingerprint: describes what this process runs; by default the name of `work`.  If those of the processes
+        differ, the launch fails with RankMismatchError in all of them.
         """

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from retrograd.backend import memory
+from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import Link
 from retrograd.pipelining.transports.rank_messaging import Head, Packet, Peers
 from retrograd.pipelining.transports.spmd import launch
@@ -30,7 +31,7 @@ class MPI:
     train.py`), and make the same launches.  Needs mpi4py and an MPI, which the extra "mpi" installs: `pip install
     "retrograd[mpi]"`.
 
-    timeout: seconds that a rank waits for a message; None: no limit.
+    timeout: seconds that a rank waits for a message; None: 20 times the longest launch so far, at least 10 minutes.
 
     Raises ImportError if mpi4py is missing.
 
@@ -43,7 +44,7 @@ class MPI:
         self.world: int = comm.size
         self.local = [comm.rank]
 
-    def launch(self, ranks: int, work: Callable[[Link], Any]) -> list[Any]:
+    def launch(self, ranks: int, work: Callable[[Link], Any], fingerprint: Fingerprint | None = None) -> list[Any]:
         """Run `work(link)` for this process's rank while the other processes do so for theirs.
 
         Raises ValueError unless there are as many processes as ranks, PeerLost if a process is gone, and in every
@@ -54,7 +55,7 @@ class MPI:
                 f"a pipeline of {ranks} ranks needs {ranks} processes, and MPI has started {self.world}: "
                 f"retrograd run -n {ranks} --transport mpi SCRIPT"
             )
-        return launch(_peers(), work, self.timeout)
+        return launch(_peers(), work, self.timeout, fingerprint)
 
 
 @cache

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.pipelining.transports import get_transport
+from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import Link, Transport
 
 
@@ -31,9 +32,12 @@ class ProcessGroup:
         """Return the number of ranks."""
         return self.transport.world or 1
 
-    def launch(self, work: Callable[[Link], Any]) -> list[Any]:
-        """Run `work(link)` on this rank while the other ranks do so; return all results on every rank."""
-        return self.transport.launch(self.size(), work)
+    def launch(self, work: Callable[[Link], Any], fingerprint: Fingerprint | None = None) -> list[Any]:
+        """Run `work(link)` on this rank while the other ranks do so; return all results on every rank.
+
+        Raises RankMismatchError, on every rank, if their fingerprints differ.
+        """
+        return self.transport.launch(self.size(), work, fingerprint)
 
     def __repr__(self) -> str:
         return f"ProcessGroup(rank {self.rank()} of {self.size()}, {self.name})"

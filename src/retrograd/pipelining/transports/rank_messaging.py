@@ -7,9 +7,11 @@ launch, and the next launch starts clean, even after a failure.
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
+
+from retrograd.pipelining.transports.fingerprint import Fingerprint, first_difference
 
 Packed = tuple[bytes, Sequence[Any]]  # the result of `wire.pack`: a header, buffers
 Head = tuple[int, Any, bytes]  # the `Kind` of packet, plain data, and the header of the packed payload
@@ -58,45 +60,57 @@ class Kind(IntEnum):
     ASK = 2  # what are you doing?
     ANSWER = 3
     LEFT = 4  # the sender's script has ended
+    HELLO = 5  # the sender's fingerprint of its launch
 
 
 class End(NamedTuple):
     """The end of a rank's part of a launch.
 
-    at: seconds of the sender's clock.  packed: the result, or a failure packed by `failures.pack_failure`.
+    at: seconds of the sender's clock.  fields: of its fingerprint.  detail: a line on how its fingerprint differs from
+    another one, if it has found out.  packed: the result, or a failure packed by `failures.pack_failure`.
     """
 
     rank: int
     at: float
-    outcome: str  # "done"; "failed"; "timed out", also a failure; "aborted", since another rank failed
+    outcome: str  # "done"; "failed"; "timed out", "differs", also failures; "aborted", since another rank failed
+    fields: Mapping[str, str]
+    detail: str
     packed: Packed
 
     @property
     def failed(self) -> bool:
         """Return whether it is a failure of that rank itself."""
-        return self.outcome in ("failed", "timed out")
+        return self.outcome in ("failed", "timed out", "differs")
 
 
 class Peers:
     """The messaging of one process with the others.  All processes number the launches in the same way.
 
     launch: the number of the present launch, or of the next.  over: whether it cannot be completed, since a rank has
-    failed or is gone.  lost: the ranks without which a launch has ended; no further launch is possible.
-    clock: returns the seconds that timeouts are measured in.
+    failed, is gone or runs something else.  fingerprint: of the present launch.  differs: whether another rank is
+    known to have another one; that of the previous rank arrives first, the others with the ends.  lost: the ranks
+    without which a launch has ended; no further launch is possible.
+    slowest: seconds of the longest completed launch.  clock: returns the seconds that timeouts are measured in.
     """
 
     def __init__(self, channel: Channel, clock: Callable[[], float] = time.monotonic) -> None:
         self.channel = channel
-        self._clock = clock
+        self.clock = clock
         self.rank, self.size = channel.rank, channel.size
         self.launch = 0
         self.over = False
+        self.differs = False
+        self.fingerprint = Fingerprint({})
+        self.slowest = 0.0
         self.lost: list[int] = []
         self.left: set[int] = set()
         self.doing: Callable[[], str] = _idle_text
         self.mail: dict[Subject, Packed] = {}
         self._ends: dict[int, dict[int, End]] = {}  # by launch and rank
         self._later: list[tuple[int, Subject, Packed]] = []  # messages for later launches
+        self._hellos: dict[int, Mapping[str, str]] = {}  # by launch, the fields of the previous rank
+        self._details: dict[tuple[str, str], str] = {}  # by field and its text, the long text of the previous rank
+        self._sent_details: set[tuple[str, str]] = set()
         self._ended = [0] * channel.size  # how many launches each rank has ended
         self._answers: dict[int, str] = {}
         self._handlers: dict[int, Callable[[int, Any, Packed], None]] = {
@@ -105,6 +119,7 @@ class Peers:
             Kind.ASK: self._handle_status_request,
             Kind.ANSWER: self._handle_status,
             Kind.LEFT: self._handle_leave,
+            Kind.HELLO: self._handle_hello,
         }
 
     @property
@@ -148,28 +163,54 @@ class Peers:
 
     def until(self, done: Callable[[], Any], timeout: float | None) -> bool:
         """Process packets until `done()` is true; return False after `timeout` seconds."""
-        backoff, start = Backoff(), self._clock()
+        backoff, start = Backoff(), self.clock()
         while not done():
             if self.poll() or self.channel.moving():
                 backoff.turns = 0
             else:
                 backoff()
-            if timeout is not None and self._clock() - start > timeout:
+            if timeout is not None and self.clock() - start > timeout:
                 return bool(done())
         return True
 
+    def begin(self, fingerprint: Fingerprint) -> None:
+        """Send the fingerprint of the present launch to the next rank, which compares it with its own.
+
+        The ranks form a ring, so if any two differ, a rank differs from its previous one.  Long texts are sent once.
+        """
+        self.fingerprint = fingerprint
+        if self.size > 1:
+            keys = {(name, fingerprint.fields[name]): text for name, text in fingerprint.details.items()}
+            new = {key: text for key, text in keys.items() if key not in self._sent_details}
+            self._sent_details.update(new)
+            self.send((self.rank + 1) % self.size, Kind.HELLO, (dict(fingerprint.fields), new))
+        self._update_over()
+
+    def difference(self) -> str:
+        """Return a line on the first lines that differ in the long texts of this rank and the previous one."""
+        before, fields = (self.rank - 1) % self.size, self._hellos.get(self.launch, {})
+        for name, own in self.fingerprint.details.items():
+            other = self._details.get((name, fields.get(name, "")))
+            if other is not None and other != own:
+                lines = first_difference(other, own)
+                return f"  the first difference: {lines[0]!r} on rank {before}, {lines[1]!r} on rank {self.rank}"
+        return ""
+
     def end(self, outcome: str, packed: Packed) -> None:
         """Send everybody the end of this rank's part."""
-        now = time.time()
-        self.ends[self.rank] = End(self.rank, now, outcome, packed)
+        subject = time.time(), outcome, dict(self.fingerprint.fields), self.difference() if self.differs else ""
+        self.ends[self.rank] = End(self.rank, *subject, packed)
         self._ended[self.rank] += 1
         self._update_over()
-        self.broadcast(Kind.END, (now, outcome), packed)
+        self.broadcast(Kind.END, subject, packed)
 
     def close(self) -> None:
         """Close a launch, discard its remaining messages, and open the next one."""
         self._ends.pop(self.launch, None)
+        self._hellos.pop(self.launch, None)
         self.launch += 1
+        self.differs = False
+        self.fingerprint = Fingerprint({})
         self.doing = _idle_text
         self.mail = {message: packed for number, message, packed in self._later if number == self.launch}
         self._later = [entry for entry in self._later if entry[0] > self.launch]
@@ -196,7 +237,13 @@ class Peers:
         elif number > self.launch:
             self._later.append((number, subject, packed))
 
-    def _handle_end(self, rank: int, subject: tuple[float, str], packed: Packed) -> None:
+    def _handle_hello(self, rank: int, subject: tuple[dict[str, str], dict[tuple[str, str], str]], _: Packed) -> None:
+        fields, details = subject
+        self._hellos[self._ended[rank]] = fields
+        self._details |= details
+        self._update_over()
+
+    def _handle_end(self, rank: int, subject: tuple[float, str, dict[str, str], str], packed: Packed) -> None:
         self._ends.setdefault(self._ended[rank], {})[rank] = End(rank, *subject, packed)
         self._ended[rank] += 1
         self._update_over()
@@ -214,7 +261,11 @@ class Peers:
         self._update_over()
 
     def _update_over(self) -> None:
-        self.over = bool(self.failures or self.gone)
+        """Update whether the launch cannot be completed; its fingerprint is empty before and after it."""
+        own = self.fingerprint.fields
+        others = [self._hellos.get(self.launch, own), *[end.fields for end in self.ends.values()]]
+        self.differs = bool(own) and any(fields != own for fields in others)
+        self.over = bool(self.differs or self.failures or self.gone)
 
 
 def _idle_text() -> str:

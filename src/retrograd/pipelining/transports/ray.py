@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import Link
 from retrograd.pipelining.transports.rank_messaging import Head, Kind, Packet, Peers
 from retrograd.pipelining.transports.spmd import launch
@@ -19,7 +20,7 @@ class Ray:
     All actors run the same script (`retrograd run -n 4 --transport ray train.py`), and make the same launches.  Ray is
     required: `pip install "retrograd[ray]"`.
 
-    timeout: seconds that a rank waits for a message; None: no limit.
+    timeout: seconds that a rank waits for a message; None: 20 times the longest launch so far, at least 10 minutes.
 
     Raises ImportError if Ray is missing, and RuntimeError in a process that `retrograd run` has not started.
 
@@ -36,7 +37,7 @@ class Ray:
         self.world: int = self._peers.size
         self.local = [self._peers.rank]
 
-    def launch(self, ranks: int, work: Callable[[Link], Any]) -> list[Any]:
+    def launch(self, ranks: int, work: Callable[[Link], Any], fingerprint: Fingerprint | None = None) -> list[Any]:
         """Run `work(link)` for this actor's rank while the other actors do so for theirs.
 
         Raises ValueError unless there are as many actors as ranks, PeerLost if one's process is gone, and in every
@@ -47,7 +48,7 @@ class Ray:
                 f"a pipeline of {ranks} ranks needs {ranks} actors, and Ray has started {self.world}: "
                 f"retrograd run -n {ranks} --transport ray SCRIPT"
             )
-        return launch(self._peers, work, self.timeout)
+        return launch(self._peers, work, self.timeout, fingerprint)
 
 
 _here: list[Peers] = []  # the messaging of this process, once it is a rank

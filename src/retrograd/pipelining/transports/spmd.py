@@ -1,33 +1,84 @@
 """Launches where every process runs the same script and is one rank."""
 
+import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.transports.failures import causes, pack_failure, unpack_failure
-from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost
+from retrograd.pipelining.transports.fingerprint import Fingerprint, describe_mismatch, format_ranks
+from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost, RankMismatchError
 from retrograd.pipelining.transports.rank_messaging import EMPTY, Kind, Packed, Peers
 from retrograd.pipelining.transports.serialization import pack, unpack
 
+# The default timeout: a multiple of the longest launch so far, and its minimum in seconds.
+TIMEOUT_FACTOR, SHORTEST_TIMEOUT = 20.0, 600.0
+# The time after which a waiting rank prints a hint: likewise.
+HINT_FACTOR, SHORTEST_HINT = 3.0, 30.0
 STATUS_TIMEOUT = 1.0  # seconds for the ranks to report what they are doing
 GRACE = 5.0  # seconds for ranks without a sign of life, before the others continue without them
 
 
-def launch(peers: Peers, work: Callable[[Link], Any], timeout: float | None) -> list[Any]:
+def launch(
+    peers: Peers, work: Callable[[Link], Any], timeout: float | None, fingerprint: Fingerprint | None = None
+) -> list[Any]:
     """Run `work(link)` for this process's rank, wait for the others, and return all results or raise the first
-    failure."""
+    failure.
+
+    timeout: None: see `default_timeout`.  fingerprint: by default the name of `work`.
+    """
     if peers.lost:
-        raise PeerLost(f"a step has ended without rank {_format_ranks(peers.lost)}; start the script again")
-    link = _ProcessLink(peers, timeout)
+        raise PeerLost(f"a step has ended without {format_ranks(peers.lost)}; start the script again")
+    start = peers.clock()
+    link = _ProcessLink(peers, default_timeout(peers.slowest) if timeout is None else timeout)
     peers.doing = link.state
+    peers.begin(fingerprint or Fingerprint.of_work(work))
     try:
         result = _run_work(peers, work, link)
         link.doing = result.outcome
         peers.end(result.outcome, result.packed)
-        _wait_for_all(peers, timeout)
-        return _results(peers, result)
+        _wait_for_all(peers, link.patience)
+        found = _results(peers, result)
+        peers.slowest = max(peers.slowest, peers.clock() - start)
+        return found
     finally:
         peers.close()
+
+
+def default_timeout(slowest: float) -> float:
+    """Return the seconds that a rank waits if the script does not say it, from those of the longest launch so far.
+
+    >>> default_timeout(1.0), default_timeout(60.0)
+    (600.0, 1200.0)
+    """
+    return max(SHORTEST_TIMEOUT, TIMEOUT_FACTOR * slowest)
+
+
+class _Patience:
+    """Waits for the others: with a hint on stderr after a while, and not longer than the timeout."""
+
+    def __init__(self, peers: Peers, timeout: float) -> None:
+        self.timeout = timeout
+        self._peers = peers
+        self._hint: float | None = max(SHORTEST_HINT, HINT_FACTOR * peers.slowest)
+
+    def until(self, done: Callable[[], Any], awaited: Callable[[], str]) -> bool:
+        """Wait until `done()` is true; return False after the timeout.  awaited: what this rank waits for."""
+        timeout = self.timeout
+        if self._hint is not None and self._hint < timeout:
+            if self._peers.until(done, self._hint):
+                return True
+            self._print_hint(self._hint, awaited())
+            timeout, self._hint = timeout - self._hint, None  # once in a launch
+        return self._peers.until(done, timeout)
+
+    def _print_hint(self, waited: float, awaited: str) -> None:
+        print(
+            f"retrograd: rank {self._peers.rank} has waited {waited:.0f} s for {awaited}.  A rank without an answer "
+            f"computes, loads data, compiles, or hangs; the step ends after {self.timeout:.0f} s, see timeout=.\n"
+            f"{_report(self._peers, STATUS_TIMEOUT)}",
+            file=sys.stderr,
+        )
 
 
 class _WorkResult(NamedTuple):
@@ -51,13 +102,15 @@ def _run_work(peers: Peers, work: Callable[[Link], Any], link: Link) -> _WorkRes
 def _outcome(failure: BaseException) -> str:
     if isinstance(failure, Aborted):
         return "aborted"
+    if isinstance(failure, RankMismatchError):
+        return "differs"
     return "timed out" if any(isinstance(cause, TimeoutError) for cause in causes(failure)) else "failed"
 
 
-def _wait_for_all(peers: Peers, timeout: float | None) -> None:
+def _wait_for_all(peers: Peers, patience: _Patience) -> None:
     """Wait until every rank has ended the launch; the others are lost."""
     try:
-        _wait(peers, timeout)
+        _wait(peers, patience)
     except KeyboardInterrupt:
         # The others learn of the interrupt from the end of this rank; give them time to end, too.
         peers.until(lambda: not peers.missing, GRACE)
@@ -66,31 +119,43 @@ def _wait_for_all(peers: Peers, timeout: float | None) -> None:
         peers.lost = peers.missing
 
 
-def _wait(peers: Peers, timeout: float | None) -> None:
-    while not peers.until(lambda: peers.over or not peers.missing, timeout):
-        assert timeout is not None
+def _wait(peers: Peers, patience: _Patience) -> None:
+    timeout = patience.timeout
+    while not patience.until(lambda: peers.over or not peers.missing, lambda: f"the end of {_missing(peers)}"):
         answers = peers.ask(peers.missing, timeout)  # a rank that answers is slow but alive
         silent = [rank for rank in peers.missing if rank not in answers]
         if silent:
             raise TimeoutError(
-                f"rank {peers.rank} is done and has waited {2 * timeout:g} s for rank {_format_ranks(silent)}:\n"
+                f"rank {peers.rank} is done and has waited {2 * timeout:g} s for {format_ranks(silent)}:\n"
                 f"{_report(peers, timeout)}"
             )
-    if peers.failures:
+    if peers.failures or peers.differs:
         hung = any(end.outcome == "timed out" for end in peers.failures)
-        patience = min(GRACE, timeout) if hung and timeout is not None else timeout
-        peers.until(lambda: not peers.missing or peers.gone, patience)
+        peers.until(lambda: not peers.missing or peers.gone, min(GRACE, timeout) if hung else timeout)
     elif peers.gone:
         raise PeerLost(_gone_message(peers))
 
 
+def _missing(peers: Peers) -> str:
+    return format_ranks(peers.missing)
+
+
 def _results(peers: Peers, own_result: _WorkResult) -> list[Any]:
+    if peers.differs:
+        raise _mismatch(peers)
     first = peers.failures[0] if peers.failures else None
     if first is not None and first.rank != peers.rank:
         raise unpack_failure(first.packed, first.rank)
     if own_result.failure is not None:
         raise own_result.failure
     return [own_result.value if rank == peers.rank else unpack(*end.packed) for rank, end in sorted(peers.ends.items())]
+
+
+def _mismatch(peers: Peers) -> RankMismatchError:
+    """Return the error about different fingerprints, which is the same on all ranks that know of all ends."""
+    ends = [end for _, end in sorted(peers.ends.items())]
+    detail = next((end.detail for end in ends if end.detail), "")
+    return RankMismatchError(describe_mismatch({end.rank: end.fields for end in ends}, detail))
 
 
 def _report(peers: Peers, timeout: float) -> str:
@@ -101,22 +166,18 @@ def _report(peers: Peers, timeout: float) -> str:
 
 
 def _gone_message(peers: Peers) -> str:
-    return f"the script of rank {_format_ranks(peers.gone)} is over, while rank {peers.rank} is in a step that needs it"
-
-
-def _format_ranks(ranks: Sequence[int]) -> str:
-    return ", ".join(map(str, ranks))
+    return f"the script of {format_ranks(peers.gone)} is over, while rank {peers.rank} is in a step that needs it"
 
 
 class _ProcessLink:
     """One rank's end of the messaging."""
 
-    def __init__(self, peers: Peers, timeout: float | None) -> None:
+    def __init__(self, peers: Peers, timeout: float) -> None:
         self.rank = peers.rank
+        self.patience = _Patience(peers, timeout)
         self.doing = "starts"
         self._awaited: tuple[Message, int] | None = None
         self._peers = peers
-        self._timeout = timeout
 
     def state(self) -> str:
         """Return the current action of the rank, and the message that it waits for."""
@@ -140,19 +201,20 @@ class _ProcessLink:
         """Wait for a message; other messages that arrive are stored."""
         peers, mail = self._peers, self._peers.mail
         self._awaited = (message, rank)
-        if not peers.until(lambda: message in mail or peers.over, self._timeout):
-            assert self._timeout is not None
+        timeout = self.patience.timeout
+        if not self.patience.until(lambda: message in mail or peers.over, lambda: f"{message} from rank {rank}"):
             raise TimeoutError(
-                f"rank {self.rank} has waited {self._timeout:g} s for {message} from rank {rank}:\n"
-                f"{_report(peers, self._timeout)}"
+                f"rank {self.rank} has waited {timeout:g} s for {message} from rank {rank}:\n{_report(peers, timeout)}"
             )
         self._awaited = None
         if peers.over:
             self._stop()
         return unpack(*mail.pop(message))
 
-    def _stop(self) -> None:
+    def _stop(self) -> NoReturn:
         """Raise the reason why the launch has ended."""
+        if self._peers.differs:
+            raise RankMismatchError("the ranks run different programs")  # all ranks describe it when they have ended
         if self._peers.failures:
             raise Aborted("this step has ended: another rank failed, or it was interrupted")
         raise PeerLost(_gone_message(self._peers))

@@ -1,5 +1,6 @@
 """Ranks as threads of one process: no setup, easy to debug."""
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import copy_context
@@ -7,6 +8,7 @@ from typing import Any
 
 from retrograd.core.level import generator_block
 from retrograd.pipelining.schedules.actions import Message
+from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import Aborted, Arrival, Link
 from retrograd.utils import blas_threads, short_turns
 
@@ -14,7 +16,7 @@ from retrograd.utils import blas_threads, short_turns
 class Threads:
     """Every rank is a thread; messages are references passed through one mailbox.
 
-    timeout: seconds that a rank waits for a message; None: no limit.
+    timeout: seconds that a rank waits for a message; None or infinity: no limit.
 
     >>> Threads().launch(2, lambda link: link.rank * 10)
     [0, 10]
@@ -24,9 +26,9 @@ class Threads:
     local = None
 
     def __init__(self, timeout: float | None = None) -> None:
-        self.timeout = timeout
+        self.timeout = None if timeout == math.inf else timeout
 
-    def launch(self, ranks: int, work: Callable[[Link], Any]) -> list[Any]:
+    def launch(self, ranks: int, work: Callable[[Link], Any], fingerprint: Fingerprint | None = None) -> list[Any]:
         """Run `work(link)` in a thread per rank; the first failure wakes and ends the others, then is raised.
 
         The threads inherit context variables, and so `np.errstate`.
