@@ -6,6 +6,7 @@ import pytest
 import retrograd as rg
 import retrograd.distributed as dist
 from retrograd.nn.parallel import DistributedDataParallel as Replicas
+from retrograd.pipelining.transports import RankMismatchError
 from retrograd.utils.data import DistributedSampler
 from retrograd.utils.data.distributed import DistributedSampler as SamplerOfModule
 
@@ -139,7 +140,7 @@ def test_with_find_unused_parameters_they_count_as_zero_and_those_that_nobody_us
 
 def test_replicas_of_different_models_are_refused_on_every_rank():
     def script(rank, group):
-        with pytest.raises(RuntimeError, match="broadcast: the ranks differ: rank 0 has"):
+        with pytest.raises(RankMismatchError, match=r"  tensors: float32\[2, 2\], .* on rank 0;"):
             Replicas(rg.nn.Linear(2, 2 + rank), process_group=group)
         return True
 
@@ -208,7 +209,10 @@ def test_broadcast_and_gathering_give_each_rank_the_values_of_others():
 
 def test_tensors_that_differ_between_ranks_are_refused_on_every_rank():
     def script(rank, group):
-        with pytest.raises(RuntimeError, match=r"the ranks differ: rank 0 has \(\(2,\), 'float32'\), rank 1 has"):
+        with pytest.raises(
+            RuntimeError,
+            match=r"the ranks differ in all_reduce, .*\n  tensor: float32\[2\] on rank 0; float32\[3\] on rank 1",
+        ):
             dist.all_reduce(rg.zeros(2 + rank), group=group)
         return True
 
@@ -246,3 +250,13 @@ def test_a_sampler_takes_the_rank_and_their_number_from_the_process_group():
         assert list(DistributedSampler(range(3), shuffle=False)) == [0, 1, 2]
     finally:
         dist.destroy_process_group()
+
+
+def test_ranks_that_call_other_collectives_all_end_with_an_error_that_names_them():
+    def script(rank, group):
+        with pytest.raises(RankMismatchError, match=r"call: barrier on ranks 0, 2; all_reduce on rank 1"):
+            dist.all_reduce(rg.zeros(2), group=group) if rank == 1 else dist.barrier(group)
+        dist.barrier(group)
+        return True
+
+    assert run_ranks(3, script) == [True] * 3

@@ -28,6 +28,7 @@ from retrograd.pipelining import (
     pipeline,
     stage_ranks,
 )
+from retrograd.pipelining.transports import RankMismatchError
 
 from .action_texts import ACTION_TEXTS
 from .rank_threads import run_ranks
@@ -414,3 +415,14 @@ def test_the_error_for_a_missing_input_of_a_captured_stage_names_it():
     assert rg.allclose(run_ranks(2, script({"mask": mask}))[1], model(x, mask), atol=1e-6)
     with pytest.raises(PipelineError, match="stage 1 takes the model's input 'mask', which this rank was not given"):
         run_ranks(2, script({}))
+
+
+def test_ranks_with_other_numbers_of_microbatches_all_end_with_an_error_that_names_them():
+    def run(rank, group):
+        stage = PipelineStage(rg.nn.Linear(4, 4), rank, 2, "cpu", group=group)
+        schedule = ScheduleGPipe(stage, 2 + rank, rg.nn.functional.mse_loss)
+        with pytest.raises(RankMismatchError, match=r"n_microbatches: 2 on rank 0; 3 on rank 1"):
+            schedule.step(*([rg.ones(6, 4)] if rank == 0 else []), target=rg.ones(6, 4))
+        return True
+
+    assert run_ranks(2, run) == [True, True]

@@ -17,6 +17,7 @@ from retrograd.distributed.collectives import (
     initialized_group,
 )
 from retrograd.pipelining.transports import get_transport
+from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.process_group import ProcessGroup, default_group, set_default_group
 from retrograd.utils.data.sampler import default_ranks
 
@@ -55,8 +56,9 @@ def init_process_group(
     """Join the ranks that a launcher has started; a script that none has started is a group of one rank.
 
     backend: "mpi" or "ray"; None or "gloo", whichever has started the script.  timeout: how long a rank waits for a
-    message; None: no limit.  world_size, rank: checked against those of the launcher, if given.  init_method, store,
-    group_name, pg_options and device_id are for other ways of finding the ranks, and have no effect.
+    message; None: 20 times the longest operation so far, at least 10 minutes.  world_size, rank: checked against those
+    of the launcher, if given.  init_method, store, group_name, pg_options and device_id are for other ways of finding
+    the ranks, and have no effect.
 
     Raises ValueError for another backend, and if world_size or rank differ from the launcher's; RuntimeError if called
     twice.
@@ -128,7 +130,7 @@ def barrier(
     """
     if async_op:
         raise NotImplementedError("barrier: async_op is not supported; call it without")
-    initialized_group(group).launch(lambda link: None)
+    initialized_group(group).launch(lambda link: None, Fingerprint.of_call("barrier"))
 
 
 default_ranks.rank, default_ranks.size = get_rank, get_world_size

@@ -9,6 +9,7 @@ from typing import Any
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, registry
 from retrograd.pipelining.schedules.actions import Message
+from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import Link
 from retrograd.pipelining.transports.process_group import ProcessGroup, default_group
 
@@ -50,8 +51,8 @@ def all_reduce(
     The tensors have the same shape and dtype on all ranks.  Results are the same on all ranks to the last bit: each
     element is combined on one rank, in the order of ranks.  `ReduceOp.AVG` divides the sum by the number of ranks.
 
-    Raises TypeError for another operation or no tensor; RuntimeError for different shapes or dtypes, on every rank;
-    NotImplementedError for `async_op`; ValueError before `init_process_group`.
+    Raises TypeError for another operation or no tensor; RankMismatchError, on every rank, for different shapes, dtypes
+    or operations; NotImplementedError for `async_op`; ValueError before `init_process_group`.
 
     >>> import retrograd as rg
     >>> import retrograd.distributed as dist
@@ -68,11 +69,14 @@ def all_reduce(
     _check("all_reduce", tensor, async_op)
     with no_grad():
         flat = tensor.detach().reshape(-1)
-        tensor.detach().copy_(sum_over_ranks(flat, op, members).reshape(tensor.shape))
+        tensor.detach().copy_(sum_over_ranks("all_reduce", flat, op, members).reshape(tensor.shape))
 
 
-def sum_over_ranks(flat: Tensor, op: ReduceOp, group: ProcessGroup) -> Tensor:
-    """Return a vector combined with those of the other ranks: each rank combines one part, and all get all parts."""
+def sum_over_ranks(call: str, flat: Tensor, op: ReduceOp, group: ProcessGroup) -> Tensor:
+    """Return a vector combined with those of the other ranks: each rank combines one part, and all get all parts.
+
+    call: the name of the caller for errors.
+    """
     if group.size() == 1:
         return flat
     parts = flat.tensor_split(group.size())
@@ -80,23 +84,22 @@ def sum_over_ranks(flat: Tensor, op: ReduceOp, group: ProcessGroup) -> Tensor:
     def work(link: Link) -> Tensor:
         for rank, part in enumerate(parts):
             if rank != link.rank:
-                link.send(rank, _message(link.rank, rank), (_type_of(flat), part))
+                link.send(rank, _message(link.rank, rank), part)
         received = [
-            (_type_of(flat), parts[rank]) if rank == link.rank else link.receive(rank, _message(rank, link.rank))
+            parts[rank] if rank == link.rank else link.receive(rank, _message(rank, link.rank))
             for rank in range(len(parts))
         ]
-        _check_same("all_reduce", [kind for kind, _ in received])
-        combined = fold(registry[_COMBINE[op]], [part for _, part in received])
+        combined = fold(registry[_COMBINE[op]], received)
         return combined / len(parts) if op is ReduceOp.AVG else combined
 
-    return registry["cat"](group.launch(work))
+    return registry["cat"](group.launch(work, Fingerprint.of_call(call, tensor=flat.aval, op=op.name)))
 
 
 def broadcast(tensor: Tensor, src: int = 0, group: ProcessGroup | None = None, async_op: bool = False) -> None:
     """Write the tensor of rank `src` into the tensors of all other ranks, which have its shape and dtype.
 
-    Raises RuntimeError for different shapes or dtypes, on every rank; NotImplementedError for `async_op`; ValueError
-    for a rank that does not exist, and before `init_process_group`.
+    Raises RankMismatchError, on every rank, for different shapes or dtypes; NotImplementedError for `async_op`;
+    ValueError for a rank that does not exist, and before `init_process_group`.
     """
     _check("broadcast", tensor, async_op)
     broadcast_all([tensor], initialized_group(group), src)
@@ -105,17 +108,16 @@ def broadcast(tensor: Tensor, src: int = 0, group: ProcessGroup | None = None, a
 def broadcast_all(tensors: Sequence[Tensor], group: ProcessGroup, src: int = 0) -> None:
     """Write tensors of one rank into those of all others."""
     _check_rank("broadcast", src, group)
-    kinds = [_type_of(x) for x in tensors]
+    kinds = ", ".join(str(x.aval) for x in tensors)
 
     def work(link: Link) -> Any:
         # Copies, because this rank may write to its tensors before the others have read the message.
-        return kinds, [x.detach().clone() for x in tensors] if link.rank == src else None
+        return [x.detach().clone() for x in tensors] if link.rank == src else None
 
-    results = group.launch(work)
-    _check_same("broadcast", [kinds for kinds, _ in results])
+    results = group.launch(work, Fingerprint.of_call("broadcast", src=src, tensors=kinds))
     if group.rank() != src:
         with no_grad():
-            for x, value in zip(tensors, results[src][1], strict=True):
+            for x, value in zip(tensors, results[src], strict=True):
                 x.detach().copy_(value)
 
 
@@ -132,7 +134,8 @@ def all_gather(
     if len(tensor_list) != members.size():
         raise ValueError(f"all_gather: the list has {len(tensor_list)} tensors for {members.size()} ranks")
     with no_grad():
-        for target, value in zip(tensor_list, members.launch(lambda link: tensor.detach().clone()), strict=True):
+        found = members.launch(lambda link: tensor.detach().clone(), Fingerprint.of_call("all_gather"))
+        for target, value in zip(tensor_list, found, strict=True):
             target.copy_(value)
 
 
@@ -144,7 +147,9 @@ def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | No
     members = initialized_group(group)
     if len(object_list) != members.size():
         raise ValueError(f"all_gather_object: the list has {len(object_list)} entries for {members.size()} ranks")
-    object_list[:] = map(pickle.loads, members.launch(lambda link: pickle.dumps(obj)))
+    object_list[:] = map(
+        pickle.loads, members.launch(lambda link: pickle.dumps(obj), Fingerprint.of_call("all_gather_object"))
+    )
 
 
 def broadcast_object_list(
@@ -153,7 +158,10 @@ def broadcast_object_list(
     """Replace the entries of a list by those of rank `src`, which are pickled."""
     members = initialized_group(group)
     _check_rank("broadcast_object_list", src, members)
-    packed = members.launch(lambda link: pickle.dumps(list(object_list)) if link.rank == src else None)
+    packed = members.launch(
+        lambda link: pickle.dumps(list(object_list)) if link.rank == src else None,
+        Fingerprint.of_call("broadcast_object_list", src=src),
+    )
     object_list[:] = pickle.loads(packed[src])
 
 
@@ -166,25 +174,8 @@ def _message(source: int, target: int) -> Message:
     return Message(CHANNEL, source, target, 0)
 
 
-def _type_of(x: Tensor) -> tuple[tuple[int, ...], str]:
-    return tuple(x.shape), str(x.dtype)
-
-
 def _check(name: str, tensor: Any, async_op: bool) -> None:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name}: expected a Tensor, got {type(tensor).__name__}")
     if async_op:
         raise NotImplementedError(f"{name}: async_op is not supported; call it without")
-
-
-def _check_same(name: str, kinds: Sequence[Any]) -> None:
-    """Raise, on every rank, if the ranks have passed tensors of different types."""
-    for rank, kind in enumerate(kinds):
-        if kind != kinds[0]:
-            raise RuntimeError(
-                f"{name}: the ranks differ: rank 0 has {_describe(kinds[0])}, rank {rank} has {_describe(kind)}"
-            )
-
-
-def _describe(kind: Any) -> str:
-    return repr(kind) if len(repr(kind)) < 400 else f"{repr(kind)[:400]}..."

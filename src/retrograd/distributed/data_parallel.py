@@ -9,9 +9,11 @@ from retrograd.core import Tensor, registry
 from retrograd.core.level import generator_block
 from retrograd.distributed.collectives import ReduceOp, broadcast_all, initialized_group, sum_over_ranks
 from retrograd.nn.module import Module
+from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
 BUCKET_MB = 25
+CALL = "the reduction of gradients"  # in errors about ranks that do something else
 
 
 class DistributedDataParallel(Module):
@@ -172,7 +174,7 @@ class DistributedDataParallel(Module):
                 raise error
             return used
 
-        return [any(flags) for flags in zip(*self.process_group.launch(work), strict=True)]
+        return [any(flags) for flags in zip(*self.process_group.launch(work, Fingerprint.of_call(CALL)), strict=True)]
 
     def _average_bucket(self, bucket: list[Tensor]) -> None:
         if not bucket:
@@ -181,7 +183,7 @@ class DistributedDataParallel(Module):
         zeros_like, cat = registry["zeros_like"], registry["cat"]
         grads = [zeros_like(p) if p.grad is None else p.grad.detach() for p in bucket]
         flat = cat([grad.reshape(-1) for grad in grads]) / world  # first, as PyTorch does, so that sums don't overflow
-        means = sum_over_ranks(flat, ReduceOp.SUM, self.process_group).split([p.numel() for p in bucket])
+        means = sum_over_ranks(CALL, flat, ReduceOp.SUM, self.process_group).split([p.numel() for p in bucket])
         for p, grad, mean in zip(bucket, grads, means, strict=True):
             grad.copy_(mean.reshape(p.shape))
             if p.grad is None:

@@ -18,6 +18,7 @@ from retrograd.pipelining.schedules.idle_slots import Row, with_idle_slots
 from retrograd.pipelining.schedules.program import Program, make_program
 from retrograd.pipelining.schedules.tables import parse_rows, read_csv, write_csv
 from retrograd.pipelining.transports import Link
+from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.process_group import ProcessGroup, group_or_default
 
 Spec = Any  # a chunk spec, or several nested as the argument is
@@ -261,12 +262,23 @@ class _Run:
         reports: list[Report] = []
         try:
             with gradients:
-                group.launch(lambda link: self._work(link, job, reports))
+                group.launch(lambda link: self._work(link, job, reports), self._fingerprint())
         finally:
             for stage in self.stages.values():
                 stage.clear_step()
         self._finish(reports[0])
         self.stages[max(self.stages)].output_chunks += [self.outputs[i] for i in sorted(self.outputs)]
+
+    def _fingerprint(self) -> Fingerprint:
+        """Return what all ranks have in common: each has its own stages and inputs."""
+        name = type(self.schedule).__name__
+        return Fingerprint.of_call(
+            f"{name}.{'step' if self.has_backward else 'eval'}",
+            n_microbatches=len(self.inputs),
+            stages=len(self.program.placement),
+            scale_grads=self.schedule.scale_grads,
+            actions=self.program.digest,
+        )
 
     def _work(self, link: Link, job: Job, reports: list[Report]) -> None:
         reports.append(Rank(link, job).run())
