@@ -50,6 +50,7 @@ from retrograd.pipelining.split.shared_parameters import (
 )
 from retrograd.pipelining.timeline.timeline import Event, Timeline, write_html, write_perfetto, write_png, write_svg
 from retrograd.pipelining.timeline.trace_reader import read_perfetto
+from retrograd.pipelining.transports.interface import RankMismatchError
 
 __all__ = [
     "Action",
@@ -67,6 +68,7 @@ __all__ = [
     "PipeSplitWrapper",
     "Pipeline",
     "PipelineError",
+    "RankMismatchError",
     "PipelineScheduleMulti",
     "PipelineScheduleSingle",
     "PipelineStage",

@@ -26,6 +26,7 @@ from retrograd.pipelining.microbatch import (
     split_batch,
 )
 from retrograd.pipelining.planning.simulate import simulate
+from retrograd.pipelining.runtime.agreement import Agreement
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.randomness import Draw, record_draws
 from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of
@@ -42,6 +43,7 @@ from retrograd.pipelining.split.recapture import Cutter
 from retrograd.pipelining.split.shared_parameters import MultiUseParamSpec
 from retrograd.pipelining.timeline.timeline import Event, Timeline
 from retrograd.pipelining.transports import get_transport
+from retrograd.pipelining.transports.fingerprint import Fingerprint, qualified_name
 
 Costs = dict[tuple[Kind, int], float]
 StreamContext = Callable[[int, int], AbstractContextManager]
@@ -63,7 +65,7 @@ class Pipeline(SuggestsKeywords):
      model returns its loss, see `TrivialLossWrapper`.
     transport: "threads" of this process; "mpi" or "ray", whose ranks are processes that run the same script; "auto":
      the one started by `retrograd run` or `mpiexec`, else threads.
-    timeout: seconds that a rank waits for a message before it raises an error; None: no limit.
+    timeout: seconds that a rank waits for a message before it raises an error; None: see `get_transport`.
     deterministic: sum gradients in the order of an unsplit step, microbatch by microbatch, to the last bit, under
      every schedule.  Costs memory if parameters are shared by stages.
     watch_nan: stop the step if a value or gradient sent between stages is NaN.
@@ -162,6 +164,7 @@ class Pipeline(SuggestsKeywords):
         self._rng_plan = RngPlan(self._joined_draws)
         self._stale = False  # whether parameters here are older than those of the ranks that train them
         self._running = threading.Lock()
+        self._agreement = Agreement()
 
     def __repr__(self) -> str:
         schedule = self.schedule if isinstance(self.schedule, str) else type(self.schedule).__name__
@@ -202,6 +205,7 @@ class Pipeline(SuggestsKeywords):
         """
         if current().level is not None:
             return self._step_unsplit("step", [MicroBatch(args, kwargs, 1.0)], [target], [1.0])
+        self._begin("step", args, kwargs, target)
         batches, targets = self._batches_and_targets(args, target, kwargs)
         loss, self.timeline = self._step(batches, targets, nullcontext())
         return loss
@@ -233,6 +237,7 @@ class Pipeline(SuggestsKeywords):
         ]
         if current().level is not None:
             return self._step_unsplit("step_microbatches", batches, targets, self._shares(batches, targets))
+        self._begin("step_microbatches", arg_mbs, {}, targets)
         loss, self.timeline = self._step(batches, list(targets), nullcontext())
         return loss
 
@@ -246,6 +251,7 @@ class Pipeline(SuggestsKeywords):
         Each computation has the machine to itself, as if every rank had its own.  Gradients accumulate as in `step`.
         Ranks that are processes are not serialized.
         """
+        self._begin("costs", args, kwargs, target)
         batches, targets = self._batches_and_targets(args, target, kwargs)
         _, self.timeline = self._step(batches, targets, threading.Lock())
         seconds: dict[tuple[Kind, int], list[float]] = defaultdict(list)
@@ -291,6 +297,7 @@ class Pipeline(SuggestsKeywords):
         if current().level is not None:
             check_unsplit("predict", self.model, self._transport.local)
             return predict_unsplit(self.model, args, kwargs)
+        self._begin("predict", args, kwargs)
         examples = count_examples(args, kwargs, self._args_spec, self._kwargs_spec)
         batches = self._split(args, kwargs, self._kwargs_spec, most=max(examples, 1))
         return merge_chunks(self._outputs_by_microbatch(batches), self._output_spec)
@@ -311,10 +318,14 @@ class Pipeline(SuggestsKeywords):
         for request in requests:
             batches.append(MicroBatch(request if isinstance(request, tuple) else (request,), {}, 1.0))
             if len(batches) >= (window or 4 * (self._ranks or self._stages or 1)):
-                yield from self._outputs_by_microbatch(batches)
+                yield from self._stream_window(batches)
                 batches = []
         if batches:
-            yield from self._outputs_by_microbatch(batches)
+            yield from self._stream_window(batches)
+
+    def _stream_window(self, batches: list[MicroBatch]) -> list[Any]:
+        self._begin("stream", [batch.args for batch in batches], {})
+        return self._outputs_by_microbatch(batches)
 
     def _outputs_by_microbatch(self, batches: list[MicroBatch]) -> list[Any]:
         """Return the model's output for each microbatch."""
@@ -330,6 +341,7 @@ class Pipeline(SuggestsKeywords):
 
         If ranks are processes, all of them must call it, and the model of each has that state afterwards.
         """
+        self._begin("state_dict", (), {})
         self._synchronize()
         return dict(self.model.state_dict())
 
@@ -338,7 +350,7 @@ class Pipeline(SuggestsKeywords):
 
         Returns and raises what `Module.load_state_dict` does.
         """
-        self._stale = False
+        self._stale = self._agreement.state_checked = False
         return self.model.load_state_dict(dict(state_dict), strict)
 
     def homes(self) -> dict[str, int]:
@@ -353,19 +365,40 @@ class Pipeline(SuggestsKeywords):
 
         Results are tensors and plain data, nested in tuples, lists and dicts.
         """
+        self._begin("on_ranks", (), {})
+        return self._on_ranks(work)
+
+    def _on_ranks(self, work: Callable[[int], Any]) -> list[Any]:
+        """Run a function on every rank as a part of the present call."""
         first = self._captures.first
         ranks = 1 if first is None else len(self._program([first.pipe], self.micro_batches).actions)
+        fingerprint = self._agreement.of_work(qualified_name(work))
         with self._running:
-            return self._transport.launch(self._transport.world or ranks, lambda link: work(link.rank))
+            return self._transport.launch(self._transport.world or ranks, lambda link: work(link.rank), fingerprint)
 
     def _synchronize(self) -> None:
         """Copy the values that other processes have trained into this model."""
         if not self._stale:
             return
-        sync_parameters(self.model, self.homes(), self.rank, self.on_ranks)
+        sync_parameters(self.model, self.homes(), self.rank, self._on_ranks)
         self._stale = False
 
     # --------------------------------------------------------------------------------------------------- running
+
+    def _begin(self, call: str, args: Sequence[Any], kwargs: Mapping[str, Any], target: Any = None) -> None:
+        """Record what the ranks must have in common in a call, if they are processes."""
+        if self._transport.local is None:
+            return
+        options = {
+            "schedule": self.schedule if isinstance(self.schedule, str) else "custom",
+            "micro-batches": self.micro_batches,
+            "loss_scale": self.loss_scale,
+            "deterministic": self.deterministic,
+            "watch_nan": self.watch_nan,
+            "loss_fn": qualified_name(self.loss_fn) if self.loss_fn else None,
+            "training": self.model.training,
+        }
+        self._agreement.begin(f"Pipeline.{call}", options, args, kwargs, target)
 
     def _batches_and_targets(self, args: tuple, target: Any, kwargs: dict) -> tuple[list[MicroBatch], list[Any]]:
         specs = {**self._kwargs_spec, "target": self._target_spec}
@@ -444,6 +477,7 @@ class Pipeline(SuggestsKeywords):
         program = self._program(pipes, len(batches), forward_only=loss is None)
         branches = [one.pipe for one in self._captures.all() if one.expected]  # may have copies of parameters
         stages = _all_stages(dict.fromkeys([*pipes, *branches]))
+        fingerprint = self._fingerprint(captured, program, batches)
         local, unordered = self._transport.local, program.unordered()
         gradients = Gradients(stages, program.placement, local, unordered=unordered, by_micro_batch=self.deterministic)
         job = Job(
@@ -461,11 +495,20 @@ class Pipeline(SuggestsKeywords):
         )
         with self._running, gradients:
             try:
-                reports = self._transport.launch(len(program.actions), lambda link: Rank(link, job).run())
+                reports = self._transport.launch(len(program.actions), lambda link: Rank(link, job).run(), fingerprint)
+                self._agreement.state_checked = True
             finally:
                 for stage in stages:
                     stage.clear_step()
         return reports, Timeline(_events(program, reports), len(reports))
+
+    def _fingerprint(self, captured: list[Captured], program: Program, batches: list[MicroBatch]) -> Fingerprint | None:
+        """Return what the ranks must have in common in a run, if they are processes."""
+        if self._transport.local is None:
+            return None
+        weights = " ".join([f"{batch.weight:.9g}" for batch in batches])
+        numbers = {"stages": captured[0].pipe.num_stages, "actions": program.digest, "loss weights": weights}
+        return self._agreement.of_run(captured, self.model, numbers)
 
     def _joined_draws(self, batches: Sequence[MicroBatch]) -> list[Draw]:
         """Return the random draws of the program when several microbatches run as one."""
