@@ -209,7 +209,7 @@ MUTATIONS = (
         Comparison("sequence")),
     Mutation("core/graph.py", "GradFn.output_again",
         "engine: one saved output of several is the first one in the second derivative",
-        Statement("out.output_nr", "out.output_nr = 0")),
+        Statement("out._output_nr", "out._output_nr = 0")),
     Mutation("core/engine.py", "BackwardPass.step",
         "engine: every cotangent goes to the first output of its node",
         Argument("self.deliver", 1, "0")),

@@ -1,5 +1,8 @@
 """Storages are the memory that tensors view."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -68,3 +71,69 @@ def test_a_shared_file_is_made_and_a_short_one_is_refused(tmp_path):
         rg.from_file(tmp_path / "new", size=3)
     with pytest.raises(FileNotFoundError):
         rg.from_file(tmp_path / "none", size=3)
+
+
+def test_a_storage_of_a_size_or_of_integers_has_memory_of_its_own():
+    storage = rg.UntypedStorage(4).fill_(7)
+    storage[1:3] = 300
+    assert (storage.tolist(), len(storage), storage[-1], storage.device.type) == ([7, 44, 44, 7], 4, 7, "cpu")
+    assert rg.UntypedStorage((1, 256)).tolist() == [1, 0]
+    assert rg.UntypedStorage().nbytes() == 0
+    assert rg.TypedStorage([1, 2], dtype=rg.int16).untyped().tolist() == [1, 0, 2, 0]
+    assert rg.TypedStorage(3).fill_(2).tolist() == [2.0] * 3
+
+
+def test_writes_to_a_storage_reach_tensors_and_are_not_counted():
+    x = rg.arange(4.0)
+    storage, typed = x.untyped_storage(), x.storage()
+    typed[1] = 9
+    assert (x.tolist(), x._version) == ([0.0, 9.0, 2.0, 3.0], 0)
+    storage.copy_(rg.ones(4).untyped_storage())
+    typed[2:4] = 5
+    assert (x.tolist(), x._version) == ([1.0, 1.0, 5.0, 5.0], 0)
+    assert (storage == x.untyped_storage(), storage == storage.clone(), hash(storage) == hash(x.untyped_storage())) == (
+        True,
+        False,
+        True,
+    )
+
+
+def test_a_storage_that_no_tensor_views_is_resized():
+    storage = rg.UntypedStorage([1, 2, 3])
+    assert storage.resize_(5) is storage
+    assert (len(storage), storage[:3].tolist(), storage.resizable()) == (5, [1, 2, 3], True)
+    x = rg.empty(0, dtype=rg.uint8).set_(storage, 0, (2,))
+    with pytest.raises(RuntimeError, match="not resizable: tensors view these 5 bytes"):
+        storage.resize_(0)
+    assert (storage.resize_(5) is storage, x.tolist(), x.untyped_storage().resizable()) == (True, [1, 2], False)
+
+
+def test_storages_are_copied_and_pickled():
+    storage = rg.UntypedStorage([1, 2])
+    typed = rg.TypedStorage([1, 2], dtype=rg.float64)
+    for made in (copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))):
+        other, other_typed = made(storage), made(typed)
+        storage[0] = 9
+        assert (other.tolist(), other_typed.tolist(), other_typed.dtype) == ([1, 2], [1.0, 2.0], rg.float64)
+        storage[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "message"),
+    [
+        (lambda s: s[4], IndexError, "index 4 out of range for storage of size 2"),
+        (lambda s: s["a"], TypeError, "can't index a UntypedStorage with str"),
+        (lambda s: s[0:2:2], RuntimeError, "slice with a step of 2"),
+        (lambda s: s.copy_(rg.UntypedStorage(3)), RuntimeError, "size does not match, self was 2 bytes but src was 3"),
+        (lambda s: s.copy_([1, 2]), TypeError, "expected a storage, got list"),
+        (lambda s: s.fill_(1.5), TypeError, "to an int, not to float"),
+        (lambda s: rg.UntypedStorage(-1), RuntimeError, "negative number: -1"),
+        (lambda s: rg.UntypedStorage([1.5]), RuntimeError, r"a sequence \(list\), .* of type float instead of int"),
+        (lambda s: rg.UntypedStorage(1.5), TypeError, "expected a size or integers, got float"),
+        (lambda s: rg.TypedStorage(1, wrap_storage=s), TypeError, "wrap_storage is an UntypedStorage, and the only"),
+        (lambda s: rg.frombuffer(b"ab", dtype=rg.uint8).storage().fill_(1), RuntimeError, "memory is read-only"),
+    ],
+)
+def test_what_a_storage_cannot_do_is_refused(use, error, message):
+    with pytest.raises(error, match=message):
+        use(rg.UntypedStorage([1, 2]))

@@ -2,15 +2,26 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from retrograd.autograd.source_lines import format_stack, line_of, stack
 from retrograd.core import Tensor, current
 from retrograd.core.level import Block, Watcher
 from retrograd.core.views import memory_of
 
-# The trace of a node: the stack that made it, and the name and trace of the node whose backward did so.
-Trace = tuple[list, tuple[str, Any] | None]
+
+class Trace(NamedTuple):
+    """Where a node was made: the stack, and the node whose backward made it, if any."""
+
+    frames: list
+    parent: Any = None
+
+    def describe(self, metadata: dict) -> None:
+        """Add the entries of a node's metadata that PyTorch has: the traceback, and the parent if there is one."""
+        if "traceback_" not in metadata:
+            metadata["traceback_"] = [format_stack([frame]) for frame in reversed(self.frames)]
+        if self.parent is not None:
+            metadata.setdefault("parent_", self.parent)
 
 
 class _AnomalyWatcher(Watcher):
@@ -22,8 +33,7 @@ class _AnomalyWatcher(Watcher):
 
     def on_node_created(self, fn: Any) -> None:
         """Store where a node was made."""
-        running = self._running
-        fn.trace = stack(), None if running is None else (running.name(), running.trace)
+        fn.trace = Trace(stack(), self._running)
 
     def run_node(self, proceed: Callable, fn: Any, cotangents: tuple) -> list:
         """Run a node; add to an error where the node was made."""
@@ -73,16 +83,15 @@ def has_nan(tensor: Any) -> bool:
 def _describe_forward_line(trace: Trace | None) -> str:
     if trace is None:
         return "Its forward line is unknown: it was made while anomaly mode was off."
-    frames, _ = trace
-    return f"It was made at {line_of(frames[0] if frames else None)}."
+    return f"It was made at {line_of(trace.frames[0] if trace.frames else None)}."
 
 
 def _warn_with_traceback(fn: Any, error: Exception) -> None:
     """Warn with forward tracebacks; if warnings are errors, add them to the current error as a note."""
     trace = fn.trace
     text = f"Error detected in {_format_traceback(fn.name(), trace, 'caused the error')}"
-    while trace is not None and trace[1] is not None:
-        name, trace = trace[1]
+    while trace is not None and trace.parent is not None:
+        name, trace = trace.parent.name(), trace.parent.trace
         induced = _format_traceback(name, trace, "induced the previous calculation")
         text += f"\n\nPrevious calculation was induced by {induced}"
     try:
@@ -97,7 +106,7 @@ def _format_traceback(name: str, trace: Trace | None, did: str) -> str:
             f"{name}. No forward pass information available: anomaly mode was off then. Enable detect anomaly during "
             f"forward pass for more information."
         )
-    return f"{name}. Traceback of forward call that {did}:\n{format_stack(trace[0])}"
+    return f"{name}. Traceback of forward call that {did}:\n{format_stack(trace.frames)}"
 
 
 def _active_watcher() -> _AnomalyWatcher | None:

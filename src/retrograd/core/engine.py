@@ -405,7 +405,7 @@ def ones_array(shape, dtype):
 
 def edge_of(tensor):
     """Return the edge to a tensor: its node and output number, or (tensor, 0) for a leaf."""
-    return (tensor, 0) if tensor.grad_fn is None else (tensor.grad_fn, tensor.output_nr)
+    return (tensor, 0) if tensor.grad_fn is None else (tensor.grad_fn, tensor._output_nr)
 
 
 def needed_for(roots, targets):

@@ -103,7 +103,7 @@ class Packed:
             )
         self.hooks = hooks
         self.edge = history_of(tensor)
-        self.number = tensor.output_nr
+        self.number = tensor._output_nr
 
     def unpack(self):
         """Return the tensor, attached to its edge of the graph."""
@@ -151,7 +151,7 @@ def snapshot_of(tensor):
     new.level = tensor.level
     new.tag = tensor.tag
     new.edge = history_of(tensor)
-    new.number = tensor.output_nr
+    new.number = tensor._output_nr
     new.version = None
     new.count = 0
     if tensor.level is None:  # above the ground values are never overwritten
@@ -178,7 +178,7 @@ def attach(tensor, edge, number):
     if isinstance(edge, TensorBase):  # the value is in another tensor than the leaf: an identity node leads to the leaf
         tensor._grad_fn = note_output(node(PASS_ON, PASS_ON.rules, {}, (edge,), False), tensor)
     else:
-        tensor._grad_fn, tensor.output_nr = edge, number
+        tensor._grad_fn, tensor._output_nr = edge, number
     return tensor
 
 
@@ -343,7 +343,7 @@ class GradFn:
             raise RuntimeError(
                 f"backward of {self.op.name} ({self.name()}): one of the variables needed for gradient computation has "
                 f"been modified by an inplace operation: the {saved.dtype} tensor of shape {saved.shape}"
-                + ("" if saved._grad_fn is None else f", which is output {saved.output_nr} of {saved._grad_fn.name()}")
+                + ("" if saved._grad_fn is None else f", which is output {saved._output_nr} of {saved._grad_fn.name()}")
                 + f", is at version {count}; expected version {version} instead."
                 + (f" It was written to at {where}." if where else "")
                 + " Write to a copy, x.clone(), or after the backward pass."
@@ -371,7 +371,7 @@ class GradFn:
         if member is None or not is_differentiable(member.dtype):
             return member
         out = alias(member, self)
-        out.output_nr = number
+        out._output_nr = number
         return out
 
     def release(self):
@@ -392,8 +392,11 @@ class GradFn:
 
     @property
     def metadata(self):
-        """A dict for the user's own data about this node."""
-        return hooks_of(self).metadata
+        """A dict for the user's own data about this node; anomaly mode adds where and by which node it was made."""
+        metadata = hooks_of(self).metadata
+        if self.trace is not None:
+            self.trace.describe(metadata)
+        return metadata
 
     @property
     def _input_metadata(self):

@@ -113,7 +113,7 @@ def some_leaf_is_watched():
 
 def retain(tensor, accumulate):
     """Let `tensor`, an output of a node, receive its gradient: the pass calls `accumulate(tensor, g)`."""
-    hooks_of(tensor._grad_fn).retaining[tensor.output_nr] = (weakref.ref(tensor), accumulate)
+    hooks_of(tensor._grad_fn).retaining[tensor._output_nr] = (weakref.ref(tensor), accumulate)
 
 
 def move_retained(tensor, old, number):
@@ -123,7 +123,7 @@ def move_retained(tensor, old, number):
     known = old._hooks.retaining.get(number)
     if known is not None and known[0]() is tensor:
         del old._hooks.retaining[number]
-        hooks_of(tensor._grad_fn).retaining[tensor.output_nr] = known
+        hooks_of(tensor._grad_fn).retaining[tensor._output_nr] = known
 
 
 def share_tensor_hooks(tensor, old, number):

@@ -95,7 +95,7 @@ def retyped(tensor, kind):
     """Return a new tensor, which nobody else has yet, as one of a subclass."""
     out = new_of_class(kind, tensor.value, tensor.level, tensor.tag)
     out.version = version_of(tensor)
-    out._requires_grad, out._grad_fn, out.output_nr = tensor._requires_grad, tensor._grad_fn, tensor.output_nr
+    out._requires_grad, out._grad_fn, out._output_nr = tensor._requires_grad, tensor._grad_fn, tensor._output_nr
     out._view, out._saved = tensor._view, tensor._saved
     return out
 

@@ -27,14 +27,14 @@ def record2(op, a, b, out, state):
         # Save only what the rules of inputs with an edge read: bit i of these masks stands for input i.
         rule: VjpRule = op.rules[0]
         values, avals, keeps_out = rule.needs_values, rule.needs_avals, rule.needs_out != 0
-        if a.output_nr:
+        if a._output_nr:
             return record(op, (a, b), op.params, out, None)
     if right is not None:
         rule = op.rules[1]
         values |= rule.needs_values
         avals |= rule.needs_avals
         keeps_out = keeps_out or rule.needs_out != 0
-        if b.output_nr:
+        if b._output_nr:
             return record(op, (a, b), op.params, out, None)
     fn: GradFn = node(op, op.rules, op.params, (left, right), False)
     if values or keeps_out:
@@ -116,7 +116,7 @@ def record(op, args, params, out, level):
                 if u._view is not None:
                     check_stale_view(u)
                 edge = u if u._grad_fn is None else u._grad_fn
-                if u.output_nr:
+                if u._output_nr:
                     numbers = True
                 rule: VjpRule = rules[min(i, op.last)]
                 if rule is None:
@@ -128,7 +128,7 @@ def record(op, args, params, out, level):
     fn: GradFn = node(op, rules, params, tuple(edges), op.variadic)
     state: State = current()
     if numbers:
-        fn.numbers = tuple([a.output_nr if isinstance(a, TensorBase) else 0 for a in args])
+        fn.numbers = tuple([a._output_nr if isinstance(a, TensorBase) else 0 for a in args])
     if values or outs:
         save(fn, op, args, out, values, outs)
         if state.saving is not None:
@@ -159,7 +159,7 @@ def mark_outputs(fn, outs):
     fn.out_avals = tuple([out.aval for out in outs])
     for i, out in enumerate(outs):
         if is_differentiable(out.dtype):
-            out._grad_fn, out.output_nr, out._requires_grad = fn, i, True
+            out._grad_fn, out._output_nr, out._requires_grad = fn, i, True
 
 
 def save(fn, op, args, out, arg_bits, outs):

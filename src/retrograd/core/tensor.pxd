@@ -60,7 +60,7 @@ cdef class TensorBase:
     cdef public object value, level, tag, _grad_fn, _grad, _hooks, _view
     cdef public Version version
     cdef public bint _requires_grad, _saved, _overrides
-    cdef public int output_nr
+    cdef public int _output_nr
     cdef object __weakref__
 
 cdef bint compiled

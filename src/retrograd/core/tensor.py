@@ -50,7 +50,7 @@ class TensorBase:
         "_saved",
         "_view",
         "level",
-        "output_nr",
+        "_output_nr",
         "tag",
         "value",
         "version",
@@ -62,7 +62,7 @@ class TensorBase:
         self.tag = tag
         self._requires_grad = requires_grad
         self._grad_fn = None
-        self.output_nr = 0
+        self._output_nr = 0
         self._grad = None
         self.version = None
         self._view = None
@@ -127,7 +127,7 @@ def alias(tensor, grad_fn):
     out.version = tensor.version
     if grad_fn is not None:
         out._grad_fn = grad_fn
-        out.output_nr = tensor.output_nr
+        out._output_nr = tensor._output_nr
         out._requires_grad = True
     return out
 

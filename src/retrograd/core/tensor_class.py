@@ -104,6 +104,11 @@ class Tensor(Arithmetic):
         """Whether no recorded operator made this tensor."""
         return self.grad_fn is None
 
+    @read_only
+    def output_nr(self):
+        """The index of this tensor among the outputs of its `grad_fn`."""
+        return self._output_nr
+
     def is_inference(self):
         """Return whether the tensor was made in inference mode, so that it can't join a graph."""
         return self.version is not None and self.version.count < 0

@@ -265,8 +265,8 @@ def is_differentiable_view(view):
 
 def rebase_history(t, new):
     """Give a tensor the history of another one (PyTorch's `rebase_history`)."""
-    old, number = t._grad_fn, t.output_nr
-    t._grad_fn, t.output_nr = new._grad_fn, new.output_nr
+    old, number = t._grad_fn, t._output_nr
+    t._grad_fn, t._output_nr = new._grad_fn, new._output_nr
     t._requires_grad = new._requires_grad
     if t._grad_fn is not None:
         move_retained(t, old, number)

@@ -106,7 +106,7 @@ def record(op: Any, registrations: Registrations, call: Call, level: Any) -> Non
         note_output(fn, call.outs[0])
     for number, (out, differentiable) in enumerate(zip(call.outs, differentiable_mask, strict=True)):
         if differentiable and not (ctx._fixed and any(out is f for f in ctx._fixed)):
-            out._grad_fn, out.output_nr, out._requires_grad = fn, number, True
+            out._grad_fn, out._output_nr, out._requires_grad = fn, number, True
     if ctx._saved:
         save_tensors(fn, ctx, tuple(call.outs))
         ctx._saved = ()

@@ -98,5 +98,5 @@ def _attach_error_node(name: str, g: Tensor, sources: list) -> Tensor:
         raise NotImplementedError(message)
     edges = tuple([edge_of(x)[0] for x in sources if requires_grad_synced(x)])
     out = alias(g, note_output(node(_ErrorOperator(message), None, {}, edges, False), g))
-    out.output_nr = 0
+    out._output_nr = 0
     return out

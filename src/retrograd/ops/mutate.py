@@ -592,8 +592,8 @@ def detach_(x) -> Tensor:
     if x.level is not None:  # also detach its value from graphs and tangents
         now = registry["detach"](x)
         x.value, x.tag = now.value, now.tag
-    share_tensor_hooks(x, x._grad_fn, x.output_nr)
-    x._grad_fn, x.output_nr, x._requires_grad = None, 0, False
+    share_tensor_hooks(x, x._grad_fn, x._output_nr)
+    x._grad_fn, x._output_nr, x._requires_grad = None, 0, False
     _notify_levels(x, None)
     return x
 

@@ -6,96 +6,290 @@ from retrograd import backend
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
 from retrograd.core.tensor import bump_version, preserve_snapshots
-from retrograd.ops.as_tensor import as_tensor
+from retrograd.ops.as_tensor import as_tensor, tensor
+from retrograd.ops.create import empty
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.layout import CPU
 from retrograd.ops.methods import concrete, method
 
 
-class UntypedStorage:
-    """The bytes of a memory that tensors view.
+class _Storage:
+    """The base class of storages of bytes and of elements, `_array`, an array of one dimension.
+
+    Writes to a storage do not count as writes to the tensors that view it, so a backward pass does not find them, as in
+    PyTorch.  Two storages are equal if they are the same memory.
+    """
+
+    __slots__ = ()
+    device = CPU
+    is_cuda = is_sparse = is_sparse_csr = is_hpu = False
+
+    def nbytes(self):
+        """Return the number of bytes."""
+        return self._array.nbytes
+
+    def size(self):
+        """Return the number of elements."""
+        return len(self._array)
+
+    __len__ = size
+
+    def data_ptr(self):
+        """Return the address of the first byte."""
+        return backend.address(self._array)
+
+    def element_size(self):
+        """Return the number of bytes of an element."""
+        return self._array.itemsize
+
+    def tolist(self):
+        """Return the elements as Python numbers."""
+        return self._array.tolist()
+
+    def is_shared(self):
+        """Return whether other processes share the memory: never."""
+        return False
+
+    def is_pinned(self, device=None):
+        """Return whether the memory is locked for a GPU: never."""
+        return False
+
+    def get_device(self):
+        """Return None, the index of the CPU."""
+        return None
+
+    def cpu(self):
+        """Return the storage itself."""
+        return self
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def __eq__(self, other):
+        if type(other) is not type(self):
+            return NotImplemented
+        return (self.data_ptr(), self.nbytes()) == (other.data_ptr(), other.nbytes())
+
+    def __hash__(self):
+        return hash((self.data_ptr(), self.nbytes()))
+
+    def fill_(self, value):
+        """Write one number to all elements; return the storage."""
+        self[:] = value
+        return self
+
+    def _check_writable(self):
+        if not self._array.flags.writeable:
+            raise RuntimeError(f"{type(self).__name__}: the memory is read-only; write to a clone()")
+
+    def _source_of(self, source):
+        """Return the array of a storage that can be copied to this one."""
+        if not isinstance(source, _Storage):
+            raise TypeError(f"copy_: expected a storage, got {type(source).__name__}")
+        if len(source) != len(self):
+            raise RuntimeError(
+                f"copy_: size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes"
+            )
+        return source._array
+
+    def copy_(self, source, non_blocking=None):
+        """Write the elements of a storage of the same size to this one; return it."""
+        source = self._source_of(source)
+        self._check_writable()
+        self._array[:] = source
+        return self
+
+    def __repr__(self):
+        rows = "".join(f" {value}\n" for value in self.tolist())
+        return f"{rows}[retrograd.storage.{type(self).__name__}({self._describe()}) of size {len(self)}]"
+
+    def _check_index(self, index):
+        """Raise the error for an index that no storage has."""
+        if isinstance(index, slice):
+            if index.step not in (None, 1):
+                raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
+        elif not isinstance(index, int):
+            raise TypeError(f"can't index a {type(self).__name__} with {type(index).__name__}")
+        elif not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} out of range for storage of size {len(self)}")
+
+
+class UntypedStorage(_Storage):
+    """The bytes of a memory that tensors view, or new bytes: `UntypedStorage(size)`, `UntypedStorage(integers)`.
+
+    Raises RuntimeError for a negative size and for items that are no integers, TypeError for other arguments.
 
     >>> import retrograd as rg
     >>> x = rg.zeros(3, 4)
     >>> x[1].untyped_storage().nbytes(), x[1].untyped_storage().data_ptr() == x.data_ptr()
     (48, True)
+    >>> rg.UntypedStorage([1, 2]).fill_(7).tolist()
+    [7, 7]
     """
 
-    __slots__ = ("_bytes",)
-    device = CPU
+    __slots__ = ("_array", "_viewed")
 
-    def __init__(self, array):
-        self._bytes = array
+    def __init__(self, source=0, *, device=None):
+        self._array = _bytes_of(source, device)
+        self._viewed = False  # whether a tensor views the memory, so that it can't be replaced
 
-    def nbytes(self):
-        """Return the number of bytes."""
-        return len(self._bytes)
+    @classmethod
+    def _of(cls, array):
+        """Return the storage of existing memory, an array of bytes."""
+        made = cls.__new__(cls)
+        made._array, made._viewed = array, True
+        return made
 
-    __len__ = size = nbytes
+    @classmethod
+    def from_file(cls, filename, shared=False, nbytes=0):
+        """Return the first bytes of a file, mapped into memory; `shared` writes changes to the file."""
+        return cls._of(backend.map_file(filename, dtypes.as_dtype("uint8"), nbytes, bool(shared)))
 
-    def data_ptr(self):
-        """Return the address of the first byte."""
-        return backend.address(self._bytes)
+    def untyped(self):
+        """Return the storage itself."""
+        return self
 
-    def element_size(self):
-        """Return 1, the size of a byte."""
-        return 1
+    def clone(self):
+        """Return a copy with memory of its own."""
+        return UntypedStorage(self)
+
+    def new(self):
+        """Return an empty storage."""
+        return UntypedStorage(0)
+
+    def resizable(self):
+        """Return whether `resize_` may change the size: while no tensor views the memory."""
+        return not self._viewed
+
+    def resize_(self, size):
+        """Change the number of bytes of a storage that no tensor views; return it.
+
+        The first bytes stay, new ones are arbitrary.  Raises RuntimeError if a tensor views the memory, since NumPy's
+        arrays can't follow it to other memory.
+        """
+        if self._viewed and size != len(self):
+            raise RuntimeError(
+                f"resize_: Trying to resize storage that is not resizable: tensors view these {len(self)} bytes; "
+                f"resize the tensor, by x.resize_(...), or let it view a larger storage, by x.set_(...)"
+            )
+        if size != len(self):
+            larger, kept = UntypedStorage(size), min(size, len(self))
+            larger._array[:kept] = self._array[:kept]
+            self._array = larger._array
+        return self
 
     def __getitem__(self, index):
-        return self._bytes[index].item() if isinstance(index, int) else UntypedStorage(self._bytes[index])
+        self._check_index(index)
+        return self._array[index].item() if isinstance(index, int) else UntypedStorage._of(self._array[index])
 
-    def tolist(self):
-        """Return the bytes as integers."""
-        return self._bytes.tolist()
+    def __setitem__(self, index, value):
+        self._check_index(index)
+        self._check_writable()
+        if not isinstance(value, int):
+            raise TypeError(f"UntypedStorage: can only set a byte to an int, not to {type(value).__name__}")
+        self._array[index] = value % 256
 
-    def __repr__(self):
-        return f"<UntypedStorage of {self.nbytes()} bytes>"
+    def __reduce__(self):
+        return UntypedStorage, (self.tolist(),)
+
+    def __deepcopy__(self, memo):
+        return memo.setdefault(id(self), self.clone())
+
+    __copy__ = clone
+
+    def _describe(self):
+        return "device=cpu"
 
 
-class TypedStorage:
-    """The elements of a memory that tensors of one dtype view."""
+def _bytes_of(source, device):
+    """Return new memory of a number of bytes, or a copy of a storage or a sequence of integers."""
+    if isinstance(source, UntypedStorage):
+        return source._array.copy()
+    if isinstance(source, int):
+        if source < 0:
+            raise RuntimeError(f"UntypedStorage: the number of bytes is a negative number: {source}")
+        return empty(source, dtype="uint8", device=device).value
+    try:
+        items = list(source)
+    except TypeError:
+        raise TypeError(f"UntypedStorage: expected a size or integers, got {type(source).__name__}") from None
+    for item in items:
+        if not isinstance(item, int):
+            raise RuntimeError(
+                f"UntypedStorage(): tried to construct a storage from a sequence ({type(source).__name__}), but one of "
+                f"the items was of type {type(item).__name__} instead of int"
+            )
+    return tensor([item % 256 for item in items], dtype="uint8", device=device).value
+
+
+class TypedStorage(_Storage):
+    """The elements of a memory that tensors of one dtype view; PyTorch deprecates it in favor of UntypedStorage.
+
+    `TypedStorage(size_or_elements, dtype=...)` has new memory, `TypedStorage(wrap_storage=bytes, dtype=...)` that of an
+    UntypedStorage.
+
+    >>> import retrograd as rg
+    >>> rg.TypedStorage([1, 2], dtype=rg.float64).tolist()
+    [1.0, 2.0]
+    """
 
     __slots__ = ("_untyped", "dtype")
-    device = CPU
 
-    def __init__(self, untyped, dtype):
-        self._untyped, self.dtype = untyped, dtype
+    def __init__(self, *args, wrap_storage=None, dtype=None, device=None):
+        self.dtype = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+        if wrap_storage is not None:
+            if args or not isinstance(wrap_storage, UntypedStorage):
+                raise TypeError("TypedStorage: wrap_storage is an UntypedStorage, and the only argument besides dtype")
+            self._untyped = wrap_storage
+        elif not args or isinstance(args[0], int):
+            self._untyped = UntypedStorage(args[0] * self.dtype.itemsize if args else 0, device=device)
+        else:
+            made = tensor(list(args[0]), dtype=self.dtype, device=device)
+            self._untyped = UntypedStorage._of(backend.whole_memory(made.value))
+
+    @property
+    def _array(self):
+        count = self._untyped.nbytes() // self.dtype.itemsize
+        return backend.from_buffer(self._untyped._array, self.dtype, count, 0)
 
     def untyped(self):
         """Return the storage of bytes."""
         return self._untyped
 
-    def nbytes(self):
-        """Return the number of bytes."""
-        return self._untyped.nbytes()
+    def clone(self):
+        """Return a copy with memory of its own."""
+        return TypedStorage(wrap_storage=self._untyped.clone(), dtype=self.dtype)
 
-    def data_ptr(self):
-        """Return the address of the first element."""
-        return self._untyped.data_ptr()
-
-    def element_size(self):
-        """Return the number of bytes of an element."""
-        return self.dtype.itemsize
-
-    def size(self):
-        """Return the number of elements."""
-        return self._untyped.nbytes() // self.dtype.itemsize
-
-    __len__ = size
-
-    def _elements(self):
-        return backend.from_buffer(self._untyped._bytes, self.dtype, self.size(), 0)
+    def resize_(self, size):
+        """Change the number of elements, as `UntypedStorage.resize_`; return the storage."""
+        self._untyped.resize_(size * self.dtype.itemsize)
+        return self
 
     def __getitem__(self, index):
-        found = self._elements()[index]
-        return found.item() if isinstance(index, int) else found.tolist()
+        if isinstance(index, slice):
+            return self._array[index].tolist()
+        self._check_index(index)
+        return self._array[index].item()
 
-    def tolist(self):
-        """Return the elements as Python numbers."""
-        return self._elements().tolist()
+    def __setitem__(self, index, value):
+        self._check_index(index)
+        self._check_writable()
+        self._array[index] = value
 
-    def __repr__(self):
-        return f"<TypedStorage of {self.size()} elements of {self.dtype}>"
+    def __reduce__(self):
+        return _typed_of, (self._untyped, self.dtype)
+
+    def __deepcopy__(self, memo):
+        return memo.setdefault(id(self), self.clone())
+
+    __copy__ = clone
+
+    def _describe(self):
+        return f"dtype={self.dtype}, device=cpu"
+
+
+def _typed_of(untyped, dtype):
+    return TypedStorage(wrap_storage=untyped, dtype=dtype)
 
 
 @function()
@@ -112,13 +306,13 @@ def is_storage(obj) -> bool:
 @method
 def untyped_storage(x):
     """Return the bytes of the memory that the tensor views, as a storage, which shares them."""
-    return UntypedStorage(backend.whole_memory(concrete(x)))
+    return UntypedStorage._of(backend.whole_memory(concrete(x)))
 
 
 @method
 def storage(x):
     """Return the elements of the memory that the tensor views, as a storage, which shares them."""
-    return TypedStorage(untyped_storage(x), x.dtype)
+    return _typed_of(untyped_storage(x), x.dtype)
 
 
 @method
@@ -179,7 +373,8 @@ def set_(x, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
 def _view(storage, dtype, offset, size, stride):
     """Return a tensor that views a storage."""
     count = storage.nbytes() // dtype.itemsize
-    flat = as_tensor(backend.from_buffer(storage._bytes, dtype, count, 0))
+    storage._viewed = True
+    flat = as_tensor(backend.from_buffer(storage._array, dtype, count, 0))
     shape = (count - offset,) if size is None else tuple(size)
     steps = _row_major(shape) if stride is None else tuple(stride)
     last = offset + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))

@@ -259,3 +259,15 @@ WORDS = {
 def test_warnings_have_the_words(program, m):
     for words in WORDS[program]:
         assert words in texts_of(m, program)
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+@parity
+def test_metadata_has_the_traceback_and_the_node_whose_backward_made_it(m):
+    x = leaf(m, 1, 2)
+    with m.autograd.detect_anomaly(check_nan=False):
+        y = x.exp() * 2
+        (g,) = m.autograd.grad(y.sum(), x, create_graph=True)
+    made, parent = y.grad_fn.metadata, g.grad_fn.metadata["parent_"]
+    own = [line for line in made["traceback_"] if "y = x.exp() * 2" in line]
+    return sorted(made), len(own), sorted(g.grad_fn.metadata), parent.name(), sorted(x.exp().grad_fn.metadata)

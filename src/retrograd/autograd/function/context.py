@@ -143,6 +143,6 @@ def unpack_saved(fn: GradFn) -> tuple[Tensor | None, ...]:
         tensor = fn.restore(saved, 0 if versions is None else versions[index])
         if index in outputs:
             tensor = alias(tensor, fn)
-            tensor.output_nr = outputs[index]
+            tensor._output_nr = outputs[index]
         found.append(tensor)
     return tuple(found)

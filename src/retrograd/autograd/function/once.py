@@ -46,5 +46,5 @@ def _attach_error_node(result: Any, edges: tuple) -> Any:
     if not isinstance(result, Tensor):
         return result
     out = alias(result, note_output(node(_OnceDifferentiable, None, {}, edges, False), result))
-    out.output_nr = 0
+    out._output_nr = 0
     return out

@@ -83,7 +83,7 @@ def attach_outputs(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
         elif ctx._dirty and contains_tensor(out, ctx._dirty):
             _rebase_history(fn, number, out)
         else:
-            out._grad_fn, out.output_nr, out._requires_grad = fn, number, True
+            out._grad_fn, out._output_nr, out._requires_grad = fn, number, True
     if ctx._saved:
         save_tensors(fn, ctx, tuple([outputs[index] for index, _, _ in tensors]))
     for watcher in current().watchers or ():
@@ -93,5 +93,5 @@ def attach_outputs(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
 def _rebase_history(fn: GradFn, number: int, out: Tensor) -> None:
     """Give a tensor that was written to, and if it is a view its base, a new history."""
     target = make(out.value, out.level, None)
-    target._grad_fn, target.output_nr, target._requires_grad = fn, number, True
+    target._grad_fn, target._output_nr, target._requires_grad = fn, number, True
     adopt_history(out, target)
