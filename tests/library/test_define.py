@@ -316,7 +316,7 @@ def test_two_definitions_of_one_name_are_refused_with_both_locations():
         custom_op("test_define::twice", "(Tensor x) -> Tensor")(lambda x: None)
     again = f"{HERE}:{caught.traceback[0].lineno + 1}"
     message = str(caught.value)
-    assert f"test_define::twice: defined already, at {there} in " in message
+    assert f"multiple times: defined already, at {there} in " in message
     assert f"this is a second definition, at {again} in " in message
     assert rg.ops.test_define.twice is first
 

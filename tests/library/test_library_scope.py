@@ -175,7 +175,8 @@ def test_two_definitions_are_refused_with_both_locations():
     with Library("test_lib", "FRAGMENT") as lib:
         lib.define("f(Tensor x) -> Tensor")
         with pytest.raises(
-            RuntimeError, match=f"test_lib::f: defined already, at {HERE}:.*; this is a second .* at {HERE}:"
+            RuntimeError,
+            match=f"test_lib::f: .* multiple times: defined already, at {HERE}:.*; this is a second .* at {HERE}:",
         ):
             lib.define("f(Tensor x, int n) -> Tensor")
         with pytest.raises(RuntimeError, match="this is a second definition"):

@@ -134,7 +134,6 @@ def test_a_factory_gets_devices_and_dtypes():
     [
         (lambda: rg.library.triton_op("test_faces::t", mutates_args=()), "triton_op: test_faces::t: .* custom_op"),
         (lambda: rg.library.wrap_triton(math.sin), "wrap_triton: 'sin'"),
-        (lambda: rg.library.register_autocast("test_faces::t", "cpu", rg.float32), "register_autocast: .* no autocast"),
     ],
 )
 def test_options_without_meaning_here_are_refused_by_name(call, message):
@@ -206,3 +205,43 @@ def test_the_older_functions_define_and_register():
     assert _custom_ops.custom_op("test_faces::factory_older", "(int n) -> Tensor") is None
     _custom_ops.impl("test_faces::factory_older", func=lambda n: rg.zeros(n))
     assert rg.ops.test_faces.factory_older(3).shape == (3,)
+
+
+def test_a_registered_operator_gets_its_inputs_in_the_dtype_of_autocast():
+    seen = []
+
+    @rg.library.custom_op("test_faces::autocast", mutates_args=())
+    def weighted(x: rg.Tensor, rest: list[rg.Tensor], n: int) -> rg.Tensor:
+        seen.append([t.dtype for t in (x, *rest)])
+        return x * n
+
+    single, wide, whole = rg.ones(2), rg.ones(2, dtype=rg.float64), rg.ones(2, dtype=rg.int64)
+    with Library("test_faces", "FRAGMENT") as lib:
+        rg.library.register_autocast(weighted, "cpu", rg.float16, lib=lib)
+        rg.library.register_autocast("test_faces::autocast", "cuda", rg.float64)
+        with rg.autocast("cpu"):
+            assert weighted(single, [wide, whole, single], 3).dtype == rg.float16
+            with rg.autocast("cpu", enabled=False):
+                weighted(single, [], 3)
+        weighted(single, [], 3)
+    with rg.autocast("cpu"):
+        weighted(single, [], 3)
+    assert seen == [[rg.float16, rg.float64, rg.int64, rg.float16], [rg.float32], [rg.float32], [rg.float32]]
+
+
+def test_the_gradient_of_a_cast_input_has_the_dtype_of_the_input():
+    @rg.library.custom_op("test_faces::autocast_gradient", mutates_args=())
+    def tripled(x: rg.Tensor) -> rg.Tensor:
+        return x * 3
+
+    tripled.register_autograd(lambda ctx, g: g * 3)
+    tripled.register_autocast("cpu", rg.float16)
+    x = rg.ones(2, requires_grad=True)
+    with rg.autocast("cpu"):
+        y = tripled(x)
+    y.sum().backward()
+    assert (y.dtype, x.grad.dtype, x.grad.tolist()) == (rg.float16, rg.float32, [3.0, 3.0])
+    with pytest.raises(ValueError, match="a kernel is for one of"):
+        tripled.register_autocast("abacus", rg.float16)
+    with pytest.raises(TypeError, match="dtype"):
+        tripled.register_autocast("cpu", "no dtype")

@@ -55,3 +55,20 @@ def test_the_dtypes_under_autocast_are_those_of_pytorch(case, dtype):
     except RuntimeError as error:
         pytest.skip(f"not defined in PyTorch: {error}")
     assert dtype_of(case, rg, getattr(rg, dtype)) == expected
+
+
+@pytest.mark.parametrize("cast_to", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("given", ["float32", "float64", "int64", "bfloat16"])
+def test_a_custom_operator_gets_its_inputs_in_its_dtype_of_autocast(cast_to, given):
+    seen = []
+    for m in (rg, torch):
+        op = m.library.custom_op(
+            f"autocast_{cast_to}::{given}", schema="(Tensor x, Tensor[] y) -> Tensor", mutates_args=()
+        )(lambda x, y: seen.append([str(t.dtype).rpartition(".")[2] for t in (x, *y)]) or x * 2)
+        m.library.register_autocast(op, "cpu", getattr(m, cast_to))
+        x = m.ones(2, dtype=getattr(m, given))
+        for enabled in (True, False):
+            with m.autocast("cpu", dtype=m.bfloat16, enabled=enabled):
+                op(x, [x, m.ones(2)])
+        op(x, [x])
+    assert seen[:3] == seen[3:]

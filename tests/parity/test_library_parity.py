@@ -32,7 +32,6 @@ DEVIATIONS: dict[str, tuple[str, str]] = {
     "formula: None for a list": ("answers", "None for a list is None for each of its members"),
     "write: a leaf that requires grad": ("RuntimeError", HISTORY),
     "write: a tensor with a history": ("RuntimeError", HISTORY),
-    "scope: an unknown key": ("ValueError", "the kind of error that an unknown kind of array is"),
     "scope: a schema without a name": ("ValueError", SCHEMA),
     "scope: a formula for what is not defined": ("RuntimeError", "the kind of error that register_fake has"),
 }

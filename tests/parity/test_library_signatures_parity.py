@@ -18,7 +18,6 @@ ABSENT = {
     "OpOverload": "an operator is one object, a CustomOperator; overloads are operators of their own",
     "EffectType": "effects order calls in compiled graphs; graphs here keep the order of calls",
     "CustomOpDef.register_effect": "effects order calls in compiled graphs; graphs here keep the order of calls",
-    "CustomOpDef.register_autocast": "autocast casts by lists of built-in operators",
     "Library.register_symm_mem_args": "memory shared by GPUs",
     "Library.fallback": "a function for all operators of a dispatch key; here that is a mode",
 }

@@ -66,7 +66,10 @@ class AutocastLevel(TransparentLevel):
         elif op.name == "index_copy":
             args = _promoted(args)
         elif op.name not in AS_THEY_ARE:
-            return NotImplemented
+            registered = getattr(getattr(op.definition, "registrations", None), "autocast", None)
+            if registered is None:
+                return NotImplemented
+            args = tuple([registered.function(a) for a in args])  # a user's operator: `register_autocast`
         return _call_decided(op, args, params)
 
     def process(self, op: Operator, args: tuple, params: dict[str, Any]) -> Any:

@@ -5,6 +5,7 @@ from retrograd.library.api import (
     define,
     impl,
     impl_abstract,
+    register_autocast,
     register_autograd,
     register_fake,
     register_kernel,
@@ -20,7 +21,7 @@ from retrograd.library.operator import CustomOperator as CustomOpDef
 from retrograd.library.sanitizer import sanitize
 from retrograd.library.schema_inference import infer_schema
 from retrograd.library.tags import Tag
-from retrograd.library.unsupported import register_autocast, triton_op, wrap_triton
+from retrograd.library.unsupported import triton_op, wrap_triton
 
 __all__ = [
     "CustomOpDef",

@@ -152,6 +152,27 @@ def register_autograd(
         operator.register_autograd(backward, setup_context=setup_context)
 
 
+def register_autocast(
+    op: str | CustomOperator, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None
+) -> None:
+    """Let the operator get its inputs in another dtype under autocast; see `CustomOperator.register_autocast`.
+
+    With a library, until that ends.
+
+    >>> import retrograd as rg
+    >>> @rg.library.custom_op("docs::product", mutates_args=())
+    ... def product(x: rg.Tensor, y: rg.Tensor) -> rg.Tensor:
+    ...     return x * y
+    >>> rg.library.register_autocast("docs::product", "cpu", rg.float16)
+    >>> with rg.autocast("cpu"):
+    ...     product(rg.ones(2), rg.ones(2)).dtype
+    dtype('float16')
+    """
+    operator = find_operator(op)
+    with _recording_in(lib, operator):
+        operator.register_autocast(device_type, cast_inputs)
+
+
 def register_vmap(op: str | CustomOperator, func: Callable | None = None, /, *, lib: Library | None = None) -> Any:
     """Decorator: register the batching rule; see `CustomOperator.impl_vmap`.  With a library, until that ends.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from retrograd import ops
-from retrograd.core import parse, registry
+from retrograd.core import Op, parse, registry
 from retrograd.core.source_location import user_line
 from retrograd.library.mixin import check_device_types
 from retrograd.library.operator import CustomOperator
@@ -125,7 +125,8 @@ def register(schema: CustomSchema, *, strict: bool, tags: Any = ()) -> CustomOpe
 def duplicate_message(known: CustomOperator, location: str) -> str:
     """Return the error for defining an operator twice, with the location of the first definition."""
     return (
-        f"{known.name}: defined already, at {known.registrations.location}; this is a second definition, at {location}"
+        f"{known.name}: Tried to register an operator with the same name and overload name multiple times: defined "
+        f"already, at {known.registrations.location}; this is a second definition, at {location}"
     )
 
 
@@ -136,9 +137,20 @@ def unregister(operator: CustomOperator) -> None:
             del registry[name]
 
 
+class OperatorNameError(RuntimeError, ValueError):
+    """The error for an object that can't be the name of an operator; ValueError in PyTorch."""
+
+
 def find_operator(op: str | CustomOperator) -> CustomOperator:
     """Return the operator, given as itself or by name."""
     known = registry.get(op) if isinstance(op, str) else op
+    if isinstance(op, str) and "::" not in op:
+        raise OperatorNameError(
+            f'library: Expected `qualname` to be of the form "namespace::name", but got {op}: no operator {op!r} is '
+            "defined"
+        )
+    if not isinstance(op, (str, Op)):
+        raise OperatorNameError(f"library: got unexpected type for op: {type(op)}; give the operator or its name")
     if not isinstance(known, CustomOperator):
         raise RuntimeError(f"library: no operator {op!r} is defined; define it first, by custom_op or define")
     return known

@@ -14,7 +14,13 @@ from retrograd.library.operator import CustomOperator
 from retrograd.library.schema import CustomSchema
 
 SCOPES = ("DEF", "IMPL", "FRAGMENT")
+RESERVED = ("prim",)
+ALIAS_ANALYSES = ("", "CONSERVATIVE", "FROM_SCHEMA")
 _defined: dict[str, str] = {}  # the namespaces of DEF libraries, and their source locations
+
+
+class DispatchKeyError(RuntimeError, ValueError):
+    """The error for a dispatch key that does not exist; RuntimeError in PyTorch."""
 
 
 class Library:
@@ -38,10 +44,17 @@ class Library:
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in SCOPES:
-            raise ValueError(f"Library: kind must be one of {', '.join(SCOPES)}, got {kind!r}")
+            raise ValueError(
+                f"Library: Unsupported kind: {kind}; kind must be one of {', '.join(SCOPES)}, got {kind!r}"
+            )
         check_name(f"{ns}::x")
+        if ns in RESERVED:
+            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
         if kind == "DEF" and ns in _defined:
-            raise RuntimeError(f"Library: the namespace {ns!r} is defined already, at {_defined[ns]}; use FRAGMENT")
+            raise RuntimeError(
+                f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}: the namespace {ns!r} is "
+                f"defined already, at {_defined[ns]}; use FRAGMENT"
+            )
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._undo: list[Callable[[], Any]] = []
         self._end = weakref.finalize(self, _undo_all, self._undo)
@@ -56,14 +69,19 @@ class Library:
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Define an operator by its schema, which has a name without namespace; return that name.
 
-        It has the newer interface: a call without a formula fails in the backward pass.  `alias_analysis` is ignored;
-        it exists for PyTorch's signature.
+        It has the newer interface: a call without a formula fails in the backward pass.  `alias_analysis`, one of
+        PyTorch's two, has no effect.
 
         Raises ValueError for a schema that can't be parsed; RuntimeError for a name that is taken, with both source
         locations, and in an "IMPL" library.
         """
         if self.kind == "IMPL":
-            raise RuntimeError("Library.define: an IMPL library defines nothing; use DEF or FRAGMENT")
+            raise RuntimeError(
+                f"def({schema!r}): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block: an IMPL library "
+                "defines nothing; use DEF or FRAGMENT"
+            )
+        if alias_analysis not in ALIAS_ANALYSES:
+            raise RuntimeError(f"Library.define: Invalid alias_analysis type {alias_analysis}")
         parsed = parse(schema, CustomSchema)
         if not parsed.name:
             raise ValueError(
@@ -97,12 +115,22 @@ class Library:
 
         Raises ValueError for another key; with `allow_override=False`, RuntimeError for a second registration.
         """
+        if not callable(fn):
+            raise TypeError(f"Library.impl: Input function is required to be a callable but found type {type(fn)}")
+        if not isinstance(op_name, (str, CustomOperator)):
+            raise RuntimeError(
+                f"Library.impl: impl should be passed either a name or an OpOverload object as the first argument, "
+                f"that is a CustomOperator, got {type(op_name)}"
+            )
         op = find_operator(
             op_name if isinstance(op_name, CustomOperator) or "::" in op_name else f"{self.ns}::{op_name}"
         )
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if key not in KERNELS and key not in FIELDS:
-            raise ValueError(f"Library.impl: unknown dispatch key {key!r}; known are {', '.join((*KERNELS, *FIELDS))}")
+            raise DispatchKeyError(
+                f"Library.impl: could not parse dispatch key: unknown dispatch key {key!r}; known are "
+                f"{', '.join((*KERNELS, *FIELDS))}"
+            )
         if not allow_override:
             _check_unregistered(op, key)
         function = functools.partial(fn, frozenset([key])) if with_keyset else fn

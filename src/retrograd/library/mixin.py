@@ -8,6 +8,8 @@ from typing import Any
 
 from retrograd.core import namespaces
 from retrograd.core.device import DEVICE_NAMES
+from retrograd.core.dtype import as_dtype
+from retrograd.levels.autocast import cast_operand
 from retrograd.library.custom_definition import device_type_of
 from retrograd.library.registration import Registrations
 from retrograd.library.schema import CustomSchema
@@ -223,6 +225,19 @@ class RegistrationMixin:
     def register_vmap(self, func: Callable | None = None) -> Any:
         """Decorator: `impl_vmap` by its newer name."""
         return self.impl_vmap(func)
+
+    def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
+        """Let the operator get its inputs in the dtype `cast_inputs` where autocast is on for the device type.
+
+        It casts floating tensors, but none of float64, also in lists, and calls operators in the kernel without
+        autocast.  For other devices than the CPU it has no effect.
+
+        Raises ValueError for an unknown device type, TypeError if `cast_inputs` is no dtype.
+        """
+        kinds = check_device_types(self.name, device_type)
+        dtype = as_dtype(cast_inputs)
+        if "cpu" in kinds:
+            self._register("autocast", "register_autocast", functools.partial(cast_operand, dtype=dtype))
 
     def register_torch_dispatch(self, torch_dispatch_class: type, func: Callable | None = None, /) -> Any:
         """Decorator: register the function that runs if an operand has a class, in place of `__tensor_function__`.

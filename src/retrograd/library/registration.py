@@ -34,6 +34,7 @@ class Registrations:
         self.autograd: Registration | None = None
         self.jvp: Registration | None = None
         self.vmap: Registration | None = None
+        self.autocast: Registration | None = None  # casts an operand under autocast
         self.changed: Callable[[], None] = _noop  # called after every change
 
     def register(self, what: str, field: str, function: Callable) -> Callable:

@@ -1,7 +1,7 @@
 """Functions of `torch.library` that have no meaning for NumPy's arrays: each raises an error that says why."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 
 def triton_op(
@@ -18,11 +18,4 @@ def wrap_triton(triton_kernel: Callable, /) -> NoReturn:
     raise NotImplementedError(
         f"wrap_triton: {getattr(triton_kernel, '__name__', triton_kernel)!r}: Triton's kernels run on GPUs, and arrays "
         "are NumPy's; call a function on them from the kernel of a custom_op"
-    )
-
-
-def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> NoReturn:
-    """Raise NotImplementedError: there is no autocast, so the casts would never happen."""
-    raise NotImplementedError(
-        "register_autocast: there is no autocast, so an operator gets its inputs as they are; cast them in its kernel"
     )

@@ -85,6 +85,8 @@ def opcheck(
     ['test_gradients', 'test_forward']
     """
     operator, names = _operator(op), _names(test_utils)
+    if (rtol is None) != (atol is None):
+        raise ValueError(f"opcheck: if you specify one of rtol/atol, you must specify both; got {rtol=} and {atol=}")
     probe = Probe.from_call(operator, args, kwargs or {})
     tolerances = {"atol": ATOL if atol is None else atol, "rtol": RTOL if rtol is None else rtol}
     known = {**CHECKS}
@@ -110,7 +112,10 @@ def _names(test_utils: str | Sequence[str]) -> tuple[str, ...]:
     names = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
     for name in names:
         if name not in CHECKS and name not in SYNONYMS:
-            raise ValueError(f"opcheck: test_utils names {name!r}; there are {', '.join([*CHECKS, *SYNONYMS])}")
+            raise ValueError(
+                f"opcheck: expected test_utils to be subset of {(*CHECKS, *SYNONYMS)} but it was not: test_utils names "
+                f"{name!r}"
+            )
     return names
 
 
