@@ -11,7 +11,7 @@ from retrograd.core import registry
 from ..example_scripts import imported
 
 FOLDER = Path(__file__).parents[2] / "examples"
-NEEDS = {"digits": ("sklearn",), "kalman": ("scipy",)}
+NEEDS = {"digits": ("sklearn",), "kalman": ("scipy",), "predators": ("scipy",)}
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,7 @@ FAST = {
     "equilibrium": ({"steps": 25, "size": 8}, lambda found, _: found["right"] > 0.6 and found["difference"] < 1e-12),
     "hamiltonian": ({"chains": 100, "steps": 20}, near_the_posterior),
     "kalman": ({}, lambda found, _: 0 < found["variances"][1] < found["variances"][0]),
+    "predators": ({"count": 12}, lambda found, _: np.allclose(found["rates"], [0.55, 0.028, 0.8, 0.024], rtol=0.4)),
     "tiny_gpt": ({"steps": 2, "width": 8, "length": 2}, lambda found, _: found[0] < 7),
 }
 SHORT = {"kalman": ("series", "NILE", 30), "tiny_gpt": ("manual", "TEXT", 3000)}  # argument, and the start of its data
