@@ -32,6 +32,7 @@ from .sides import (
     repeated,
     seed,
     tangents,
+    tensor_of,
     unchanged,
     wide_quotients,
 )
@@ -42,7 +43,10 @@ ASPECTS = (
 )  # fmt: skip
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, OverflowError)
 QUOTIENTS = {difference_quotients: 1e-6, wide_quotients: 1e-8}  # with their errors in double precision
-TOLERANCE = {"float64": 1e-9, "complex128": 1e-9, "float32": 1e-4, "complex64": 1e-4, "float16": 1e-2}
+TOLERANCE = {
+    "float64": 1e-9, "complex128": 1e-9, "float32": 1e-4, "complex64": 1e-4, "float16": 1e-2, "bfloat16": 3e-2,
+}  # fmt: skip
+INEXACT = "fcV"  # kinds of dtypes; V is bfloat16
 
 
 @dataclass
@@ -92,6 +96,11 @@ class Comparison:
                 self.batches()
                 self.writes()
         return self.report
+
+    @property
+    def coarse(self) -> bool:
+        """Return whether an operand is bfloat16: its samples have zeros, where PyTorch's second gradients are NaN."""
+        return any(t.dtype == torch.bfloat16 for t in self.theirs.tensors)
 
     @cached_property
     def wide(self) -> Side:
@@ -153,7 +162,7 @@ class Comparison:
     def low_precision(self, theirs: list) -> bool:
         """Return whether an operand or a result has less than double precision."""
         tensors = [*self.theirs.tensors, *(t for t in theirs if t is not None)]
-        return any(name_of(t.dtype) in ("float16", "float32", "complex64") for t in tensors)
+        return any(name_of(t.dtype) in ("float16", "bfloat16", "float32", "complex64") for t in tensors)
 
     # ------------------------------------------------------------------------------------------------ results
 
@@ -214,7 +223,7 @@ class Comparison:
             else:
                 again = lambda side: self.wide_gradients[0]  # noqa: E731
                 self.slopes("gradient", first, lambda: own_first, again, inner_products)
-                if second is not None and any(g is not None and g.numel() for g in second):
+                if second is not None and not self.coarse and any(g is not None and g.numel() for g in second):
                     self.numbers(
                         "second gradient",
                         second,
@@ -344,7 +353,7 @@ def far_apart(theirs: list, ours: list, tolerance: float, overflow: bool = False
         b = array(found) if found is not None else np.zeros(a.shape)
         if a.shape != b.shape:
             return f"shape {a.shape}, ours {b.shape}"
-        if overflow and b.dtype.kind in "fc":
+        if overflow and b.dtype.kind in INEXACT:
             a = a.astype(b.dtype)
         allowed = max(tolerance, TOLERANCE.get(str(a.dtype), 0.0))
         if message := differing_values(a, b, allowed):
@@ -365,7 +374,7 @@ def distance(truth: list, found: list) -> float:
 
 def differing_values(a: np.ndarray, b: np.ndarray, tolerance: float) -> str | None:
     """Return where two arrays differ by more than the tolerance; NaN equals NaN, infinities themselves."""
-    if a.dtype.kind not in "fc" and b.dtype.kind not in "fc":
+    if a.dtype.kind not in INEXACT and b.dtype.kind not in INEXACT:
         same = a == b
     else:
         wide = complex if "c" in (a.dtype.kind, b.dtype.kind) else float
@@ -401,7 +410,7 @@ def named(side: Side, result: Any, position: int | None) -> list:
         return found
     dim, values, indices = axis(side, position), array(side.args[0]), array(found[-1])
     indices = indices if indices.ndim == values.ndim else np.expand_dims(indices, dim)
-    return [*found[:-1], torch.from_numpy(np.take_along_axis(values, indices, dim))]
+    return [*found[:-1], tensor_of(torch, np.take_along_axis(values, indices, dim), name_of(side.args[0].dtype))]
 
 
 def compare_samples(name: str, dtype: str) -> Iterator[tuple[int, Report]]:

@@ -11,11 +11,11 @@ import torch.masked
 
 import retrograd as rg
 
-UNAVAILABLE_DTYPES = (torch.bfloat16, torch.complex32)
+UNAVAILABLE_DTYPES = (torch.complex32,)
 
 
 class UnavailableError(Exception):
-    """A value that NumPy arrays cannot represent: bfloat16, a sparse or quantized tensor."""
+    """A value that our arrays cannot represent: complex32, a sparse or quantized tensor."""
 
 
 class Converter:
@@ -59,9 +59,10 @@ class Converter:
         return found
 
     def _dtype(self, dtype: torch.dtype) -> np.dtype:
-        if dtype in UNAVAILABLE_DTYPES or not hasattr(np, str(dtype).removeprefix("torch.").replace("bool", "bool_")):
-            raise UnavailableError(f"{dtype}")
-        return np.dtype(str(dtype).removeprefix("torch."))
+        name = str(dtype).removeprefix("torch.")
+        if not isinstance(getattr(rg, name, None), np.dtype | type):
+            raise UnavailableError(name)
+        return np.dtype(getattr(rg, name))
 
     def _tensor(self, tensor: torch.Tensor) -> rg.Tensor:
         if id(tensor) not in self._tensors:

@@ -17,6 +17,7 @@ DTYPES = {
     "float64": torch.float64,
     "float32": torch.float32,
     "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
     "complex128": torch.complex128,
     "int64": torch.int64,
 }

@@ -9,7 +9,7 @@ _LOST_IMAGINARY = "ours does more: it refuses to lose the imaginary part, of whi
 _TRACKED = "ours does more: results that share memory are views, so that writes to them give correct gradients"
 _LAZY = "NumPy has no lazy conjugation: the conjugate of complex numbers is a copy"
 _STORAGE = "NumPy's arrays know no storage: an offset counts from the tensor's first element"
-_DROPPED = "PyTorch is wrong: computing in chunks drops tangents in float16, which its documentation excludes"
+_DROPPED = "PyTorch is wrong: computing in chunks drops tangents in half precision, which its documentation excludes"
 _RAGGED = "undefined: PyTorch's documentation excludes sizes that depend on values from vmap"
 
 EXEMPT: dict[tuple[str, str], str] = {
@@ -26,7 +26,8 @@ EXEMPT: dict[tuple[str, str], str] = {
     **{(f"nn.functional.linear_cross_entropy.{name}", "jvp"): _DROPPED for name in ("chunked", "chunked_none")},
     ("linalg.norm.subgradients_at_zero", "second gradient"): "ours does more: 0 where PyTorch gives NaN",
     ("masked.logaddexp", "second gradient"): "PyTorch is wrong: it subtracts infinities where one side is masked",
-    ("masked.prod", "jvp"): "PyTorch is wrong: its tangent in float16 overflows to NaN, the product does not",
+    ("masked.prod", "jvp"): "PyTorch is wrong: its tangent in half precision overflows to NaN, the product does not",
+    ("clamp", "jvp"): "PyTorch is wrong: a tangent at the bound itself is 0, its gradient there is not",
     ("masked.prod", "aliasing"): "PyTorch returns the number itself, which its documentation does not say",
     ("addbmm", "inplace"): "PyTorch lets addbmm_ change the shape of the tensor, which its documentation does not say",
     ("as_strided.partial_views", "error"): _STORAGE,

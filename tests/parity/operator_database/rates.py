@@ -24,9 +24,10 @@ HEAD = """\
 <!-- Written by `python -m tests.parity.operator_database.rates`, in the environment of `make parity`. -->
 
 PyTorch tests its operators with a database of sample inputs.  `make parity` runs every entry that has a counterpart
-here in both libraries, PyTorch {version} and retrograd, on all samples, in five dtypes.  It compares errors, values,
+here in both libraries, PyTorch {version} and retrograd, on all samples, in six dtypes.  It compares errors, values,
 dtypes, shapes, contiguity, memory shared with inputs, `requires_grad`, first and second gradients, forward
-derivatives, `vmap`, the in-place variant and `out=`.  A difference that this page does not list fails the tests.
+derivatives, `vmap`, the in-place variant and `out=`; in bfloat16 everything but second gradients.  A difference that
+this page does not list fails the tests.
 
 {samples:,} samples of {entries} entries were run.  {equal:,} of {tried:,} comparisons without an exemption agree,
 {rate:.3%}.  In {closer:,} of them the numbers differ, and those of retrograd are closer to the exact value, to the

@@ -85,7 +85,12 @@ def unchanged(value: Any) -> Any:
     return value
 
 
-DOUBLE = {torch.float16: torch.float64, torch.float32: torch.float64, torch.complex64: torch.complex128}
+DOUBLE = {
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.float32: torch.float64,
+    torch.complex64: torch.complex128,
+}
 
 
 def in_double(value: Any) -> Any:
@@ -124,7 +129,18 @@ def name_of(dtype: Any) -> str:
 
 def array(tensor: Any) -> np.ndarray:
     """Return the values of a tensor of either library."""
-    return tensor.numpy(force=True) if isinstance(tensor, torch.Tensor) else np.asarray(tensor.detach().numpy())
+    if not isinstance(tensor, torch.Tensor):
+        return np.asarray(tensor.detach().numpy())
+    if tensor.dtype == torch.bfloat16:
+        return tensor.detach().view(torch.int16).numpy(force=True).view(rg.bfloat16)
+    return tensor.numpy(force=True)
+
+
+def tensor_of(library: Any, values: np.ndarray, dtype: str) -> Any:
+    """Return a tensor of a library with the values of an array."""
+    return library.from_numpy(np.asarray(values, "float32" if dtype == "bfloat16" else dtype)).to(
+        getattr(library, dtype)
+    )
 
 
 def noise(library: Any, tensor: Any, seed: int) -> Any:
@@ -133,7 +149,7 @@ def noise(library: Any, tensor: Any, seed: int) -> Any:
     made = rng.uniform(-1, 1, tuple(tensor.shape))
     if tensor.is_complex():
         made = made + 1j * rng.uniform(-1, 1, tuple(tensor.shape))
-    return library.from_numpy(np.asarray(made, name_of(tensor.dtype)))
+    return tensor_of(library, made, name_of(tensor.dtype))
 
 
 # --------------------------------------------------------------------------------------------------- programs
@@ -226,7 +242,7 @@ def in_place(side: Side, function: Callable) -> list:
 
 def into(side: Side, like: torch.Tensor) -> list:
     """Return the tensor that the function wrote its result into."""
-    out = side.library.from_numpy(np.zeros(tuple(like.shape), name_of(like.dtype)))
+    out = side.library.zeros(tuple(like.shape), dtype=getattr(side.library, name_of(like.dtype)))
     args, kwargs = substitute((side.args, side.kwargs), {id(t): t.detach() for t in side.tensors})
     side.function(*args, **kwargs, out=out)
     return [out]
