@@ -2,6 +2,8 @@
 
 import importlib.util
 import os
+import signal
+import socket
 import sys
 import time
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from retrograd.cli import main
 from retrograd.cli.jobs import Job, shared_cores
 from retrograd.cli.mpi import command
+from retrograd.cli.mpi_banner import RULE, TITLE, BannerFilter
 
 needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
 ONCE = pytest.mark.skipif("RETROGRAD_PURE" in os.environ, reason="the compiled pass has run it")
@@ -106,7 +109,7 @@ def test_mpiexec_gets_the_ranks_and_hosts(tmp_path):
 @ONCE
 @needs_mpi
 def test_the_first_rank_s_output_is_shown_and_everybody_s_errors(script, capfd):
-    path = script("print('out', rank, what, os.environ['RETROGRAD_TRANSPORT']); print('err', rank, file=sys.stderr)")
+    path = script("print('out', rank, what, os.environ['RETROGRAD_TRANSPORT']); sys.stderr.write(f'err {rank}\\n')")
     assert main(["run", "-n", "2", path, "hello"]) == 0
     out, err = capfd.readouterr()
     assert out == "out 0 hello mpi\n"
@@ -119,6 +122,52 @@ def test_all_output_is_shown_by_rank_and_the_exit_code_is_the_script_s(script, c
     path = script("print('out', rank, __name__, what); sys.exit(3)")
     assert main(["run", "-n", "2", "--output", "all", path, "x"]) == 3
     assert sorted(capfd.readouterr().out.splitlines()) == [f"[{rank}] out {rank} __main__ x" for rank in "01"]
+
+
+@ONCE
+@needs_mpi
+@pytest.mark.parametrize("code", [6, 9, 11])
+def test_an_exit_code_that_is_a_signal_s_number_is_the_script_s_own(script, code, capfd):
+    assert main(["run", "-n", "2", "--restarts", "1", script(f"print('out'); sys.exit({code})"), "x"]) == code
+    assert capfd.readouterr() == ("out\n", "")
+
+
+@ONCE
+@needs_mpi
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_a_killed_rank_is_one_line_on_standard_error_and_nothing_on_standard_output(script, number, capfd):
+    text = f"if rank == '1': os.kill(os.getpid(), {int(number)})\nsignal.pause()"
+    assert main(["run", "-n", "2", script(text), "x"]) == 128 + number
+    out, err = capfd.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    assert f"a rank was killed by signal {int(number)} ({number.name})" in line
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_only_the_banner_of_mpiexec_is_removed_from_the_output(size):
+    mine = b"\n\n" + RULE + b"\nmy table\n" + RULE + b"\n" + RULE + b"\n\nlast"
+    banner = b"\n" + RULE + b"\n" + TITLE + b"\n=   PID 1\n" + RULE + b"\n"
+    banner += b"YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\nPlease see the FAQ page for more\n"
+    output, data = BannerFilter(), b"loss 1\n" + banner + mine
+    shown = b"".join(output.feed(data[i : i + size]) for i in range(0, len(data), size)) + output.finish()
+    assert shown == b"loss 1\n" + mine
+    assert output.signal == signal.SIGKILL
+
+
+def test_a_line_without_an_end_is_shown_at_once():
+    assert BannerFilter().feed(b"50 %") == b"50 %"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs ray")
+def test_an_address_without_a_ray_cluster_is_one_line_that_says_what_to_do(capsys):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # nothing listens
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+        assert main(["run", "-n", "2", "--transport", "ray", "--address", address, __file__]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"there is no Ray cluster at '{address}'" in line
+    assert "ray start --head" in line
 
 
 @ONCE

@@ -1,7 +1,6 @@
 """The commands and their options."""
 
 import argparse
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -66,7 +65,7 @@ def _seconds(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = 0
-    if not 0 < seconds < math.inf:
+    if not seconds > 0:
         raise UsageError(f"--timeout is {text!r}; it must be a number of seconds above 0")
     return seconds
 
@@ -161,7 +160,7 @@ def run(
     ] = 0,
     timeout: Annotated[
         float | None,
-        typer.Option(parser=_seconds, metavar="SECONDS", help="How long to wait for a message; else forever."),
+        typer.Option(parser=_seconds, metavar="SECONDS", help="How long to wait for a message; inf: forever."),
     ] = None,
     output: Annotated[
         str,

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from retrograd.cli.errors import UsageError, needs_extra
 from retrograd.cli.jobs import Job, RunResult, shared_cores
+from retrograd.cli.mpi_banner import BannerFilter
 from retrograd.cli.processes import watch
 from retrograd.pipelining.transports.mpi import LOST
 
-# Signals that indicate a lost process; mpiexec's exit code is the signal's number.
+# Signals that indicate a lost process.
 FATAL = {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}
 BROKEN = 255  # mpiexec's own exit code if it has lost a host, or a process on another host
 # Every process starts through this shell command, which lets only the first one print.
@@ -47,11 +48,17 @@ def run_mpi(job: Job) -> RunResult:
         raise UsageError(f"--hostfile is '{job.hosts}'; there is no such file")
     on_one_host = -(-job.ranks // _count(job.hosts))
     threads = shared_cores(on_one_host)
-    code = watch(command(job), {"PYTHONUNBUFFERED": "1", **os.environ, **threads, **job.environment})
+    output = BannerFilter()
+    code = watch(command(job), {"PYTHONUNBUFFERED": "1", **os.environ, **threads, **job.environment}, output)
     if code < 0:
         return RunResult(128 - code)
-    if code in FATAL:
-        return RunResult(128 + code, lost=True)
+    if output.signal is not None:  # other exit codes, also those equal to a signal's number, are the script's own
+        print(
+            f"retrograd: a rank was killed by signal {output.signal.value} ({output.signal.name}), and the others were "
+            f"ended with it; --restarts runs the script again after such a loss",
+            file=sys.stderr,
+        )
+        return RunResult(128 + output.signal, lost=output.signal in FATAL)
     return RunResult(code, lost=code == LOST or (code == BROKEN and job.hosts is not None))
 
 

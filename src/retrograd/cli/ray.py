@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from retrograd.pipelining.transports.mpi import LOST
 from retrograd.pipelining.transports.ray_worker import STDERR, STDOUT, THREADS, Script, Worker
 
 GRACE = 10.0  # seconds for the other ranks to end by themselves, once one has failed or there was a signal
+CONNECT_TIMEOUT = 10.0  # seconds for the head of a cluster to accept a connection
 START_TIMEOUT = 60.0  # seconds for Ray to place and start the ranks
 RELEASE_TIMEOUT = 5.0  # seconds for Ray to notice that an earlier run's cores are free again
 POLL_INTERVAL = 0.5  # seconds between two checks for a signal
@@ -45,10 +47,12 @@ def run_ray(job: Job) -> RunResult:
 def _connect(address: str | None, ranks: int) -> Any:
     """Return Ray, connected to a cluster; replaces an earlier connection."""
     os.environ.update(DEFAULT_ENVIRONMENT | os.environ)
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address is not None:
+        _check_address(address)
     import ray
 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    address = address or os.environ.get("RAY_ADDRESS")
     if ray.is_initialized():
         return ray
     if address is None:
@@ -60,6 +64,20 @@ def _connect(address: str | None, ranks: int) -> Any:
     except (ConnectionError, ValueError) as error:
         raise UsageError(f"there is no Ray cluster at '{address}': {error}") from error
     return ray
+
+
+def _check_address(address: str) -> None:
+    """Raise a UsageError unless something listens at the address; Ray itself tries to connect for many minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if address in ("auto", "local"):
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT).close()
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"there is no Ray cluster at '{address}' ({error}); start one by `ray start --head` and pass the HOST:PORT "
+            f"that it prints, or leave out --address and RAY_ADDRESS to start Ray for this run"
+        ) from error
 
 
 @generator_block
