@@ -149,8 +149,14 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     >>> rg.autograd.graph.increment_version(x)
     >>> x._version
     1
+
+    Raises RuntimeError for anything else than tensors.
     """
+    if not isinstance(tensor, (Tensor, Iterable)):
+        raise RuntimeError(f"increment_version expect a Iterable[Tensor] as input, or a Tensor: got {type(tensor)}")
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        if not isinstance(t, Tensor):
+            raise RuntimeError(f"increment_version expects each element of the iterable to be a tensor, got {type(t)}")
         bump_version(t)
 
 

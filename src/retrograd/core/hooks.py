@@ -199,10 +199,13 @@ def _run(functions, values, *others):
 def _replaced(function, result, values):
     name = getattr(function, "__name__", type(function).__name__)
     if not isinstance(result, tuple):
-        raise TypeError(f"hook {name!r} must return a tuple of Tensors and None, got {type(result).__name__}")
+        raise TypeError(
+            f"expected tuple, but hook returned {type(result).__name__!r}: hook {name!r} must return a tuple of Tensors "
+            "and None"
+        )
     if len(result) != len(values):
         raise RuntimeError(
-            f"hook {name!r} has returned an incorrect number of values: {len(result)}, not {len(values)}"
+            f"hook {name!r} has returned an incorrect number of values (got {len(result)}, but expected {len(values)})"
         )
     for new, old in zip(result, values, strict=True):
         if new is not None:
