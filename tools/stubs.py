@@ -63,14 +63,14 @@ HELD = {
     "Tensor": "H T data imag mH mT real",
     "Tensor | None": "_grad grad",
     "_bool": "_overrides _requires_grad _saved is_leaf requires_grad retains_grad",
-    "_int": "ndim output_nr",
+    "_int": "_output_nr ndim output_nr",
     "Any": "device size",
     "np.dtype[Any]": "dtype",
     "tuple[_int, ...]": "shape",
 }
 FIELDS = {name: kind for kind, names in HELD.items() for name in names.split()}
 OWN_FIELDS = (
-    "_grad", "_grad_fn", "_hooks", "_overrides", "_requires_grad", "_saved", "_view", "level", "output_nr", "tag",
+    "_grad", "_grad_fn", "_hooks", "_overrides", "_requires_grad", "_saved", "_view", "level", "_output_nr", "tag",
     "value", "version",
 )  # fmt: skip
 REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "matmul", "pow")

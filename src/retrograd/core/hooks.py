@@ -200,8 +200,8 @@ def _replaced(function, result, values):
     name = getattr(function, "__name__", type(function).__name__)
     if not isinstance(result, tuple):
         raise TypeError(
-            f"expected tuple, but hook returned {type(result).__name__!r}: hook {name!r} must return a tuple of Tensors "
-            "and None"
+            f"expected tuple, but hook returned {type(result).__name__!r}: hook {name!r} must return a tuple of "
+            "Tensors and None"
         )
     if len(result) != len(values):
         raise RuntimeError(

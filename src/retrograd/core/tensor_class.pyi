@@ -22,7 +22,7 @@ class Tensor:
     _saved: _bool
     _view: Any
     level: Any
-    output_nr: _int
+    _output_nr: _int
     tag: Any
     value: Any
     version: Any
@@ -1005,6 +1005,9 @@ class Tensor:
         """Multiply `other` by Q (m, m), the product of reflections from `geqrf`: Q other, or, with left=False, other Q."""
     def outer(self, b: _Operand) -> Tensor:
         """Outer product of two vectors, (m,) and (n,) to (m, n)."""
+    @property
+    def output_nr(self) -> _int:
+        """The index of this tensor among the outputs of its `grad_fn`."""
     def permute(self, *dims: _Ints) -> Tensor:
         """A view of x with dimensions reordered: dimension i of the result is dimension dims[i] of x."""
     def pin_memory(self, device: Any = None) -> Tensor:

@@ -210,9 +210,12 @@ class VmapOperands(NamedTuple):
         if not trees:
             pairs = [self._as_given(x) for x in self.operands]
             return [x for x, _ in pairs], [d for _, d in pairs]
-        leaves, spec = optree.tree_flatten(list(self.operands), none_is_leaf=True)
-        pairs = [self._as_given(x) for x in leaves]
-        return optree.tree_unflatten(spec, [x for x, _ in pairs]), optree.tree_unflatten(spec, [d for _, d in pairs])
+        tree: Any = list(self.operands)
+        leaves, spec = optree.tree_flatten(tree, none_is_leaf=True)
+        pairs: Any = [self._as_given(x) for x in leaves]
+        given: Any = optree.tree_unflatten(spec, [x for x, _ in pairs])
+        dims: Any = optree.tree_unflatten(spec, [d for _, d in pairs])
+        return given, dims
 
     def _as_given(self, x: Any) -> tuple[Any, int | None]:
         return self.level.value_as_given(x) if isinstance(x, Tensor) and x.level is self.level else (x, None)

@@ -1,6 +1,7 @@
 """Storages: the memory that tensors view, as objects of PyTorch's classes."""
 
 import math
+from typing import Any
 
 from retrograd import backend
 from retrograd.core import Tensor
@@ -21,6 +22,7 @@ class _Storage:
     """
 
     __slots__ = ()
+    _array: Any
     device = CPU
     is_cuda = is_sparse = is_sparse_csr = is_hpu = False
 
@@ -77,6 +79,12 @@ class _Storage:
         """Write one number to all elements; return the storage."""
         self[:] = value
         return self
+
+    def __setitem__(self, index, value):
+        raise NotImplementedError
+
+    def _describe(self):
+        raise NotImplementedError
 
     def _check_writable(self):
         if not self._array.flags.writeable:
@@ -208,7 +216,8 @@ def _bytes_of(source, device):
     if isinstance(source, int):
         if source < 0:
             raise RuntimeError(f"UntypedStorage: the number of bytes is a negative number: {source}")
-        return empty(source, dtype="uint8", device=device).value
+        tensor([], dtype="uint8", device=device)  # checks the device
+        return empty(source, dtype="uint8").value
     try:
         items = list(source)
     except TypeError:
@@ -247,10 +256,11 @@ class TypedStorage(_Storage):
             made = tensor(list(args[0]), dtype=self.dtype, device=device)
             self._untyped = UntypedStorage._of(backend.whole_memory(made.value))
 
-    @property
-    def _array(self):
+    def _elements(self):
         count = self._untyped.nbytes() // self.dtype.itemsize
         return backend.from_buffer(self._untyped._array, self.dtype, count, 0)
+
+    _array = property(_elements)
 
     def untyped(self):
         """Return the storage of bytes."""
