@@ -212,9 +212,9 @@ class VmapOperands(NamedTuple):
             return [x for x, _ in pairs], [d for _, d in pairs]
         tree: Any = list(self.operands)
         leaves, spec = optree.tree_flatten(tree, none_is_leaf=True)
-        pairs: Any = [self._as_given(x) for x in leaves]
-        given: Any = optree.tree_unflatten(spec, [x for x, _ in pairs])
-        dims: Any = optree.tree_unflatten(spec, [d for _, d in pairs])
+        found: Any = [self._as_given(x) for x in leaves]
+        given: Any = optree.tree_unflatten(spec, [x for x, _ in found])
+        dims: Any = optree.tree_unflatten(spec, [d for _, d in found])
         return given, dims
 
     def _as_given(self, x: Any) -> tuple[Any, int | None]:
