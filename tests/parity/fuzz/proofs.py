@@ -53,7 +53,7 @@ def of_proof(found: Difference) -> str | None:
     """Return the reason that an experiment finds for a difference."""
     experiments = (
         proven, independent, zero_in_one, by_leaves, of_nothing, ties, deviation_of_equals, nothing_there, single,
-        unsorted, overlapping, of_counterfactual,
+        unsorted, overlapping, masked_by_itself, of_counterfactual,
     )  # fmt: skip
     return next((reason for experiment in experiments if (reason := experiment(found))), None)
 
@@ -227,6 +227,18 @@ def overlapping(found: Difference) -> str | None:
             return "PyTorch leaves a write to elements that share memory undefined"
         if any(share_memory(t, written) and _overlaps(t) for t in tensors.values()):
             return "ours refuses writes to a part of an expanded tensor too, as NumPy does"
+    return None
+
+
+def masked_by_itself(found: Difference) -> str | None:
+    """Return the reason if a part is assigned to that a mask chooses whose memory is written to."""
+    part = PART.match(found.lines[-1])
+    if part is None:
+        return None
+    target, *masks = (int(i) for i in re.findall(r"v\[(\d+)\]", part[1]))
+    tensors = _run(found.lines[:-1]).theirs.v
+    if any(i in tensors and share_memory(tensors[target], tensors[i]) for i in masks):
+        return "PyTorch leaves this open: it reads the mask while it writes to its memory"
     return None
 
 
