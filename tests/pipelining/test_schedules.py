@@ -14,7 +14,7 @@ from retrograd.pipelining.schedules import (
 from retrograd.pipelining.schedules.actions import Action, Kind, format_schedule
 from retrograd.pipelining.schedules.lowering import buffer_depth, chain, lower, validate
 
-V_SHAPED = ["zbvzerobubble", "dualpipev"]
+V_SHAPED = ["zbvzerobubble", "dualpipev", "v-half", "v-min"]
 LOOPED = ["interleaved1f1b", "loopedbfs", "interleavedzerobubble"]
 BLOCKS = ["gpipe", "1f1b", "zb-h1", "zb-h2"]
 
@@ -43,6 +43,8 @@ def promised_peaks(name, p, v, m):
         "interleavedzerobubble": [(v - 1) * g + p] * p,
         "zbvzerobubble": [p * v] * p,
         "dualpipev": [p * v + (v > 1)] * p,
+        "v-half": [v * ((p + 2) // 2) if v > 1 else p] * p,
+        "v-min": [v * ((p + 4) // 3) if v > 1 else p] * p,
     }
     return [min(bound, m * v) for bound in bounds[name]]
 
@@ -56,6 +58,8 @@ def promised_depth(name, p, v, m):
         "interleavedzerobubble": p if v > 1 else 1,
         "zbvzerobubble": 1 if v < 3 else 2,
         "dualpipev": 1 if v < 3 else 2,
+        "v-half": 1 if v < 3 else 2,
+        "v-min": 1 if v < 3 else 2,
     }
     return depths.get(name, 1)
 
@@ -185,7 +189,7 @@ def test_peak_activations_are_those_of_the_papers():
     expected = {
         "gpipe": [12, 12, 12, 12], "1f1b": [4, 3, 2, 1], "zb-h1": [4] * 4, "zb-h2": [7] * 4,
         "interleaved1f1b": [11, 9, 7, 5], "loopedbfs": [24] * 4, "interleavedzerobubble": [8] * 4,
-        "zbvzerobubble": [8] * 4, "dualpipev": [9] * 4,
+        "zbvzerobubble": [8] * 4, "dualpipev": [9] * 4, "v-half": [6] * 4, "v-min": [4] * 4,
     }  # fmt: skip
     for name, peaks in expected.items():
         schedule = make_schedule(name, p * SCHEDULES[name].per_rank, m)
@@ -221,8 +225,8 @@ def test_stages_are_placed_in_blocks_in_loops_or_in_a_zigzag():
 
 def test_by_default_a_rank_has_one_stage_or_two_where_the_schedule_is_made_for_more():
     assert [default_ranks(name, 6) for name in BLOCKS] == [6] * 4
-    assert [default_ranks(name, 6) for name in LOOPED + V_SHAPED] == [3] * 5
-    assert [default_ranks(name, 5) for name in LOOPED + V_SHAPED] == [5] * 5
+    assert [default_ranks(name, 6) for name in LOOPED + V_SHAPED] == [3] * 7
+    assert [default_ranks(name, 5) for name in LOOPED + V_SHAPED] == [5] * 7
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from retrograd.pipelining.schedules.actions import Action
+from retrograd.pipelining.schedules.controllable_memory import v_half, v_min
 from retrograd.pipelining.schedules.dual_pipe_v import dual_pipe_v
 from retrograd.pipelining.schedules.gpipe import gpipe
 from retrograd.pipelining.schedules.interleaved import interleaved_1f1b, interleaved_zero_bubble
@@ -55,6 +56,8 @@ SCHEDULES: dict[str, ScheduleKind] = {
         ScheduleKind("ZB-H2", zb_h2, blocks, 1),
         ScheduleKind("ZBVZeroBubble", zb_v, zigzag, 2),
         ScheduleKind("DualPipeV", dual_pipe_v, zigzag, 2),
+        ScheduleKind("V-Half", v_half, zigzag, 2),
+        ScheduleKind("V-Min", v_min, zigzag, 2),
     )
 }
 
