@@ -30,7 +30,7 @@ AT_ONCE = {
 }  # fmt: skip
 PACKAGES_AT_ONCE = {"autograd", "backend", "core", "interop", "kernels", "levels", "ops"}
 # Of the standard library, beyond what `import numpy` imports.
-STANDARD_AT_ONCE = {"_heapq", "_string", "cmath", "copy", "errno", "heapq", "importlib", "string", "threading"}
+STANDARD_AT_ONCE = {"_heapq", "_string", "cmath", "copy", "errno", "heapq", "importlib", "string", "threading", "zlib"}
 
 
 def printed(code: str) -> set[str]:

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import optree
-
 from retrograd.core import NotBatchedError, Op, Tensor, call, registry
 from retrograd.core.aval import SymbolicSize
+from retrograd.core.lazy_imports import lazy_module
 from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make
 from retrograd.levels.outer_grads import OuterGradLevel
@@ -211,6 +210,7 @@ class VmapOperands(NamedTuple):
             pairs = [self._as_given(x) for x in self.operands]
             return [x for x, _ in pairs], [d for _, d in pairs]
         tree: Any = list(self.operands)
+        optree = lazy_module("optree")  # importing it is slow
         leaves, spec = optree.tree_flatten(tree, none_is_leaf=True)
         found: Any = [self._as_given(x) for x in leaves]
         given: Any = optree.tree_unflatten(spec, [x for x, _ in found])

@@ -2,9 +2,8 @@
 
 from typing import Any, NamedTuple
 
-import optree
-
 from retrograd.core import Tensor, registry
+from retrograd.core.lazy_imports import lazy_module
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel, value_at
 from retrograd.levels.batch import VmapOperands
@@ -27,6 +26,7 @@ def move_batch_dims_first(name: str, n: int, result: Any, operands: VmapOperands
         )
     out, dims = result
     prefix = dims[0] if isinstance(out, Tensor) and isinstance(dims, tuple) and len(dims) == 1 else dims
+    optree = lazy_module("optree")  # importing it is slow
     leaves, spec = optree.tree_flatten(out, none_is_leaf=True)
     try:
         each = optree.tree_leaves(optree.tree_broadcast_prefix(prefix, out, none_is_leaf=True), none_is_leaf=True)
