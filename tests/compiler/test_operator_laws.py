@@ -19,6 +19,9 @@ EAGER = {
     """,
     "reads the value of a tensor": "as_strided as_strided_scatter ctc_loss linalg.lstsq",
     "of retrograd.fx.operators": "pick guard overwritten",
+    "of retrograd.higher_order": "higher_order.cond higher_order.scan higher_order.while_loop",
+    "of retrograd.pipelining": "add_gradients pipe_split stage_backward",
+    "suppresses exceptions": "count_into_boxes",
     "is a view of a kind": "adjoint",
 }
 
@@ -42,9 +45,13 @@ def on_tensors(op, args, params):
     return f, [args[i] for i in positions]
 
 
+def copies(tensors, recorded):
+    """Return copies of tensors, since operators may write to them, with the same strides; as leaves if recorded."""
+    made = [rg.from_numpy(t.detach().numpy().copy(order="K")) for t in tensors]
+    return [t.requires_grad_() if recorded and t.dtype.kind in "fc" else t for t in made]
+
+
 def result(f, leaves):
-    for t in leaves:
-        t.grad = None
     with seeded(), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         out = f(*leaves)
@@ -55,24 +62,22 @@ def law_compiled(op, args, params):
     """Check that the captured and the compiled call give the eager call's bits, with and without a backward pass."""
     f, tensors = on_tensors(op, args, params)
     for recorded in (False, True):
-        leaves = [t.detach() for t in tensors]
-        if recorded:
-            leaves = [t.requires_grad_() if t.dtype.kind in "fc" else t for t in leaves]
         try:
-            expected = result(f, leaves)
+            expected = result(f, copies(tensors, recorded))
         except (RuntimeError, NotImplementedError):
             continue  # it has no gradient
         compiled = rg.compile(f)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            assert result(compiled, leaves) == expected
+            assert result(compiled, copies(tensors, recorded)) == expected
         reasons = [*compiled._refused.values()]
         if reasons:
             assert any(why in reasons[0] and op.name in names.split() for why, names in EAGER.items()), reasons
         else:
-            assert result(compiled, leaves) == expected
+            assert result(compiled, copies(tensors, recorded)) == expected
 
 
-@pytest.mark.parametrize("name", operators_on_arrays())
+# The sample of `write` has its target among the parameters, and changes it in each call.
+@pytest.mark.parametrize("name", [name for name in operators_on_arrays() if name != "write"])
 def test_compiled_is_run(name):
     hold(law_compiled, registry[name], list(samples_of(registry[name])))

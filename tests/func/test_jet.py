@@ -429,7 +429,8 @@ def operators(f, xs, order):
 
 
 # The orders of neighbours, v - 1 and v + 1, are new tensors each time: nobody sees that two of them are equal.
-EXPONENTIAL = {("special." + name, 1) for name in ("iv", "ive", "jv", "kv", "kve", "yv")}
+# The derivative of logm is a block of the logarithm of a matrix of twice the size.
+EXPONENTIAL = {("logm", 0), *(("special." + name, 1) for name in ("iv", "ive", "jv", "kv", "kve", "yv"))}
 CASES = [name for name in operators_on_arrays() if registry[name].differentiable or registry[name].composite]
 
 
