@@ -7,6 +7,7 @@ import scipy.integrate
 import retrograd as rg
 from retrograd import numpy as rnp
 from retrograd.core import Tensor
+from retrograd.core import NotBatchedError
 from retrograd.func import grad, hessian, jacfwd, jacrev, vmap
 from retrograd.scipy import integrate
 from retrograd.scipy.integrate import initial_value
@@ -189,6 +190,20 @@ def test_the_time_of_an_event_and_the_values_there_are_differentiable_to_second_
     np.testing.assert_allclose(jacfwd(impact)(g).numpy(), [slope, 0, 0, slope, 0, 0], rtol=1e-7, atol=1e-8)
     second = jacfwd(jacrev(lambda g: impact(g)[0]))(g).item()
     assert second == pytest.approx(80 / 9.81**3, rel=1e-6)
+
+
+def test_events_that_may_differ_between_examples_are_refused():
+    def impact(g):
+        return integrate.solve_ivp(falling, (0, 9), [0.0, 20.0], events=ground, args=(g,), **EXACT).t_events[0]
+
+    with pytest.raises(NotBatchedError, match="times and the number of events may differ between the examples"):
+        vmap(impact)(rg.tensor([9.81, 1.62], dtype=rg.float64))
+
+    def doubled(factor):
+        return impact(rg.tensor(9.81, dtype=rg.float64)) * factor
+
+    times = vmap(doubled)(rg.tensor([1.0, 2.0], dtype=rg.float64))
+    np.testing.assert_allclose(times.numpy()[:, 0], [40 / 9.81, 80 / 9.81], rtol=1e-8)
 
 
 def test_all_events_are_found_and_their_own_tensors_have_gradients():

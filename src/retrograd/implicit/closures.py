@@ -170,6 +170,17 @@ def example_of(x: Tensor) -> Tensor:
         return make(x.value, None, None)
 
 
+def differs_between_examples(x: Tensor) -> bool:
+    """Return whether x differs between the examples of a `vmap`."""
+    while x.level is not None:
+        level = x.level
+        if isinstance(level, VmapLevel) and level.differs(x):
+            return True
+        with at(level.parent, False):
+            x = value_at(level, x)
+    return False
+
+
 def _require_grad(given: tuple) -> bool:
     x, tensors = given
     return any(requires_grad_synced(t) for t in (x, *tensors))

@@ -1,7 +1,8 @@
 """Initial value problems: `odeint` and `solve_ivp`."""
 
+from retrograd.core import NotBatchedError
 from retrograd.func.autograd_api import jacobian
-from retrograd.implicit.closures import Closure, as_floats, example_of
+from retrograd.implicit.closures import Closure, as_floats, differs_between_examples, example_of
 from retrograd.implicit.operator import implicit_solution
 from retrograd.implicit.solvers import root
 from retrograd.interop.numpy_protocol.table import O, cast, holds_tensor, only_default, tensor, values
@@ -258,7 +259,8 @@ def solve_ivp(
     reverse and forward mode and under `vmap`, in y0, t_span, t_eval, the tensors in `args` and those that `fun` and
     the events read.  With dense_output, `sol` is a function of times, in which it is differentiable too.  Without
     t_eval, the times are SciPy's steps, as constants; under `vmap` they are those of the first example.  The times of
-    events are differentiable, and with them the values there; a terminal event ends `t` and `y`.
+    events are differentiable, and with them the values there; a terminal event ends `t` and `y`.  Events that differ
+    between the examples of `vmap` are a NotBatchedError.
 
     Up to 63 unknowns, derivatives are those of the collocation equations of Radau on SciPy's steps: their cost does
     not depend on the number of parameters, and is mostly below that of the solution.  From 64 unknowns on, reverse
@@ -321,6 +323,7 @@ def solve_ivp(
 
     solution = Solution("solve_ivp", fun, y0, times_of, args, solver, conditions)
     outputs, times = solution.outputs(), solution.times
+    crossings.check(times[-1], outputs[-1])
     skipped = 0 if requested is None else 1
     fields = {"t": times[skipped:], "y": outputs[skipped:].mT, "sol": solution.interpolate if dense_output else None}
     found = solution.path.details
@@ -343,6 +346,14 @@ class Crossings:
         if self._conditions:
             pairs = zip(self._conditions, found.t_events, strict=True)
             self._times = [[self._time(event, t) for t in times] for event, times in pairs]
+
+    def check(self, t, y):
+        """Raise if an event differs between the examples of `vmap`: the times that SciPy finds are the first one's."""
+        if any(differs_between_examples(tensor(event(t, y, *self._args))) for event in self._conditions):
+            raise NotBatchedError(
+                "solve_ivp: the times and the number of events may differ between the examples of vmap; solve for each "
+                "example by itself, in a loop"
+            )
 
     def _time(self, event, t):
         def at(t):
