@@ -131,6 +131,15 @@ def test_links_into_pages_lead_to_headings(page):
         assert heading in headings, f"{target}#{heading}"
 
 
+def test_no_entry_of_the_changelog_stands_twice():
+    entries = [
+        " ".join(entry.split())
+        for entry in re.findall(r"^- .*\n(?:  .*\n)*", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    ]
+    assert len(entries) > 100
+    assert sorted(entries) == sorted(set(entries))
+
+
 def test_the_page_of_the_laws_lists_all_of_them():
     table = (ROOT / "docs/laws.md").read_text().partition("**Tolerances.**")[0]
     rows = re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE)

@@ -6,8 +6,7 @@ import scipy.integrate
 
 import retrograd as rg
 from retrograd import numpy as rnp
-from retrograd.core import Tensor
-from retrograd.core import NotBatchedError
+from retrograd.core import NotBatchedError, Tensor
 from retrograd.func import grad, hessian, jacfwd, jacrev, vmap
 from retrograd.scipy import integrate
 from retrograd.scipy.integrate import initial_value
