@@ -28,7 +28,7 @@ def _define_window(schema, doc, formula, *samples, errors=(), **given):
 
     body = {"__doc__": doc, "impl": impl, "shape": shape, "oracle": f"scipy.{name}"}
     sizes = ({"M": 5}, {"M": 4, "sym": False}, {"M": 1})
-    refused = ({"M": -1}, ValueError, "not be negative, got -1"), ({"M": 2, "dtype": "int64"}, ValueError, "got: int64")
+    refused = ({"M": -1}, ValueError, "not be negative, got -1"), ({"M": 2, "dtype": "float16"}, ValueError, "got: float16")
     body["samples"] = lambda r: (((), {**given, **sample}) for sample in (*sizes, *samples))
     body["errors"] = lambda r: (((), {**given, "M": 4, **params}, *failure) for params, *failure in (*refused, *errors))
     return factory(op(schema)(type(name, (Factory,), body)))
@@ -36,8 +36,8 @@ def _define_window(schema, doc, formula, *samples, errors=(), **given):
 
 def _window_aval(name, M, dtype):
     dtype = dtypes.get_default_dtype() if dtype is None else dtype
-    if not dtypes.is_floating(dtype):
-        raise ValueError(f"{name}: expects a real floating dtype, float32 or float64, got: {dtype}")
+    if dtype not in (dtypes.float32, dtypes.float64):
+        raise ValueError(f"{name}: expects float32 or float64 dtypes, got: {dtype}")
     if M < 0:
         raise ValueError(f"{name}: the size must not be negative, got {M}")
     return Aval((M,), dtype)

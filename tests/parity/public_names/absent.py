@@ -60,7 +60,7 @@ ABSENT = {
         Tensor.grad_dtype
     """,
     "not yet": """
-        compile optim.swap_*
+        optim.swap_*
         testing.make_tensor
     """,
 }
