@@ -28,7 +28,8 @@ def _define_window(schema, doc, formula, *samples, errors=(), **given):
 
     body = {"__doc__": doc, "impl": impl, "shape": shape, "oracle": f"scipy.{name}"}
     sizes = ({"M": 5}, {"M": 4, "sym": False}, {"M": 1})
-    refused = ({"M": -1}, ValueError, "not be negative, got -1"), ({"M": 2, "dtype": "float16"}, ValueError, "got: float16")
+    half = {"M": 2, "dtype": "float16"}
+    refused = ({"M": -1}, ValueError, "not be negative, got -1"), (half, ValueError, "got: float16")
     body["samples"] = lambda r: (((), {**given, **sample}) for sample in (*sizes, *samples))
     body["errors"] = lambda r: (((), {**given, "M": 4, **params}, *failure) for params, *failure in (*refused, *errors))
     return factory(op(schema)(type(name, (Factory,), body)))
