@@ -1,6 +1,7 @@
 """Calls that cannot be compiled run eagerly with the eager results, and say why."""
 
 import contextlib
+import gc
 import random
 import sys
 import time
@@ -278,3 +279,28 @@ def test_the_report_shows_operators_and_code():
     assert report.ops_per_graph == (("mul", "sin"),)
     assert "def play(p0):" in str(report)
     assert "Runs eagerly: " in str(rg.compiler.explain(reads)(numbers(2)))
+
+
+def test_garbage_that_is_collected_during_a_call_is_no_part_of_it():
+    class Garbage:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            collected.append(random.random())
+
+    def count(phase, info):
+        collected.append(phase)
+
+    collected, threshold, x = [], gc.get_threshold(), rg.ones(3)
+    Garbage()
+    gc.callbacks.append(count)
+    gc.set_threshold(1)
+    try:
+        program = rg.compile(lambda x: [x * n for n in range(1, 9)][-1], fullgraph=True)
+        assert program(x).tolist() == [8, 8, 8]
+        assert gc.isenabled()
+        assert collected  # after the call, or before it
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(count)

@@ -1,6 +1,7 @@
 """Observation of the Python code that a call runs: a program replaces it, so it may have no other effects."""
 
 import contextlib
+import gc
 import os
 import sys
 import sysconfig
@@ -52,7 +53,8 @@ class PythonWatch:
     """A profiling function of `sys.setprofile`: it looks at each function that begins.
 
     Functions of the user give guards; methods of optimizers run outside of the recorder, which notes their call;
-    functions with other effects, and those that read the value of a tensor, refuse the capture.
+    functions with other effects, and those that read the value of a tensor, refuse the capture.  Meanwhile no garbage
+    is collected: its callbacks and finalizers are no part of the call.
     """
 
     def __init__(self, recorder: Recorder, surroundings: Surroundings) -> None:
@@ -74,11 +76,15 @@ class PythonWatch:
             self._on_builtin(frame, arg)
 
     def __enter__(self) -> "PythonWatch":
+        self._collects = gc.isenabled()
+        gc.disable()
         sys.setprofile(self)
         return self
 
     def __exit__(self, *exception: Any) -> None:
         sys.setprofile(None)
+        if self._collects:
+            gc.enable()
         if self._outside is not None:
             self._return_inside()
 
