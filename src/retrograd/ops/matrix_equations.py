@@ -101,10 +101,7 @@ class sqrtm(Internal, PerExample, vmap_fallback="SciPy takes one matrix at a tim
         return solve_sylvester(out, out, t)
 
     def oracle(np, A):
-        """Return the square root by eigenvalues."""
-        values, vectors = np.linalg.eig(A)
-        root = vectors * np.sqrt(values.astype(complex)) @ np.linalg.inv(vectors)
-        return root if A.dtype.kind == "c" else root.real
+        return _by_eigenvalues(np, A, np.sqrt)
 
     def samples(r):
         yield (r(3, 3, within=(0.1, 0.9)) + 3 * _identity_matrix(3),), {}
@@ -139,16 +136,20 @@ class logm(Internal, PerExample, vmap_fallback="SciPy takes one matrix at a time
         return _logm_jvp(A, t)
 
     def oracle(np, A):
-        """Return the logarithm by eigenvalues."""
-        values, vectors = np.linalg.eig(A)
-        found = vectors * np.log(values.astype(complex)) @ np.linalg.inv(vectors)
-        return found if A.dtype.kind == "c" else found.real
+        return _by_eigenvalues(np, A, np.log)
 
     def samples(r):
         yield (r(3, 3, within=(0.1, 0.9)) + 3 * _identity_matrix(3),), {}
 
     def errors(r):
         yield (r(2, 3),), {}, ValueError, r"logm: expected a square matrix, got shape \(2, 3\)"
+
+
+def _by_eigenvalues(np, A, function):
+    """Return a function of a diagonalizable matrix, computed from its eigenvalues."""
+    values, vectors = np.linalg.eig(A)
+    found = vectors * function(values.astype(complex)) @ np.linalg.inv(vectors)
+    return found if A.dtype.kind == "c" else found.real
 
 
 def _logm_jvp(A, t):
