@@ -22,7 +22,6 @@ MORE = {
     ),
     r"non-batch dimension.* 0 |0 dim batch size for input": ("images without channels have a result without elements"),
     r"start must be an 0-dim integral Tensor": ("an argument of a wrong type is a TypeError, as mostly in PyTorch"),
-    r"expects float32 or float64 dtypes, got: torch.float16": "windows are computed in half precision as well",
 }
 
 
