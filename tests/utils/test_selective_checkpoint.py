@@ -9,6 +9,7 @@ import retrograd as rg
 from retrograd import nn
 from retrograd.core import Definition, op, registry
 from retrograd.utils.checkpoint import (
+    SAC_IGNORED_OPS,
     CheckpointPolicy,
     SelectiveCheckpointContext,
     checkpoint,
@@ -49,7 +50,9 @@ def gradient(function, x):
 
 
 def run(function, x, policy, **options):
-    return checkpoint(function, x, context_fn=partial(create_selective_checkpoint_contexts, policy, **options))
+    return checkpoint(
+        function, x, context_fn=partial(create_selective_checkpoint_contexts, policy, **options), use_reentrant=False
+    )
 
 
 def save_products(ctx, op, *args, **params):
@@ -233,7 +236,7 @@ def test_a_policy_gets_the_result_of_the_operator():
 
     x = rg.tensor([1.0, 2.0], requires_grad=True)
     contexts = partial(create_selective_checkpoint_contexts, policy)
-    checkpoint(lambda x: (x * 3).sum(), x, context_fn=contexts).backward()
+    checkpoint(lambda x: (x * 3).sum(), x, context_fn=contexts, use_reentrant=False).backward()
     assert seen == {"mul": ([3.0, 6.0], False), "sum": (9.0, False)}
     assert x.grad.tolist() == [3.0, 3.0]
 
@@ -250,7 +253,31 @@ def test_an_operator_that_only_recomputation_runs_is_refused_if_the_policy_saves
         return op in (rg.sin, rg.cos)
 
     x = rg.ones(2, requires_grad=True)
-    y = checkpoint(function, x, context_fn=partial(create_selective_checkpoint_contexts, policy))
+    y = checkpoint(function, x, context_fn=partial(create_selective_checkpoint_contexts, policy), use_reentrant=False)
     with pytest.raises(RuntimeError, match="cos encountered during backward but not found in storage"):
         y.sum().backward()
     assert seen == [("sin", False), ("exp", False), ("cos", True)]
+
+
+def test_an_operator_in_the_set_of_ignored_ones_is_repeated_and_no_policy_sees_it(products, request):
+    request.addfinalizer(SAC_IGNORED_OPS.clear)
+    seen = []
+
+    def policy(ctx, op, *args, **params):
+        seen.append(op)
+        return CheckpointPolicy.MUST_SAVE
+
+    def products_of_a_backward_pass():
+        y = run(function, matrix(), policy)
+        forward, products.runs = products.runs, 0
+        y.sum().backward()
+        return forward, products.runs
+
+    forward, backward = products_of_a_backward_pass()
+    assert rg.matmul in seen
+    seen.clear()
+    products.runs = 0
+    SAC_IGNORED_OPS.add(rg.matmul)
+    assert products_of_a_backward_pass() == (forward, backward + forward)
+    assert rg.matmul not in seen
+    assert rg.sin in seen

@@ -21,7 +21,7 @@ def checkpoint(fun: Callable) -> Callable:
 
     @wraps(fun)
     def run(*args: Any, **kwargs: Any) -> Any:
-        return _checkpoint(fun, *args, **kwargs)
+        return _checkpoint(fun, *args, use_reentrant=False, **kwargs)
 
     return run
 

@@ -2,7 +2,7 @@
 
 The names are those of `torch.utils.checkpoint`.  There is one implementation, which works the same under
 `backward()`, `backward(inputs=...)`, `grad()` and function transforms, nested and with `create_graph`; the argument
-`use_reentrant` of PyTorch's two is accepted.
+`use_reentrant` of PyTorch's two is accepted, and leaving it out warns as there.
 """
 
 import warnings
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import optree
 
@@ -18,17 +18,21 @@ from retrograd.autograd import no_grad
 from retrograd.core import Tensor
 from retrograd.core.level import generator_block, is_recording
 from retrograd.utils.chain_checkpoint import run_chain
-from retrograd.utils.recompute import CheckpointError, ContextPair, Options, run_with_recomputation
+from retrograd.utils.recompute import CheckpointError, ContextPair, GraphExecGroup, Options, run_with_recomputation
 from retrograd.utils.selective_checkpoint import (
+    SAC_IGNORED_OPS,
     CheckpointPolicy,
     SelectiveCheckpointContext,
     create_selective_checkpoint_contexts,
 )
 
 __all__ = [
+    "SAC_IGNORED_OPS",
     "CheckpointError",
+    "CheckpointFunction",
     "CheckpointPolicy",
     "DefaultDeviceType",
+    "GraphExecGroup",
     "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
@@ -82,7 +86,7 @@ def checkpoint(
     one size; if not, the largest one so far determines how many fit.  The running step's own input and
     result, and its saved tensors, are not counted.
     - `use_reentrant`: with True, the result requires grad only if some tensor among the arguments does, and
-    it warns if none does.
+    it warns if none does.  False is recommended.  Leaving it out means True and warns, except with `budget_bytes`.
 
     Raises ValueError for a budget below one value and for `debug` with a `context_fn`, and in the backward pass
     `CheckpointError` if recomputation saves other tensors than before, RuntimeError if an argument has been changed in
@@ -90,10 +94,12 @@ def checkpoint(
 
     >>> import retrograd as rg
     >>> x = rg.tensor([0.0, 1.0], requires_grad=True)
-    >>> y = checkpoint(lambda x: (x * x).exp(), x)
+    >>> y = checkpoint(lambda x: (x * x).exp(), x, use_reentrant=False)
     >>> rg.autograd.grad(y.sum(), x)
     (tensor([0.0000, 5.4366]),)
     """
+    if use_reentrant is None and budget_bytes is None:
+        use_reentrant = _warn_of_default("checkpoint")
     options = _make_options(context_fn, determinism_check, debug, early_stop, preserve_rng_state)
     steps = None if budget_bytes is None else _check_chain(function, args, kwargs, budget_bytes)
     if not callable(function) and steps is None:
@@ -117,22 +123,30 @@ def checkpoint_sequential(
     use_reentrant: bool | None = None,
     budget_bytes: int | None = None,
     preserve_rng_state: bool = True,
+    **kwargs: NoReturn,
 ) -> Any:
     """Return the result of a chain of functions, or `nn.Sequential`, each run on the result of the previous one.
 
     The chain is cut into `segments` of about equal length, and all but the last are checkpointed.  With
     `budget_bytes` instead of `segments` (then None) a binomial plan decides which values are saved, and which are
     saved again in the backward pass: see `checkpoint`.  Raises ValueError for less than one segment or more than there
-    are functions, and unless exactly one of both is given.
+    are functions, unless exactly one of both is given, and for other keyword arguments.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
     >>> model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh())
-    >>> checkpoint_sequential(model, 2, rg.ones(3, 4)).shape
+    >>> checkpoint_sequential(model, 2, rg.ones(3, 4), use_reentrant=False).shape
     (3, 8)
     >>> checkpoint_sequential(model, None, rg.ones(3, 4), budget_bytes=200).shape
     (3, 8)
     """
+    if use_reentrant is None and budget_bytes is None:
+        use_reentrant = _warn_of_default("checkpoint_sequential")
+    if kwargs:
+        raise ValueError(
+            f"checkpoint_sequential: Unexpected keyword arguments: {','.join(kwargs)}; each function gets only the "
+            f"result of the previous one"
+        )
     steps = list(functions)
     if (segments is None) == (budget_bytes is None):
         raise ValueError("checkpoint_sequential: give the number of segments or budget_bytes, the other one as None")
@@ -146,6 +160,17 @@ def checkpoint_sequential(
     for start in range(0, cut, size):
         input = checkpoint_segment(partial(_run, steps[start : start + size]), input)
     return _run(steps[cut:], input)
+
+
+def _warn_of_default(name: str) -> bool:
+    """Warn the caller's caller that `use_reentrant` was not passed; return its default."""
+    warnings.warn(
+        f"{name}: the use_reentrant parameter should be passed explicitly. use_reentrant=False is recommended. The "
+        f"default is use_reentrant=True, with which the result requires grad only if an argument does.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return True
 
 
 def _run(steps: Sequence[Callable], x: Any) -> Any:
@@ -204,6 +229,21 @@ def _no_description(tensor: Tensor) -> None:
 
 
 _DESCRIPTIONS: dict[str, Callable[[Tensor], Any]] = {"default": _aval, "none": _no_description}
+
+
+class CheckpointFunction:
+    """The reentrant kind of `checkpoint`, as code calls it that passes all its arguments by position.
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor([0.0, 1.0], requires_grad=True)
+    >>> rg.autograd.grad(CheckpointFunction.apply(lambda x: (x * x).exp(), True, x).sum(), x)
+    (tensor([0.0000, 5.4366]),)
+    """
+
+    @staticmethod
+    def apply(run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
+        """Return `checkpoint(run_function, *args, use_reentrant=True)`."""
+        return checkpoint(run_function, *args, use_reentrant=True, preserve_rng_state=preserve_rng_state)
 
 
 # ----------------------------------------------------------------------------------------------- settings for a block

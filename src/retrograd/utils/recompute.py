@@ -4,6 +4,7 @@ import pickle
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -189,6 +190,37 @@ Values = WeakKeyDictionary[Placeholder, Tensor]
 _events = count()  # counts starts and ends of frames, like creation numbers of nodes
 
 
+_group: ContextVar["GraphExecGroup | None"] = ContextVar("group", default=None)
+
+
+class GraphExecGroup:
+    """A block of backward passes that recompute each checkpoint at most once in all.
+
+    For passes over different parts of one checkpoint's graph, such as one for the inputs and one for the parameters.
+    Recomputed tensors live until the nodes that read them are freed, at most until the block ends.  Blocks can't be
+    nested.
+
+    >>> import retrograd as rg
+    >>> from retrograd.utils.checkpoint import checkpoint
+    >>> x = rg.tensor([1.0, 2.0], requires_grad=True)
+    >>> a, b = checkpoint(lambda x: (x.sin(), x.cos()), x, use_reentrant=False)
+    >>> with GraphExecGroup():
+    ...     a.sum().backward()
+    ...     b.sum().backward()
+    """
+
+    def __enter__(self) -> "GraphExecGroup":
+        if _group.get() is not None:
+            raise RuntimeError("GraphExecGroup contexts cannot be nested: end the first block before the second begins")
+        self.values: WeakKeyDictionary[Frame, Values] = WeakKeyDictionary()
+        self._token = _group.set(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _group.reset(self._token)
+        self.values.clear()
+
+
 class _RecomputedInPass:
     """The tensors recomputed in one backward pass; stored in the callbacks of the pass, so it lives as long as it."""
 
@@ -244,10 +276,12 @@ class Frame:
         running = current().running
         if running is None:  # read outside a backward pass: nothing limits how long tensors are needed
             return self._recompute()[placeholder]
-        values = _values_of(running)
+        group = _group.get()
+        values = _values_of(running) if group is None else group.values
         if placeholder not in values.get(self, ()):
-            for frame in [frame for frame in values if frame._start > self._end]:
-                del values[frame]
+            if group is None:  # in a group, a later pass may read the tensors of any frame
+                for frame in [frame for frame in values if frame._start > self._end]:
+                    del values[frame]
             values[self] = self._recompute()
         return values[self][placeholder]
 

@@ -24,6 +24,10 @@ class CheckpointPolicy(Enum):
     PREFER_CPU_OFFLOAD = 5
 
 
+# Operators that every selective checkpoint repeats without asking its policy, in addition to views, writes and random
+# draws. Programs may add their own.
+SAC_IGNORED_OPS: set[Op] = set()
+
 SAVE_POLICIES = frozenset(policy for policy in CheckpointPolicy if not policy.name.endswith("RECOMPUTE"))
 
 
@@ -50,7 +54,7 @@ def create_selective_checkpoint_contexts(
     A policy is called as `policy(ctx, op, *args, **params)` for each operator and returns a `CheckpointPolicy`, or
     whether to save; a list names the operators whose results are saved.  Every recomputation gets the saved results
     in the order of the calls of each operator.  Views, in-place writes and random draws
-    are always repeated, as they must be.
+    are always repeated, as they must be, and so are the operators in the set `SAC_IGNORED_OPS`.
 
     Composite operators are not intercepted, only their parts: naming one in a list is a ValueError.  If a saved
     result has been written to in place, recomputation raises RuntimeError unless `allow_cache_entry_mutation`.
@@ -60,7 +64,7 @@ def create_selective_checkpoint_contexts(
     >>> from retrograd.utils.checkpoint import checkpoint
     >>> keep_products = partial(create_selective_checkpoint_contexts, [rg.matmul])
     >>> x = rg.ones(2, 2, requires_grad=True)
-    >>> checkpoint(lambda x: (x @ x).sin(), x, context_fn=keep_products).sum().backward()
+    >>> checkpoint(lambda x: (x @ x).sin(), x, use_reentrant=False, context_fn=keep_products).sum().backward()
     """
     policy = policy_fn_or_list if callable(policy_fn_or_list) else _policy_of_list(policy_fn_or_list)
     saved = _ResultCache(allow_cache_entry_mutation)
@@ -209,8 +213,8 @@ class _ReplaySaved(_CallCounter):
 
 
 def _runs_always(op: Op) -> bool:
-    """Whether an operator must always run: views share memory, and random draws advance their generator."""
-    return op.view or op.definition.impure or op.definition.random
+    """Whether an operator always runs: views share memory, and random draws advance their generator."""
+    return op.view or op.definition.impure or op.definition.random or op in SAC_IGNORED_OPS
 
 
 def _operand_requires_grad(operand: Any, level: Level | None) -> bool:

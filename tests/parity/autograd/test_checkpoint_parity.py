@@ -197,6 +197,35 @@ def test_two_backward_passes_from_two_outputs(m):
 
 
 @parity
+def test_two_backward_passes_of_a_group_recompute_once(m):
+    f, x = counting_calls(lambda v: (v.sin() * v, v.exp() * v)), leaf(m, 0.5, 1)
+    a, b = run(m, f, x)
+    with m.utils.checkpoint.GraphExecGroup():
+        a.sum().backward(retain_graph=True)
+        b.sum().backward()
+    return x.grad, f.calls
+
+
+@parity
+def test_the_function_of_the_reentrant_kind(m):
+    f, x = counting_calls(block), leaf(m, 0.5, 1)
+    m.utils.checkpoint.CheckpointFunction.apply(
+        f,
+        True,
+        x,
+    ).sum().backward()
+    return x.grad, f.calls
+
+
+@parity
+def test_a_kind_that_is_not_chosen_warns_and_is_the_reentrant_one(m):
+    w, checkpoint = leaf(m, 3, 4), m.utils.checkpoint
+    return warned(lambda: checkpoint.checkpoint(lambda x: x * w, m.ones(2)).requires_grad), warned(
+        lambda: checkpoint.checkpoint_sequential([lambda x: x * w, m.sin], 2, m.ones(2)).requires_grad
+    )
+
+
+@parity
 def test_reading_a_saved_value_recomputes_each_time(m):
     f = counting_calls(lambda v: cube(m).apply(v * 1))
     y = run(m, f, leaf(m, 0, 1))
