@@ -10,7 +10,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.core import Tensor, registry
-from retrograd.core.lazy_imports import (
+from retrograd.foundation.lazy_imports import (
     LazyAttribute,
     LazyTable,
     add_attribute,
@@ -28,7 +28,7 @@ AT_ONCE = {
     "methods", "mutate", "opmath", "pointwise", "publish", "reduce", "storage", "symbolic", "to_dtype",
     "user_namespaces", "view",
 }  # fmt: skip
-PACKAGES_AT_ONCE = {"autograd", "backend", "core", "interop", "kernels", "levels", "ops"}
+PACKAGES_AT_ONCE = {"autograd", "backend", "core", "foundation", "interop", "kernels", "levels", "ops"}
 # Of the standard library, beyond what `import numpy` imports.
 STANDARD_AT_ONCE = {"_heapq", "_string", "cmath", "copy", "errno", "heapq", "importlib", "string", "threading", "zlib"}
 

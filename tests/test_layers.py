@@ -33,6 +33,7 @@ LEVELS = (
     ("ops",),
     ("backend", "kernels"),
     ("core",),
+    ("foundation",),
 )
 # Further permitted imports: neighbors in the row, and for the command the public names of the root.
 EXCEPTIONS = {
@@ -53,10 +54,10 @@ OPTIONAL = {  # third parties that may be imported inside a function
     "IPython", "PIL", "awkward", "cupy", "matplotlib", "mpi4py", "pyarrow", "ray", "rich", "scipy", "sklearn",
     "tensorboardX", "typer",
 }  # fmt: skip
-LAZY = ("lazy_module", "lazy_names")  # of core.lazy_imports
+LAZY = ("lazy_module", "lazy_names")  # of foundation.lazy_imports
 IMPORTERS = {"lazy_module": 0, "lazy_names": 1, "import_module": 0, "__import__": 0}  # the argument that names modules
 DYNAMIC = {  # modules that import by names that only the user or the file system knows
-    f"{ROOT}.core.lazy_imports", f"{ROOT}.bench.subjects", f"{ROOT}.cli.plan", f"{ROOT}.hips.aliases",
+    f"{ROOT}.foundation.lazy_imports", f"{ROOT}.bench.subjects", f"{ROOT}.cli.plan", f"{ROOT}.hips.aliases",
 }  # fmt: skip
 LEVEL_OF = {part: level for level, parts in enumerate(reversed(LEVELS)) for part in parts}
 
@@ -296,11 +297,11 @@ FAULTS = {
         "nn.layer:2 imports f'{__name__}.init' by a call",
     ),
     "lazy module, computed": (
-        {"nn/layer.py": "from retrograd.core.lazy_imports import lazy_module\nf = lazy_module(__name__)"},
+        {"nn/layer.py": "from retrograd.foundation.lazy_imports import lazy_module\nf = lazy_module(__name__)"},
         "nn.layer:2 imports __name__ by a call",
     ),
     "upward, by lazy_module": (
-        {"core/op.py": "from retrograd.core.lazy_imports import lazy_module\nlazy_module('retrograd.ops')"},
+        {"core/op.py": "from retrograd.foundation.lazy_imports import lazy_module\nlazy_module('retrograd.ops')"},
         "core.op:2 imports retrograd.ops: core stands below ops",
     ),
     "upward, by lazy_names": (

@@ -14,7 +14,7 @@ import retrograd.nested
 from retrograd.core import registry
 from retrograd.core.dispatch import call
 from retrograd.core.schema import REQUIRED
-from retrograd.core.suggestions import LARGEST_NAMESPACE
+from retrograd.foundation.suggestions import LARGEST_NAMESPACE
 from retrograd.testing.sampler import samples_of
 
 NAMES = [
@@ -154,7 +154,7 @@ def test_python_looks_for_similar_names_of_everything_but_the_package_itself():
 
 
 def test_a_missing_name_costs_no_search_until_it_is_printed(monkeypatch):
-    monkeypatch.setattr("retrograd.core.suggestions.did_you_mean", lambda name, known: 1 / 0)
+    monkeypatch.setattr("retrograd.foundation.suggestions.did_you_mean", lambda name, known: 1 / 0)
     assert not hasattr(rg, "sofmax")
     assert not hasattr(rg.nn.Linear(1, 1), "wieght")
 

@@ -45,14 +45,15 @@ NO_NOUNS = {
 }
 KERNELS = sorted(path for path in (ROOT / "src/retrograd/kernels").iterdir() if path.suffix in (".cpp", ".hpp"))
 RENAMED = (  # the packages whose names have been gone through
-    "amp", "autograd", "backend", "backends", "bench", "cli", "core", "cuda", "distributed", "export", "func", "fx",
+    "amp", "autograd", "backend", "backends", "bench", "cli", "core", "cuda", "distributed", "export", "foundation", "func", "fx",
     "higher_order", "hips", "implicit", "interop", "kernels", "levels", "library", "nested", "nn", "numpy", "ode",
     "ops", "optim", "pipelining", "scipy", "sklearn", "testing", "utils",
 )  # fmt: skip
 PLAIN = (  # the packages whose docstrings, comments and messages have been gone through: add a package, then mend it
     "benchmarks", "examples", "src/retrograd/amp", "src/retrograd/autograd", "src/retrograd/backend",
     "src/retrograd/backends", "src/retrograd/bench", "src/retrograd/cli", "src/retrograd/core", "src/retrograd/cuda",
-    "src/retrograd/distributed", "src/retrograd/export", "src/retrograd/func", "src/retrograd/fx",
+    "src/retrograd/distributed", "src/retrograd/export", "src/retrograd/foundation", "src/retrograd/func",
+    "src/retrograd/fx",
     "src/retrograd/higher_order", "src/retrograd/hips", "src/retrograd/implicit", "src/retrograd/interop",
     "src/retrograd/kernels", "src/retrograd/levels", "src/retrograd/library", "src/retrograd/nested",
     "src/retrograd/nn", "src/retrograd/numpy", "src/retrograd/ode",

@@ -21,7 +21,7 @@ import reference
 
 import retrograd as rg
 from retrograd.core import Operator
-from retrograd.core.lazy_imports import load_all
+from retrograd.foundation.lazy_imports import load_all
 
 SNAPSHOT = Path(__file__).parents[1] / "tests" / "api.txt"
 HEAD = "# Public names with their arguments and defaults, written by tools/api.py: run `make stubs` after a change.\n"

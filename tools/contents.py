@@ -12,8 +12,9 @@ from types import ModuleType
 from typing import Any
 
 import retrograd as rg
-from retrograd.core import Tensor, lazy_imports, registry
-from retrograd.core.lazy_imports import LazyAttribute
+from retrograd.core import Tensor, registry
+from retrograd.foundation import lazy_imports
+from retrograd.foundation.lazy_imports import LazyAttribute
 from retrograd.ops.functions import functions, public_members
 from retrograd.ops.publish import publish_operators
 

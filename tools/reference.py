@@ -10,7 +10,7 @@ from typing import Any
 
 import retrograd as rg
 from retrograd.core import Operator
-from retrograd.core.lazy_imports import load_all
+from retrograd.foundation.lazy_imports import load_all
 
 # Titles of sections, and the public modules in them.
 MODULES = {

@@ -17,8 +17,8 @@ import contents
 import retrograd as rg
 from retrograd import ops
 from retrograd.core import Operator, Tensor
-from retrograd.core.lazy_imports import homes
 from retrograd.core.schema import REQUIRED, Parameter, Schema
+from retrograd.foundation.lazy_imports import homes
 
 PACKAGE = Path(rg.__file__).parent
 HEADER = """\

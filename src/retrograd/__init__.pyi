@@ -26,7 +26,6 @@ from retrograd.autograd import set_grad_enabled as set_grad_enabled
 from retrograd.backend.type_info import finfo as finfo
 from retrograd.backend.type_info import iinfo as iinfo
 from retrograd.core import Tensor as Tensor
-from retrograd.core import lazy_imports as _lazy
 from retrograd.core.device import device as device
 from retrograd.core.dtype import complex64 as complex64
 from retrograd.core.dtype import complex128 as complex128
@@ -45,6 +44,7 @@ from retrograd.core.dtype import uint32 as uint32
 from retrograd.core.dtype import uint64 as uint64
 from retrograd.core.errors import AcceleratorError as AcceleratorError
 from retrograd.core.errors import OutOfMemoryError as OutOfMemoryError
+from retrograd.foundation import lazy_imports as _lazy
 from retrograd.interop import array_namespace as _array_namespace
 from retrograd.interop import notebooks as _notebooks
 from retrograd.interop import numpy_protocol as _numpy_protocol

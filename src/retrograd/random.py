@@ -1,6 +1,6 @@
 """The default source of random numbers, under the names of torch.random."""
 
-from retrograd.core.lazy_imports import lazy_names
+from retrograd.foundation.lazy_imports import lazy_names
 from retrograd.ops.generator import default_generator as default_generator
 from retrograd.ops.generator import fork_rng as fork_rng
 from retrograd.ops.generator import get_rng_state as get_rng_state

@@ -13,7 +13,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.core import Tensor
-from retrograd.core.lazy_imports import load_all
+from retrograd.foundation.lazy_imports import load_all
 from retrograd.nested import nested_tensor
 from retrograd.ops.batch_loop import PerformanceWarning
 

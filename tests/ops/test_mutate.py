@@ -5,8 +5,8 @@ import math
 import pytest
 
 import retrograd as rg
-from retrograd.core.lazy_imports import load_all
 from retrograd.core.tensor import count_of
+from retrograd.foundation.lazy_imports import load_all
 
 WRITES = {
     "copy_": (lambda x: x.copy_(rg.tensor([7.0, 8.0])), [7.0, 8.0]),

@@ -7,7 +7,7 @@ from typing import Any
 
 from retrograd.autograd.grad_mode import no_grad
 from retrograd.core import Tensor
-from retrograd.core.suggestions import CALLER_OF_INIT, SuggestsKeywords
+from retrograd.foundation.suggestions import CALLER_OF_INIT, SuggestsKeywords
 from retrograd.ops.dtype_aliases import half
 
 

@@ -31,7 +31,7 @@ from retrograd.autograd.grad_mode import (
 )
 from retrograd.autograd.graph import GradientEdge, get_gradient_edge
 from retrograd.autograd.variable import Variable, _is_checkpoint_valid, variable
-from retrograd.core.lazy_imports import lazy_names
+from retrograd.foundation.lazy_imports import lazy_names
 
 __all__ = [
     "Function",

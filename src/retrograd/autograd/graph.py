@@ -17,9 +17,9 @@ from retrograd.core.device import device
 from retrograd.core.engine import edge_of
 from retrograd.core.hooks import RemovableHandle
 from retrograd.core.input_metadata import InputMetadata
-from retrograd.core.lazy_imports import lazy_names
 from retrograd.core.leaf_node import as_node
 from retrograd.core.tensor import bump_version
+from retrograd.foundation.lazy_imports import lazy_names
 
 __all__ = [
     "GradientEdge",

@@ -9,8 +9,8 @@ from retrograd.core import Tensor, current, registry
 from retrograd.core.engine import edge_of
 from retrograd.core.hooks import RemovableHandle, add_hook, check_callable, hooks_of, retain
 from retrograd.core.level import Block
-from retrograd.core.read_only import read_only
 from retrograd.core.views import requires_grad_synced
+from retrograd.foundation.read_only import read_only
 
 Hook = Callable[[Tensor], Tensor | None]
 

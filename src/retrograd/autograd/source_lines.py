@@ -4,7 +4,7 @@ import linecache
 import sys
 from types import CodeType, FrameType
 
-from retrograd.core.source_location import PACKAGE
+from retrograd.foundation.source_location import PACKAGE
 
 Where = tuple[CodeType, int]  # a code object, and the offset of an instruction
 

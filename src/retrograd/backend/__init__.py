@@ -8,9 +8,9 @@ import numpy as np
 
 from retrograd.backend import numpy as numpy_namespace
 from retrograd.core import namespaces
-from retrograd.core.lazy_imports import lazy_module
 from retrograd.core.operand_errors import replace_numpy_words
 from retrograd.core.views import memory_of
+from retrograd.foundation.lazy_imports import lazy_module
 
 namespaces[np.ndarray] = numpy_namespace
 

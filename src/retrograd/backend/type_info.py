@@ -3,7 +3,7 @@
 import numpy as np
 
 from retrograd.core.dtype import as_dtype, category, get_default_dtype, is_bfloat16, is_differentiable
-from retrograd.core.lazy_imports import lazy_module
+from retrograd.foundation.lazy_imports import lazy_module
 
 
 class finfo:

@@ -12,7 +12,7 @@ from retrograd.compiler.capture import Capture, Program
 from retrograd.compiler.recorder import Recorder
 from retrograd.core import current
 from retrograd.core.level import TransparentLevel
-from retrograd.core.source_location import describe_function
+from retrograd.foundation.source_location import describe_function
 
 LIMIT = 8  # of programs for one function, as in PyTorch
 _functions: "weakref.WeakSet[CompiledFunction]" = weakref.WeakSet()

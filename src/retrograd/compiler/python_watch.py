@@ -12,7 +12,7 @@ from retrograd.compiler.arguments import TensorGuard, is_ordinary
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.surroundings import Surroundings, handles_exceptions, is_library_code
 from retrograd.core import current
-from retrograd.core.source_location import PACKAGE
+from retrograd.foundation.source_location import PACKAGE
 from retrograd.nn.utils import clip_grad
 from retrograd.ops import as_tensor, methods
 from retrograd.optim.lr_scheduler import LRScheduler

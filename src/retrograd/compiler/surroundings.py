@@ -13,7 +13,7 @@ from typing import Any
 from retrograd.backend import array_programs
 from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.core import Tensor
-from retrograd.core.source_location import PACKAGE
+from retrograd.foundation.source_location import PACKAGE
 from retrograd.nn.module import Module
 from retrograd.optim.lr_scheduler import LRScheduler
 from retrograd.optim.optimizer import Optimizer

@@ -13,8 +13,8 @@ from retrograd.core.op import operator_named, registry
 from retrograd.core.overrides import call_arguments
 from retrograd.core.schema import REQUIRED
 from retrograd.core.schema_parser import parse
-from retrograd.core.source_location import user_line
 from retrograd.core.widening import kernel_in_single, rule_in_single
+from retrograd.foundation.source_location import user_line
 
 
 class Function:

@@ -10,7 +10,6 @@ from retrograd.core.op import AuxOutput, OpBase, compound, is_array, is_foreign,
 from retrograd.core.operand_errors import explain, reraise_as_runtime_error, wrap_integers
 from retrograd.core.overrides import call_override, write_out
 from retrograd.core.record import record, record2
-from retrograd.core.source_location import PACKAGE, user_frame
 from retrograd.core.tensor import (
     INFERENCE,
     TensorBase,
@@ -28,6 +27,7 @@ from retrograd.core.views import (
     sync_view,
     track_view,
 )
+from retrograd.foundation.source_location import PACKAGE, user_frame
 
 compiled = not __file__.endswith(".py")
 if not compiled:  # compiled, this is a cast without a check: see tensor.pxd

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from retrograd.core.lazy_imports import lazy_module
+from retrograd.foundation.lazy_imports import lazy_module
 
 DType = np.dtype  # the class of all dtypes
 

@@ -4,7 +4,7 @@ import functools
 import threading
 from typing import Any
 
-from retrograd.core.source_location import describe_function
+from retrograd.foundation.source_location import describe_function
 
 compiled = not __file__.endswith(".py")
 

@@ -10,8 +10,8 @@ from retrograd.core.aval import SymbolicSize
 from retrograd.core.dtype import as_dtype
 from retrograd.core.op import is_foreign
 from retrograd.core.overrides import ForeignParams, foreign_objects
-from retrograd.core.suggestions import did_you_mean
 from retrograd.core.tensor import TensorBase
+from retrograd.foundation.suggestions import did_you_mean
 
 REQUIRED = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
 

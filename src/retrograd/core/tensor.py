@@ -3,7 +3,7 @@
 from numpy import ndarray
 
 from retrograd.core.aval import Aval
-from retrograd.core.source_location import user_line
+from retrograd.foundation.source_location import user_line
 
 compiled = not __file__.endswith(".py")
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from retrograd import cpu
 from retrograd.core.errors import OutOfMemoryError as OutOfMemoryError
-from retrograd.core.lazy_imports import lazy_names
+from retrograd.foundation.lazy_imports import lazy_names
 from retrograd.ops import layout
 
 

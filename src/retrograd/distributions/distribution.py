@@ -5,9 +5,9 @@ from typing import Any, ClassVar, Self
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
-from retrograd.core.suggestions import SuggestsKeywords
 from retrograd.distributions.constraints import Constraint, all_valid, dependent, is_dependent
 from retrograd.distributions.utils import lazy_property
+from retrograd.foundation.suggestions import SuggestsKeywords
 
 __all__ = ["Distribution"]
 

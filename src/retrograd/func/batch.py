@@ -9,8 +9,8 @@ from typing import Any
 import optree
 
 from retrograd.core import NotBatchedError, Tensor, registry
-from retrograd.core.source_location import describe_function
 from retrograd.core.tensor import make
+from retrograd.foundation.source_location import describe_function
 from retrograd.levels import VmapLevel, value_at
 from retrograd.levels.batch import RANDOMNESS, ArgumentTag
 from retrograd.levels.sync_views import sync_views

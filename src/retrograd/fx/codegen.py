@@ -14,7 +14,7 @@ from zlib import crc32
 from retrograd.autograd.function.base import FunctionOp
 from retrograd.core import Op, operator_named
 from retrograd.core import dtype as dtypes
-from retrograd.core.source_location import LINES
+from retrograd.foundation.source_location import LINES
 from retrograd.fx.immutable_collections import immutable_dict, immutable_list
 from retrograd.fx.module_stack import STACKS
 from retrograd.fx.node import CALLS, Node, type_text

@@ -8,7 +8,7 @@ from types import MethodType, TracebackType
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.core.source_location import LINES
+from retrograd.foundation.source_location import LINES
 from retrograd.fx.codegen import PythonCode
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_hooks import GraphHooks

@@ -3,7 +3,7 @@
 from typing import Any
 
 from retrograd.core.level import Block
-from retrograd.core.source_location import user_frame
+from retrograd.foundation.source_location import user_frame
 from retrograd.nn.module import Module
 
 STACKS = "__module_stacks__"  # in the globals of generated code: line number -> the module stack of its source

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, cast
 
 from retrograd.autograd.function.base import FunctionOp
 from retrograd.core import Op
-from retrograd.core.source_location import user_frame, user_line
+from retrograd.foundation.source_location import user_frame, user_line
 from retrograd.fx.call_format import normalized_args
 from retrograd.fx.dataclass_pytrees import members
 from retrograd.fx.graph import Graph

@@ -9,8 +9,8 @@ from retrograd.core import Aval, Level, Op, Tensor, at, call, current, operator_
 from retrograd.core.aval import SymbolicSize
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.op import AuxOutput
-from retrograd.core.source_location import user_line
 from retrograd.core.tensor import count_of, make
+from retrograd.foundation.source_location import user_line
 from retrograd.fx.call_format import normalized_args
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract, tensor_names

@@ -11,9 +11,9 @@ import optree
 
 from retrograd.core import Level, Op, Tensor, at, call, current, registry
 from retrograd.core.dtype import float64, is_differentiable
-from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make
 from retrograd.core.views import requires_grad_synced
+from retrograd.foundation.source_location import user_line
 from retrograd.interop.numpy_protocol.table import cast, tensor
 from retrograd.levels import VmapLevel, outputs, value_at
 from retrograd.levels.sync_views import sync_views

@@ -4,7 +4,7 @@ from types import ModuleType
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.core.lazy_imports import lazy_module
+from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.ops.layout import check_device
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # each contains those before

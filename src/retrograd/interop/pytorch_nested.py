@@ -12,7 +12,7 @@ import numpy as np
 
 from retrograd.backend.ragged import Ragged, Structure, pack, structure_of
 from retrograd.core import Tensor
-from retrograd.core.lazy_imports import lazy_module
+from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.interop.pickle_writer import Name
 from retrograd.interop.safe_unpickler import short_repr
 from retrograd.ops.create import from_numpy

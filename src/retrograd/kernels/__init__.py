@@ -7,7 +7,7 @@ import os
 import warnings
 from types import ModuleType
 
-from retrograd.core.lazy_imports import lazy_module
+from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.kernels import allocator, processors, reference
 
 

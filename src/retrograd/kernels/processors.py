@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
-from retrograd.core.lazy_imports import lazy_module
+from retrograd.foundation.lazy_imports import lazy_module
 
 
 def limit_threads(set_kernel_threads: Callable[[int], None]) -> None:

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from retrograd.core import NotBatchedError, Op, Tensor, call, registry
 from retrograd.core.aval import SymbolicSize
-from retrograd.core.lazy_imports import lazy_module
-from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make
+from retrograd.foundation.lazy_imports import lazy_module
+from retrograd.foundation.source_location import user_line
 from retrograd.levels.outer_grads import OuterGradLevel
 from retrograd.levels.unwrap import outputs, value_at
 from retrograd.ops import batch_loop

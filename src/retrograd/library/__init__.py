@@ -1,6 +1,6 @@
 """Custom operators: defining, extending and checking them; they share the registry of the built-in operators."""
 
-from retrograd.core.lazy_imports import lazy_names
+from retrograd.foundation.lazy_imports import lazy_names
 from retrograd.library.api import (
     define,
     impl,

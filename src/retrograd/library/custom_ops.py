@@ -8,7 +8,7 @@ from typing import Any
 
 from retrograd import ops
 from retrograd.core import Op, parse, registry
-from retrograd.core.source_location import user_line
+from retrograd.foundation.source_location import user_line
 from retrograd.library.mixin import check_device_types
 from retrograd.library.operator import CustomOperator
 from retrograd.library.registration import Registrations

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from retrograd.core import parse, registry
-from retrograd.core.source_location import user_line
+from retrograd.foundation.source_location import user_line
 from retrograd.library.custom_ops import check_name, duplicate_message, find_operator, register, unregister
 from retrograd.library.kernel_lookup import FIELDS, KERNELS, fallthrough_kernel
 from retrograd.library.operator import CustomOperator

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from retrograd.core.level import generator_block
-from retrograd.core.source_location import user_line
+from retrograd.foundation.source_location import user_line
 
 
 class Registration(NamedTuple):

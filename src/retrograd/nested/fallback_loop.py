@@ -8,7 +8,7 @@ from typing import Any
 from retrograd.backend.ragged import no_components
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.source_location import user_line
+from retrograd.foundation.source_location import user_line
 from retrograd.nested.buffer import values, wrap_buffer
 from retrograd.nested.buffer_layout import Layout, get_layout, is_nested
 from retrograd.nested.components import components, nest

@@ -5,7 +5,7 @@ from typing import Any
 
 from retrograd.backend.ragged import Ragged, pack
 from retrograd.core import Tensor, call
-from retrograd.core.read_only import read_only
+from retrograd.foundation.read_only import read_only
 from retrograd.nested import buffer
 from retrograd.nested.buffer_layout import get_layout as get_ragged_layout
 from retrograd.nested.buffer_layout import is_nested

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, replace
 from typing import Any
 
-from retrograd.core.suggestions import bind_arguments
+from retrograd.foundation.suggestions import bind_arguments
 
 Check = Callable[[str, Any], None]
 _REQUIRED = inspect.Parameter.empty

@@ -4,7 +4,7 @@ import inspect
 from typing import Any, ClassVar
 
 from retrograd.core import Tensor
-from retrograd.core.suggestions import bind_arguments
+from retrograd.foundation.suggestions import bind_arguments
 from retrograd.nn.batchnorm import (
     BatchNorm1d,
     BatchNorm2d,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from retrograd.core import Tensor
-from retrograd.core.suggestions import SuggestsKeywords
+from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.nn.members import Members
 from retrograd.nn.parameter import Buffer, Parameter
 

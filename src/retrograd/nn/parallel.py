@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.core import Tensor, registry
-from retrograd.core.lazy_imports import lazy_names
+from retrograd.foundation.lazy_imports import lazy_names
 from retrograd.nn.module import Module
 from retrograd.ops.layout import check_device
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.core import current
-from retrograd.core.lazy_imports import lazy_names
+from retrograd.foundation.lazy_imports import lazy_names
 from retrograd.interop.numpy_protocol import functions
 from retrograd.interop.numpy_protocol.table import O, dotted_name, holds_tensor, tensor, values
 

@@ -5,7 +5,7 @@ from typing import Annotated, get_args, get_origin
 from retrograd import backend as backend
 from retrograd.core import Operator as Operator
 from retrograd.core import bind_arithmetic, registry
-from retrograd.core.lazy_imports import lazy_submodule
+from retrograd.foundation.lazy_imports import lazy_submodule
 from retrograd.ops import complex as complex
 from retrograd.ops import create as create
 from retrograd.ops import dtype_aliases as dtype_aliases

@@ -3,8 +3,8 @@
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.errors import OperandValueError
-from retrograd.core.lazy_imports import add_attribute
 from retrograd.core.views import COPIED, requires_grad_synced
+from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import AlongDims, Composite, View, canonical_dim, cast_to, numel, shift_dims, sum_to
 from retrograd.ops.family import broadcast_shapes as common_shape

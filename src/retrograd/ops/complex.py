@@ -10,8 +10,8 @@ import math
 from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
-from retrograd.core.read_only import read_only
 from retrograd.core.views import set_view_copy
+from retrograd.foundation.read_only import read_only
 from retrograd.ops import batch_loop
 from retrograd.ops.family import Composite, View, pointwise, zero_cotangent
 from retrograd.ops.functions import function

@@ -2,7 +2,7 @@
 
 from retrograd.core import Aval, Definition, Internal, op, registry
 from retrograd.core.dtype import is_floating, opmath_of
-from retrograd.core.lazy_imports import lazy_module
+from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import batch_all
 from retrograd.ops.embedding import lookup

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from retrograd.core import Aval, Internal, Tensor, dtype_of, op, xp
 from retrograd.core import dtype as dtypes
-from retrograd.core.lazy_imports import add_attribute
+from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.ops.batching import align_batched
 from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, check_real, pointwise, zero_cotangent
 from retrograd.ops.functions import check_tensor, function

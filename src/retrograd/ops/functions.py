@@ -1,8 +1,8 @@
 """Public functions that are not operators: they return no tensors, or only call operators."""
 
 from retrograd.core import Tensor
-from retrograd.core.lazy_imports import LazyTable
 from retrograd.core.op import is_foreign
+from retrograd.foundation.lazy_imports import LazyTable
 
 functions = LazyTable()  # dotted name below `rg.` -> function
 public_members = LazyTable()  # dotted name below `rg.` -> function or operator

@@ -4,7 +4,7 @@ import math
 
 from retrograd.core import Internal, Tensor, op, xp
 from retrograd.core.dtype import is_floating
-from retrograd.core.lazy_imports import add_attribute
+from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.ops.create import arange, as_tensor
 from retrograd.ops.family import Composite, Pointwise, cast_to, zero_cotangent
 from retrograd.ops.pointwise import POSITIVE, exp, log, log1p, neg, where

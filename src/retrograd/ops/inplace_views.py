@@ -3,11 +3,11 @@
 from weakref import ref
 
 from retrograd.core import Tensor, registry
-from retrograd.core.lazy_imports import add_attribute
 from retrograd.core.level import is_recording
 from retrograd.core.op import compound
 from retrograd.core.tensor import alias, bump_version, preserve_snapshots, version_of
 from retrograd.core.views import rebase_history, replay_view, requires_grad_synced
+from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.ops.methods import method
 
 

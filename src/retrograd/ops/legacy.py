@@ -6,7 +6,7 @@ from typing import Any
 
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.lazy_imports import own_attribute
+from retrograd.foundation.lazy_imports import own_attribute
 from retrograd.ops.as_tensor import tensor
 from retrograd.ops.create import arange, factory, zeros
 from retrograd.ops.functions import check_tensor, derived_function, function

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable
 
 from retrograd.core import Internal, op, xp
-from retrograd.core.source_location import user_frame
+from retrograd.foundation.source_location import user_frame
 from retrograd.ops.activation import logsigmoid
 from retrograd.ops.family import Composite, Pointwise, broadcast_shapes, cast_to, pointwise
 from retrograd.ops.pointwise import abs, clamp, exp, isinf, log, logical_and, lt, square, to, where

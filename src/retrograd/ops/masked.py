@@ -4,7 +4,7 @@ from typing import overload
 
 from retrograd.core import Aval, Definition, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.lazy_imports import add_attribute
+from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.ops.as_strided import unravel_index
 from retrograd.ops.batching import batch_all
 from retrograd.ops.create import as_tensor, full

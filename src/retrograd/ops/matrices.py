@@ -2,7 +2,7 @@
 
 from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.lazy_imports import add_attribute
+from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.ops.create import Factory, arange, as_tensor, factory
 from retrograd.ops.diagonal import diagonal, diagonal_backward
 from retrograd.ops.family import Composite, canonical_dim, canonical_dims

@@ -11,14 +11,14 @@ from retrograd.core.aval import SymbolicSize
 from retrograd.core.dispatch import note_cut
 from retrograd.core.dtype import is_differentiable, is_floating
 from retrograd.core.errors import OperandValueError
-from retrograd.core.lazy_imports import add_attribute
 from retrograd.core.level import ReadError
 from retrograd.core.op import compound, is_foreign
 from retrograd.core.overrides import override_result
-from retrograd.core.read_only import read_only
-from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make, new_of_class
 from retrograd.core.views import leave_memory, requires_grad_synced
+from retrograd.foundation.lazy_imports import add_attribute
+from retrograd.foundation.read_only import read_only
+from retrograd.foundation.source_location import user_line
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.index import index
 

@@ -12,7 +12,6 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import ground
 from retrograd.core.errors import OperandValueError
 from retrograd.core.hooks import conjugate, share_tensor_hooks
-from retrograd.core.lazy_imports import add_attribute, late_attribute
 from retrograd.core.level import is_recording
 from retrograd.core.op import composite_arrays, compound, is_foreign
 from retrograd.core.overrides import override_result
@@ -28,6 +27,7 @@ from retrograd.core.views import (
     replay_view,
     requires_grad_synced,
 )
+from retrograd.foundation.lazy_imports import add_attribute, late_attribute
 from retrograd.ops.as_tensor import operand
 from retrograd.ops.batching import broadcast_batch, unsqueeze_n
 from retrograd.ops.create import arange, as_tensor, full_like

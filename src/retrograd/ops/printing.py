@@ -6,7 +6,7 @@ from textwrap import indent
 from retrograd import backend
 from retrograd.backend.array_text import PrintOptions
 from retrograd.core import Tensor
-from retrograd.core.lazy_imports import add_attribute
+from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.ops.functions import function
 from retrograd.ops.methods import tangents_in_dual_levels
 

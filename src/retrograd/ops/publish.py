@@ -1,7 +1,7 @@
 """Publishing of the operators: names in `rg`, methods of tensors, functions and methods that write in place."""
 
 from retrograd.core import Tensor, registry
-from retrograd.core.lazy_imports import LazyAttribute, complete_on_first_use, late_attribute
+from retrograd.foundation.lazy_imports import LazyAttribute, complete_on_first_use, late_attribute
 from retrograd.ops import inplace, legacy, methods, mutate
 from retrograd.ops.functions import functions, public_members
 

@@ -9,7 +9,7 @@ import math
 from retrograd.backend.type_info import iinfo
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.lazy_imports import add_attribute
+from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import AlongDims, Composite, broadcast_dims, canonical_dim, cast_to, numel, same_dtype
 from retrograd.ops.functions import function

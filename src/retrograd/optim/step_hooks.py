@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core.hooks import RemovableHandle, add_hook, check_callable
-from retrograd.core.suggestions import SuggestsKeywords
+from retrograd.foundation.suggestions import SuggestsKeywords
 
 
 class StepHooks(SuggestsKeywords):

@@ -11,7 +11,7 @@ from typing import Any
 
 from retrograd import autograd
 from retrograd.core import Tensor, current, registry
-from retrograd.core.suggestions import SuggestsKeywords
+from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.fx import trace
 from retrograd.nn import Module, ModuleList
 from retrograd.pipelining.checkpoint.param_placement import rank_of_tensors, sync_parameters

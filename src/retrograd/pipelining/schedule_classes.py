@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from retrograd import autograd
 from retrograd.core import Tensor, current
-from retrograd.core.suggestions import SuggestsKeywords
+from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.pipelining.microbatch import merge_chunks, split_args_kwargs_into_chunks
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.rank import Job, Rank, Report

@@ -1,6 +1,6 @@
 """Utilities around training: data loading, checkpointing, logging."""
 
-from retrograd.core.lazy_imports import lazy_names
+from retrograd.foundation.lazy_imports import lazy_names
 from retrograd.utils import checkpoint as checkpoint
 from retrograd.utils.progress import progress
 from retrograd.utils.threads import blas_threads, get_num_threads, set_num_threads, short_turns

@@ -5,7 +5,7 @@ from typing import Any
 
 from retrograd.core import Op, Tensor, call
 from retrograd.core.level import TransparentLevel
-from retrograd.core.source_location import user_line
+from retrograd.foundation.source_location import user_line
 
 
 class OperatorLog(TransparentLevel):

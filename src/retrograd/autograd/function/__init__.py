@@ -3,7 +3,7 @@
 from retrograd.autograd.function.base import Function, InplaceFunction
 from retrograd.autograd.function.context import FunctionCtx
 from retrograd.autograd.function.once import once_differentiable
-from retrograd.core.lazy_imports import lazy_names
+from retrograd.foundation.lazy_imports import lazy_names
 
 __all__ = ["Function", "FunctionCtx", "InplaceFunction", "NestedIOFunction", "once_differentiable"]
 

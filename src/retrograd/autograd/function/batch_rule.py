@@ -3,8 +3,8 @@
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor, registry
-from retrograd.core.lazy_imports import lazy_module
 from retrograd.core.tensor import make
+from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.levels import VmapLevel, value_at
 from retrograd.levels.batch import VmapOperands
 from retrograd.ops.batching import broadcast_batch

@@ -4,8 +4,8 @@ import weakref
 from typing import Any, Self
 
 from retrograd.core import Tensor
-from retrograd.core.suggestions import SuggestsKeywords
 from retrograd.distributions import constraints
+from retrograd.foundation.suggestions import SuggestsKeywords
 
 
 class Transform(SuggestsKeywords):

@@ -12,7 +12,7 @@ from typing import Any
 from numpy import ndarray
 
 from retrograd.core import Tensor
-from retrograd.core.lazy_imports import lazy_module
+from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.interop.numpy_protocol import array_methods as array_methods
 
 

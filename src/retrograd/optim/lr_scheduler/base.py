@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from numbers import Real
 from typing import Any, ClassVar
 
-from retrograd.core.suggestions import SuggestsKeywords
+from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.optim.optimizer import Group, Optimizer
 
 # Further entries of PyTorch's states: counts and flags that nothing here needs.

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from retrograd.core.lazy_imports import lazy_names
+from retrograd.foundation.lazy_imports import lazy_names
 from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost, RankMismatchError, Transport
 from retrograd.pipelining.transports.threads import Threads
 

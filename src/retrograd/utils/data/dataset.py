@@ -7,7 +7,7 @@ from itertools import accumulate, chain
 from typing import Any, Generic, TypeVar
 
 from retrograd.core import Tensor
-from retrograd.core.suggestions import SuggestsKeywords
+from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.generator import Generator
 from retrograd.ops.random import randperm

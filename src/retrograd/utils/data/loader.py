@@ -8,7 +8,7 @@ from itertools import repeat
 from multiprocessing.context import BaseContext
 from typing import Any
 
-from retrograd.core.suggestions import CALLER_OF_INIT, SuggestsKeywords
+from retrograd.foundation.suggestions import CALLER_OF_INIT, SuggestsKeywords
 from retrograd.ops.generator import Generator, resolve_generator
 from retrograd.utils.data.collate import default_collate, default_convert
 from retrograd.utils.data.dataset import Dataset, IterableDataset

@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from threading import RLock
 
-from retrograd.core.suggestions import missing_name
+from retrograd.foundation.suggestions import missing_name
 
 _homes = {}  # of each package: name -> full name of a module
 _incomplete = {}  # full name of a module -> function that publishes its members
