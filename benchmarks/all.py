@@ -14,9 +14,10 @@ from pathlib import Path
 import page
 
 FOLDER = Path(__file__).parent
-# The benchmarks in the order of the pages, with options for a total of some twenty minutes.
+# The benchmarks in the order of the pages, with options for a total of some thirty minutes.
 OPTIONS: dict[str, list[str]] = {
     "steps": ["--rounds", "9"],
+    "compile": ["--rounds", "5"],
     "kernels": ["--rounds", "9"],
     "footprint": [],
     "memory": ["--rounds", "3"],

@@ -27,15 +27,24 @@ from retrograd.bench import Case, converter
 STEPS_COMPARED = 3  # after this many steps the loss is compared too
 
 
-def case(m: Any, row: str) -> Case:
-    """Return a row's case over a library with PyTorch's names."""
+Compiler = Callable[[Callable], Callable]
+
+
+def as_it_is(step: Callable) -> Callable:
+    """Return a step that is not compiled."""
+    return step
+
+
+def case(m: Any, row: str, compiler: Compiler = as_it_is) -> Case:
+    """Return a row's case over a library with PyTorch's names; `compiler` may replace its step by a compiled one."""
     weights, inputs = case_data(row)
     step = STEPS[row]
     given = [m.from_numpy(x) for x in inputs]
     if step.optimizer:
         model = load_weights(m, MODELS[step.kind](m, weights), weights)
-        return training_step(m, model, step.optimizer, *given)
-    return CALLS[step.kind](m, weights, *given)
+        return training_step(m, model, step.optimizer, compiler, *given)
+    made = CALLS[step.kind](m, weights, *given)
+    return made if compiler is as_it_is else made._replace(call=compiler(made.call))
 
 
 def load_weights(m: Any, model: Any, weights: list) -> Any:
@@ -49,7 +58,7 @@ def load_weights(m: Any, model: Any, weights: list) -> Any:
 # -------------------------------------------------------------------------------------------- whole steps
 
 
-def training_step(m: Any, model: Any, optimizer: str, x: Any, y: Any) -> Case:
+def training_step(m: Any, model: Any, optimizer: str, compiler: Compiler, x: Any, y: Any) -> Case:
     """Return a step of training a classifier: gradients of the mean loss, and an update."""
     options = {"weight_decay": DECAY} if optimizer == "AdamW" else {}
     updates = getattr(m.optim, optimizer)(model.parameters(), lr=RATE, **options)
@@ -60,13 +69,15 @@ def training_step(m: Any, model: Any, optimizer: str, x: Any, y: Any) -> Case:
         loss = loss_of(model(x), y)
         loss.backward()
         updates.step()
-        return loss
+        return loss.detach()
+
+    step = compiler(step)
 
     def check() -> list:
         as_array = converter(m)
-        first = float(step().detach())
+        first = float(step())
         gradients = [as_array(p.grad).copy() for p in model.parameters()]
-        return [first, *gradients, [float(step().detach()) for _ in range(STEPS_COMPARED)][-1]]
+        return [first, *gradients, [float(step()) for _ in range(STEPS_COMPARED)][-1]]
 
     return Case(step, check)
 
