@@ -73,6 +73,8 @@ ABOUT_THE_SOURCE = [
 ]
 FOREIGN = {
     *("BFloat16Array", "EventFileWriter", "GLIBC_TUNABLES", "NNNN", "absl", "bcomplex32", "custom_vjp", "glibc"),
+    *("QuantizedTensor", "bits16", "bits8", "float4_e2m1fn_x2", "int1", "int7", "int_repr", "q_scale", "q_zero_point"),
+    *("quantize_per_channel", "quantize_per_tensor"),
     *("grpcio", "hugetlb", "mallopt", "process_vm_readv", "protobuf", "torchrun", "werkzeug"),
 }
 

@@ -17,7 +17,7 @@ BUDGET = {
     "bench": 1100,
     "cli": 2300,
     "compiler": 2500,
-    "core": 5900,
+    "core": 6000,
     "cuda": 200,
     "distributed": 600,
     "distributions": 5900,

@@ -95,7 +95,7 @@ from retrograd.library.tags import Tag as Tag
 from retrograd import amp as amp
 from retrograd.amp.autocast_mode import autocast as autocast
 from retrograd import backends as backends
-from retrograd.core.bfloat16 import bfloat16 as bfloat16
+from retrograd.core.extension_dtypes import bfloat16 as bfloat16
 from retrograd.amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
 from retrograd import cli as cli
 from retrograd.compiler.api import compile as compile
@@ -109,6 +109,11 @@ from retrograd import distributions as distributions
 from retrograd.func.autograd_api import elementwise_grad as elementwise_grad
 from retrograd import export as export
 from retrograd import fft as fft
+from retrograd.core.extension_dtypes import float8_e4m3fn as float8_e4m3fn
+from retrograd.core.extension_dtypes import float8_e4m3fnuz as float8_e4m3fnuz
+from retrograd.core.extension_dtypes import float8_e5m2 as float8_e5m2
+from retrograd.core.extension_dtypes import float8_e5m2fnuz as float8_e5m2fnuz
+from retrograd.core.extension_dtypes import float8_e8m0fnu as float8_e8m0fnu
 from retrograd import func as func
 from retrograd import fx as fx
 from retrograd.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
@@ -126,6 +131,8 @@ from retrograd import hips as hips
 from retrograd.func.autograd_api import holomorphic_grad as holomorphic_grad
 from retrograd import implicit as implicit
 from retrograd.utils.threads import init_num_threads as init_num_threads
+from retrograd.core.extension_dtypes import int2 as int2
+from retrograd.core.extension_dtypes import int4 as int4
 from retrograd import interop as interop
 from retrograd.amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
 from retrograd.func.autograd_api import jacobian as jacobian
@@ -161,6 +168,8 @@ from retrograd.func.autograd_api import tensor_jacobian_product as tensor_jacobi
 from retrograd import testing as testing
 from retrograd.utils.data.worker import thread_safe_generator as thread_safe_generator
 from retrograd import types as types
+from retrograd.core.extension_dtypes import uint2 as uint2
+from retrograd.core.extension_dtypes import uint4 as uint4
 from retrograd import utils as utils
 from retrograd.func.autograd_api import value_and_grad as value_and_grad
 from retrograd.func.autograd_api import vector_jacobian_product as vector_jacobian_product

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.core.dtype import as_dtype
 from retrograd.interop.safetensors import DTYPES, load_file, load_metadata, save_file
 
 
@@ -17,7 +18,8 @@ def path(tmp_path):
 
 @pytest.mark.parametrize("dtype", sorted(DTYPES))
 def test_every_dtype_comes_back_bit_for_bit(dtype, path, rng):
-    array = (rng.standard_normal((2, 3)) * 50).astype(dtype) if dtype[0] != "u" else np.arange(6, dtype=dtype)
+    numbers = rng.standard_normal((2, 3)) * 50 if dtype[0] != "u" else np.arange(6)
+    array = numbers.astype(as_dtype(dtype))
     save_file({"x": rg.from_numpy(array)}, path)
     back = load_file(path)["x"].numpy()
     assert back.dtype == array.dtype
@@ -103,9 +105,9 @@ def test_a_file_of_something_else_is_refused_by_name(damage, path):
 
 
 def test_a_dtype_that_numpy_lacks_is_refused_by_name(path):
-    header = json.dumps({"w": {"dtype": "F8_E5M2", "shape": [2], "data_offsets": [0, 2]}}).encode()
+    header = json.dumps({"w": {"dtype": "F4", "shape": [4], "data_offsets": [0, 2]}}).encode()
     path.write_bytes(len(header).to_bytes(8, "little") + header + b"\0\0")
-    with pytest.raises(TypeError, match="'w' is of type F8_E5M2"):
+    with pytest.raises(TypeError, match="'w' is of type F4"):
         load_file(path)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import optree
 
 from retrograd.autograd.grad_mode import Mode
-from retrograd.core.bfloat16 import bfloat16
+from retrograd.core.extension_dtypes import bfloat16
 from retrograd.levels.autocast import AutocastLevel, cast_operand, innermost_autocast
 from retrograd.ops.dtype_aliases import dtype as dtype_type
 from retrograd.ops.dtype_aliases import half

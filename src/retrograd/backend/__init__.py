@@ -7,6 +7,8 @@ from zlib import crc32
 import numpy as np
 
 from retrograd.backend import numpy as numpy_namespace
+from retrograd.backend.stored_dtypes import as_strided
+from retrograd.backend.stored_dtypes import convert as convert
 from retrograd.core import namespaces
 from retrograd.core.operand_errors import replace_numpy_words
 from retrograd.core.views import memory_of
@@ -158,8 +160,8 @@ def whole_memory(array):
     while isinstance(whole.base, np.ndarray):
         whole = whole.base
     low, high = np.lib.array_utils.byte_bounds(whole)
-    first = np.lib.stride_tricks.as_strided(whole, (min(whole.size, 1),), (whole.itemsize,)).view(np.uint8)
-    return np.lib.stride_tricks.as_strided(first, (high - low if whole.size else 0,), (1,))
+    first = as_strided(whole, (min(whole.size, 1),), (whole.itemsize,)).view(np.uint8)
+    return as_strided(first, (high - low if whole.size else 0,), (1,))
 
 
 def map_file(path, dtype, count, shared):

@@ -58,8 +58,8 @@ def _type_notes(array, options):
 def _elements_text(array, options, indent):
     """Return the elements of an array that is not empty; `indent` is the column where they begin."""
     edge = options.edgeitems if array.size > options.threshold else None
-    if dtypes.is_bfloat16(array.dtype):
-        array = array.astype(np.float32)
+    if dtypes.is_extension(array.dtype):
+        array = array.astype(np.float32 if dtypes.is_floating(array.dtype) else np.int8)
     shown = _corners(array, edge)
     if array.dtype.kind == "c":
         formats = [_number_format(part, options) for part in (shown.real, shown.imag)]

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from retrograd import kernels
+from retrograd.backend.stored_dtypes import as_strided
 from retrograd.core.errors import OperandIndexError
 from retrograd.core.views import are_apart
 from retrograd.kernels import empty, reference
@@ -300,7 +301,7 @@ def _memory_view(x, shape, strides, skip=0):
     if isinstance(owner, np.ndarray):  # which may own its memory in any order of dimensions
         memory = owner.transpose(sorted(range(owner.ndim), key=lambda d: -owner.strides[d]))
         if not (memory.flags.c_contiguous or skip):  # as_strided made it: its memory belongs to no array
-            return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False).copy()
+            return as_strided(x, shape, strides, writeable=False).copy()
         start = memory.__array_interface__["data"][0]
     else:
         start = np.frombuffer(owner, np.uint8).__array_interface__["data"][0]

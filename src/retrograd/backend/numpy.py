@@ -19,6 +19,8 @@ from retrograd.backend.sampling import *  # noqa: F403
 from retrograd.backend.sorting import *  # noqa: F403
 from retrograd.backend.special import *  # noqa: F403
 from retrograd.backend.special import scipy_special
+from retrograd.backend.stored_dtypes import convert
+from retrograd.core.dtype import is_extension
 from retrograd.core.errors import OperandIndexError
 from retrograd.kernels import add as add
 from retrograd.kernels import affine_rows as affine_rows
@@ -33,11 +35,20 @@ def __getattr__(name):
     return getattr(np, name) if hasattr(np, name) else getattr(scipy_special(), name)
 
 
+def full(shape, value, dtype):
+    """Return an array filled with a value as conversion to the dtype gives it."""
+    return np.full(shape, _fill_value(value, dtype), dtype)
+
+
+def _fill_value(value, dtype):
+    return convert(np.asarray(value), dtype) if is_extension(dtype) else value
+
+
 def cast(x, dtype):
     """Return x in another dtype; x itself if it has that dtype.  Complex to real drops the imaginary part."""
     if x.dtype.kind == "c" and dtype.kind not in "bc":
-        return x.real.astype(dtype)  # a copy, so that writes to it do not change the complex array
-    return x.astype(dtype, copy=False)
+        return convert(x.real, dtype)  # a copy, so that writes to it do not change the complex array
+    return convert(x, dtype)
 
 
 def cast_copy(x, dtype):
@@ -77,7 +88,7 @@ def ones_like(x, dtype=None):
 
 def full_like(x, value, dtype=None):
     """Return an array filled with one value, in the shape and memory order of x."""
-    return np.full_like(dense(x), value, dtype)
+    return np.full_like(dense(x), _fill_value(value, x.dtype if dtype is None else dtype), dtype)
 
 
 def nan_to_num(x, **numbers):

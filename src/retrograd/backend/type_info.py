@@ -1,8 +1,10 @@
 """The limits of numeric dtypes: `rg.finfo`, `rg.iinfo`, and the check of a conversion."""
 
+import math
+
 import numpy as np
 
-from retrograd.core.dtype import as_dtype, category, get_default_dtype, is_bfloat16, is_differentiable
+from retrograd.core.dtype import as_dtype, category, get_default_dtype, is_differentiable, is_extension
 from retrograd.foundation.lazy_imports import lazy_module
 
 
@@ -19,9 +21,10 @@ class finfo:
         dtype = get_default_dtype() if dtype is None else as_dtype(dtype)
         if not is_differentiable(dtype):
             raise TypeError(f"finfo: expected a floating or complex dtype, got {dtype}; for integers there is iinfo")
-        known = lazy_module("ml_dtypes").finfo(dtype) if is_bfloat16(dtype) else np.finfo(dtype)
+        known = _limits("finfo", dtype)
         self.bits, self.dtype = known.bits, str(known.dtype)
-        self.eps, self.resolution = float(known.eps), 10.0**-known.precision
+        self.eps = float(known.eps)
+        self.resolution = 10.0 ** -int(-math.log10(self.eps))  # by the number of decimal digits it holds
         self.max, self.min = float(known.max), float(known.min)
         self.smallest_normal = self.tiny = float(known.smallest_normal)
 
@@ -43,11 +46,16 @@ class iinfo:
         dtype = as_dtype(dtype)
         if category(dtype) != 1:
             raise TypeError(f"iinfo: expected an integer dtype, got {dtype}; for others there is finfo")
-        known = np.iinfo(dtype)
+        known = _limits("iinfo", dtype)
         self.bits, self.dtype, self.max, self.min = known.bits, str(dtype), int(known.max), int(known.min)
 
     def __repr__(self):
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+def _limits(name, dtype):
+    """Return what NumPy or `ml_dtypes` knows about a dtype."""
+    return getattr(lazy_module("ml_dtypes") if is_extension(dtype) else np, name)(dtype)
 
 
 def check_holds(name, array, dtype):
@@ -57,7 +65,8 @@ def check_holds(name, array, dtype):
     """
     if array.dtype.kind == "c" and dtype.kind not in "bc":
         raise TypeError(f"{name}: the value is complex, which {dtype} can't hold")
-    if dtype.kind in "iu" and array.size and array.dtype.kind in "iuf":
-        low, high = np.iinfo(dtype).min or -np.iinfo(dtype).max, np.iinfo(dtype).max
+    if category(dtype) == 1 and array.size and array.dtype.kind in "iuf":
+        limits = _limits("iinfo", dtype)
+        low, high = int(limits.min) or -int(limits.max), int(limits.max)
         if not (array.min() >= low and array.max() <= high):  # also true of NaN
             raise RuntimeError(f"{name}: {array.min()} to {array.max()} can't be converted to {dtype} without overflow")

@@ -13,7 +13,7 @@ from retrograd.core.op import operator_named, registry
 from retrograd.core.overrides import call_arguments
 from retrograd.core.schema import REQUIRED
 from retrograd.core.schema_parser import parse
-from retrograd.core.widening import kernel_in_single, rule_in_single
+from retrograd.core.widening import rule_in_single, widened_kernel
 from retrograd.foundation.source_location import user_line
 
 
@@ -107,6 +107,7 @@ class Definition:
     random = False
     ragged = False
     elements = ""
+    all_dtypes = False
     accepts_nested = False
     home = ""
     aliases = ""
@@ -146,9 +147,13 @@ class Definition:
 
     @classmethod
     def bind_widened(cls, namespace):
-        """Return the kernel for arrays of bfloat16: it computes in float32, unless elements only move."""
+        """Return the kernel for arrays of bfloat16 and of dtypes that only store numbers.
+
+        It computes in float32 from bfloat16 and refuses the others, unless it can take all dtypes.
+        """
         kernel = cls.bind(namespace)
-        return kernel if cls.view or cls.elements == "moved" else kernel_in_single(kernel)
+        takes_all = cls.view or cls.elements == "moved" or cls.all_dtypes
+        return kernel if takes_all else widened_kernel(cls.__name__, kernel)
 
     @classmethod
     def widened_rules(cls, op):

@@ -33,6 +33,7 @@ class Facts(NamedTuple):
     safetensors: str | None
     complex: np.dtype | None = None  # the complex dtype whose parts have this dtype
     tolerance: tuple[float, float] = (0.0, 0.0)  # rtol and atol of torch.testing.assert_close
+    stores: int | None = None  # the category of a dtype that is only stored and converted; None if it computes
 
     @property
     def dtype(self):
@@ -57,8 +58,18 @@ _ROWS = (  # a dtype, its alias, its names in PyTorch's and in safetensors files
     Facts("float64", "double", "Double", "F64", complex128, _DOUBLE),
     Facts("complex64", "cfloat", "ComplexFloat", "C64", complex64, _SINGLE),
     Facts("complex128", "cdouble", "ComplexDouble", None, complex128, _DOUBLE),
+    Facts("float8_e4m3fn", None, None, "F8_E4M3", stores=2),
+    Facts("float8_e4m3fnuz", None, None, "F8_E4M3FNUZ", stores=2),
+    Facts("float8_e5m2", None, None, "F8_E5M2", stores=2),
+    Facts("float8_e5m2fnuz", None, None, "F8_E5M2FNUZ", stores=2),
+    Facts("float8_e8m0fnu", None, None, "F8_E8M0", stores=2),
+    Facts("int2", None, None, None, stores=1),
+    Facts("int4", None, None, None, stores=1),
+    Facts("uint2", None, None, None, stores=1),
+    Facts("uint4", None, None, None, stores=1),
 )
 TABLE = {row.name: row for row in _ROWS}  # by name, which is that of both byte orders
+EXTENSIONS = {row.name for row in _ROWS if row.name == "bfloat16" or row.stores}  # the dtypes of `ml_dtypes`
 STORAGES = {row.storage: row.name for row in _ROWS if row.storage}
 _CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
@@ -70,11 +81,15 @@ def scalar_name(dtype):
     ('Float', 'Long')
     """
     row = TABLE.get(dtype.name)
-    return dtype.name if row is None or row.storage is None else row.storage
+    if row is None:
+        return dtype.name
+    if row.stores is not None:
+        return ("UI" + dtype.name[2:]) if dtype.name[0] == "u" else dtype.name.capitalize()
+    return dtype.name if row.storage is None else row.storage
 
 
 # bfloat16 is the dtype of `ml_dtypes`, which is imported when bfloat16 is first used.  NumPy counts it as of kind "V",
-# like structures, and computes with it only by `ml_dtypes`.  These letters distinguish it from all of NumPy's dtypes.
+# like structures, and computes with it only by `ml_dtypes`.  Among dtypes of two bytes this letter is bfloat16's alone.
 _BFLOAT16 = "E"
 _HALF = "e" + _BFLOAT16
 _FLOATING = _HALF + "fdg"
@@ -89,9 +104,9 @@ def as_dtype(value):
     try:
         return np.dtype(value)
     except TypeError:
-        if not isinstance(value, str) or value != "bfloat16":
+        if not isinstance(value, str) or value not in EXTENSIONS:
             raise
-        return lazy_module("retrograd.core.bfloat16").bfloat16
+        return getattr(lazy_module("retrograd.core.extension_dtypes"), value)
 
 
 def is_bfloat16(dtype):
@@ -101,7 +116,21 @@ def is_bfloat16(dtype):
 
 def is_half(dtype):
     """Return whether a dtype is float16 or bfloat16, whose sums and products are computed in float32."""
-    return dtype.char in _HALF
+    return dtype.char in _HALF and dtype.itemsize == 2
+
+
+def is_extension(dtype):
+    """Return whether a dtype is one of another package than NumPy."""
+    return dtype.isbuiltin == 2
+
+
+def stores_only(dtype):
+    """Return whether a dtype is one of `ml_dtypes` that operators only move and convert.
+
+    >>> stores_only(as_dtype("float8_e5m2")), stores_only(as_dtype("bfloat16")), stores_only(int8)
+    (True, False, False)
+    """
+    return is_extension(dtype) and dtype.itemsize == 1 and dtype.name in EXTENSIONS
 
 
 def is_floating(dtype):
@@ -110,6 +139,8 @@ def is_floating(dtype):
     >>> [is_floating(as_dtype(d)) for d in ("bfloat16", "float64", "int64", "complex64")]
     [True, True, False, False]
     """
+    if is_extension(dtype):
+        return is_bfloat16(dtype) or _stored_category(dtype) == 2
     return dtype.char in _FLOATING
 
 
@@ -131,8 +162,8 @@ def set_default_dtype(dtype):
     """Set the dtype that Python floats become: a real floating dtype, else TypeError."""
     global _default
     dtype = as_dtype(dtype)
-    if not is_floating(dtype):
-        raise TypeError(f"set_default_dtype: only real floating dtypes can be the default, got {dtype}")
+    if not is_floating(dtype) or stores_only(dtype):
+        raise TypeError(f"set_default_dtype: only real floating dtypes that compute can be the default, got {dtype}")
     _default = dtype
 
 
@@ -143,12 +174,20 @@ def category(dtype):
     [0, 1, 2, 3]
     """
     found = _CATEGORY.get(dtype.kind)
-    if found is not None and dtype.isbuiltin != 2:  # those of other packages are 2
+    if found is not None and not is_extension(dtype):
         return found
     if is_bfloat16(dtype):
         return 2
+    stored = _stored_category(dtype)
+    if stored is not None:
+        return stored
     words = "new(): invalid data type 'str': " if dtype.kind == "U" else ""
     raise TypeError(f"{words}dtype {dtype} is not supported: use a boolean, integer, float or complex dtype")
+
+
+def _stored_category(dtype):
+    row = TABLE.get(dtype.name)
+    return None if row is None else row.stores
 
 
 def is_differentiable(dtype):
@@ -210,6 +249,12 @@ def promote(a, b):
     (dtype('float32'), dtype('int16'))
     """
     ca, cb = category(a), category(b)
+    if a != b and (stores_only(a) or stores_only(b)):
+        kind = "Float8" if 2 in (_stored_category(a), _stored_category(b)) else "int2, int4, uint2 and uint4"
+        raise RuntimeError(
+            f"Promotion for {kind} Types is not supported, attempted to promote {scalar_name(a)} and "
+            f"{scalar_name(b)}: convert one of them with .to(dtype)"
+        )
     if ca == cb or (ca >= 2 and cb >= 2):
         both = a if a == b else np.promote_types(*[float32 if is_bfloat16(d) else d for d in (a, b)])
         if both.kind == "f" and ca == 1:

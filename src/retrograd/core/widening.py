@@ -10,7 +10,15 @@ from functools import partial, wraps
 from numpy import asarray
 
 from retrograd.core.aval import Aval
-from retrograd.core.dtype import float32, is_bfloat16, is_differentiable, is_half
+from retrograd.core.dtype import (
+    float32,
+    is_bfloat16,
+    is_differentiable,
+    is_extension,
+    is_half,
+    scalar_name,
+    stores_only,
+)
 from retrograd.core.op import operator_named
 from retrograd.core.tensor import TensorBase
 
@@ -25,6 +33,34 @@ def kernel_in_single(kernel):
         return kernel(*arrays, **params)
 
     return run_kernel
+
+
+def widened_kernel(name, kernel):
+    """Return the kernel of an operator for arrays of `ml_dtypes`: in float32 for bfloat16, none for the others."""
+    in_single = kernel_in_single(kernel)
+
+    def run_or_refuse(*arrays, **params):
+        for a in arrays:
+            if hasattr(a, "dtype") and stores_only(a.dtype):
+                raise NotImplementedError(
+                    f"\"{name}\" not implemented for '{scalar_name(a.dtype)}': convert with .to(rg.float32) first"
+                )
+        return in_single(*arrays, **params)
+
+    return run_or_refuse
+
+
+def comparing_kernel(kernel):
+    """Return the kernel of a comparison for arrays of `ml_dtypes`: of their values in float32, which holds them all."""
+
+    def compare(*arrays, **params):
+        return kernel(*map(_extension_to_single, arrays), **params)
+
+    return compare
+
+
+def _extension_to_single(a):
+    return a.astype(float32) if hasattr(a, "dtype") and is_extension(a.dtype) else a
 
 
 def _run_in_single(kernel, arrays, params, half):

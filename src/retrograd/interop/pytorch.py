@@ -11,6 +11,7 @@ from typing import BinaryIO
 import numpy as np
 
 import retrograd.ops  # noqa: F401  (tensors get their methods)
+from retrograd.backend.stored_dtypes import as_strided
 from retrograd.core import dtype as dtypes
 from retrograd.core.level import generator_block
 from retrograd.interop.atomic_write import open_regular_file, shorten
@@ -40,7 +41,7 @@ __all__ = ["load_file", "save_file"]
 # Names of storages and dtypes.
 STORAGES = dtypes.STORAGES
 DTYPES = set(dtypes.TABLE)
-UNSUPPORTED_DTYPES = ("float8_e4m3fn", "float8_e5m2", "complex32", "qint8", "quint8", "qint32")
+UNSUPPORTED_DTYPES = ("complex32", "qint8", "quint8", "qint32")
 HEADER = struct.Struct("<26xHH")
 
 
@@ -226,7 +227,7 @@ class _Checkpoint:
         for name in [name for name, flag in (metadata or {}).items() if flag]:
             array = _FLAGS[name](array)  # before the view, which may repeat one element very often
         strides = [step * array.itemsize for step in stride]
-        return from_numpy(np.lib.stride_tricks.as_strided(array[offset:], size, strides))
+        return from_numpy(as_strided(array[offset:], size, strides))
 
     def _tensor_subclass(self, func, kind, arguments, state):
         """Return a tensor of a subclass: a jagged one, or a plain one without its attributes."""
@@ -255,7 +256,7 @@ def _component(flat, offset, size, stride):
     """Return a component of a nested tensor, in the common buffer."""
     _check_view(flat.size, offset, size, stride)
     strides = [step * flat.itemsize for step in stride]
-    return from_numpy(np.lib.stride_tricks.as_strided(flat[offset:], size, strides))
+    return from_numpy(as_strided(flat[offset:], size, strides))
 
 
 _FLAGS = {"conj": np.conj, "neg": np.negative}
@@ -264,7 +265,7 @@ _FLAGS = {"conj": np.conj, "neg": np.negative}
 def _decode(data, dtype, order):
     if dtype == "bool":
         return data.view(np.bool_) if data.max(initial=0) <= 1 else data != 0
-    raw = np.dtype("uint16" if dtype == "bfloat16" else dtype).newbyteorder(order)  # bfloat16 has one byte order
+    raw = _raw_dtype(dtype).newbyteorder(order)
     if data.size % raw.itemsize:
         raise ValueError(f"damaged: {data.size} bytes of {dtype}")
     if data.ctypes.data % raw.alignment:
@@ -272,6 +273,11 @@ def _decode(data, dtype, order):
     numbers = data.view(raw)
     numbers = numbers if raw.isnative else numbers.astype(raw.newbyteorder("="))
     return numbers.view(dtypes.as_dtype(dtype))
+
+
+def _raw_dtype(name):
+    """Return the dtype of a storage's bytes: unsigned integers for dtypes of `ml_dtypes`, which have one byte order."""
+    return np.dtype({2: "uint16", 1: "uint8"}[dtypes.as_dtype(name).itemsize] if name in dtypes.EXTENSIONS else name)
 
 
 def _check_view(count, offset, size, stride):

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 import retrograd.ops  # noqa: F401  (tensors get their methods)
+from retrograd.backend.stored_dtypes import as_strided
 from retrograd.core import Tensor
 from retrograd.core.dtype import TABLE
 from retrograd.interop.atomic_write import atomic_replace
@@ -59,8 +60,8 @@ class _Storage:
         """Return the bytes."""
         low, high = self.bounds()
         one = min(self.arrays, key=lambda array: np.lib.array_utils.byte_bounds(array)[0])
-        first = np.lib.stride_tricks.as_strided(one, (min(one.size, 1),), (one.itemsize,))
-        return np.lib.stride_tricks.as_strided(first.view(np.uint8), (high - low,), (1,))
+        first = as_strided(one, (min(one.size, 1),), (one.itemsize,))
+        return as_strided(first.view(np.uint8), (high - low,), (1,))
 
 
 class _Checkpoint:

@@ -1,5 +1,6 @@
 """Read and write safetensors files: named tensors and text, loaded without running code."""
 
+import json
 import os
 from collections.abc import Mapping
 
@@ -15,8 +16,9 @@ from retrograd.ops.create import from_numpy
 
 __all__ = ["load_file", "load_metadata", "save_file"]
 
-# The format also has floats of at most 8 bits.
+# The format also has floats of 4 and 6 bits.
 DTYPES = {name: facts.safetensors for name, facts in dtypes.TABLE.items() if facts.safetensors}
+_OF_ML_DTYPES = {kind: name for name, kind in DTYPES.items() if name in dtypes.EXTENSIONS}
 
 
 def save_file(
@@ -24,8 +26,9 @@ def save_file(
 ) -> None:
     """Write tensors by name, and `metadata` (text by name), as one safetensors file.
 
-    tensors: any shapes; integers, bool, bfloat16, float16 to float64 and complex64. A view is written as its own
-    elements, a tensor that requires grad without its graph. An existing file is replaced atomically.
+    tensors: any shapes; integers of 8 bits or more, bool, floats of 8 bits, bfloat16, float16 to float64 and complex64.
+    A view is written as its own elements, a tensor that requires grad without its graph. An existing file is replaced
+    atomically.
 
     Raises TypeError, before anything is written, for a name that is not a string, a value that is not a tensor, a dtype
     that the format lacks, and metadata that is not text.
@@ -48,7 +51,7 @@ def load_file(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     """Load the tensors of a safetensors file by name, in new memory; none requires grad.
 
     Raises FileNotFoundError if there is no file, ValueError for a damaged one, and TypeError for dtypes that NumPy
-    lacks, such as floats of 8 bits.
+    lacks, such as floats of 4 bits.
     """
     return {name: from_numpy(array) for name, array in _read(path, lambda file: _arrays(file, path)).items()}
 
@@ -72,7 +75,23 @@ def _arrays(file, path):
     for name, kind in kinds.items():
         if kind not in DTYPES.values():
             raise TypeError(f"{os.fspath(path)}: {name!r} is of type {kind}, which NumPy does not have")
-    return {name: file.get_tensor(name) for name in kinds}
+    stored = [name for name, kind in kinds.items() if kind in _OF_ML_DTYPES]
+    bytewise = _read_stored(path, stored, kinds) if stored else {}
+    return {name: bytewise[name] if name in bytewise else file.get_tensor(name) for name in kinds}
+
+
+def _read_stored(path, names, kinds):
+    """Read bfloat16 and floats of 8 bits from a file that has been checked: `safetensors` finds no dtype for them."""
+    with open_regular_file(path) as file:
+        start = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(start))
+        arrays = {}
+        for name in names:
+            begin, end = header[name]["data_offsets"]
+            file.seek(8 + start + begin)
+            data = np.frombuffer(bytearray(file.read(end - begin)), dtypes.as_dtype(_OF_ML_DTYPES[kinds[name]]))
+            arrays[name] = data.reshape(header[name]["shape"])
+    return arrays
 
 
 def _checked_name(name):

@@ -45,12 +45,12 @@ def _to_array(name, data, dtype):
         raise ValueError(f"{name}: {_describe_uneven(data)}; {way_out}") from error
     dtypes.category(array.dtype)  # raises for dtypes that are not numeric
     if hasattr(data, "dtype"):
-        return array if dtype is None else array.astype(dtypes.as_dtype(dtype), copy=False)
+        return array if dtype is None else backend.convert(array, dtypes.as_dtype(dtype))
     if dtype is None:
         return array.astype(_infer_dtype(data, array.dtype), copy=False)
     dtype = dtypes.as_dtype(dtype)
     check_holds(name, array, dtype)
-    return array.astype(dtype, copy=False)
+    return backend.convert(array, dtype)
 
 
 def _describe_uneven(data, dim=0):

@@ -23,6 +23,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.errors import OperandIndexError, OperandValueError
 from retrograd.core.graph import arguments
+from retrograd.core.widening import comparing_kernel
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import align_batched, at_least_1d, batch_all
 from retrograd.ops.jvp_rules import no_rule
@@ -225,6 +226,11 @@ class PointwiseOfIntegers(Pointwise):
 
 class Comparison(PointwiseOfIntegers, differentiable=False, result="bool"):
     """An elementwise comparison; NumPy compares integers that the dtype does not hold."""
+
+    @classmethod
+    def bind_widened(cls, namespace):
+        """Return the kernel for arrays of `ml_dtypes`."""
+        return comparing_kernel(cls.bind(namespace))
 
 
 class AlongDims(Family):

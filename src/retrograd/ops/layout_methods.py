@@ -3,7 +3,7 @@
 from retrograd import backend
 from retrograd.core import Tensor
 from retrograd.core.device import CPU
-from retrograd.core.dtype import is_bfloat16
+from retrograd.core.dtype import is_extension
 from retrograd.core.op import compound
 from retrograd.ops.as_tensor import tensor
 from retrograd.ops.functions import check_callable, check_tensor, function
@@ -222,10 +222,10 @@ def _dlpack(x, *, stream=None, max_version=None, dl_device=None, copy=None):
     if why:
         raise BufferError(f"__dlpack__: this tensor {why}; export x.detach()")
     array = backend.as_numpy(concrete(x))
-    if is_bfloat16(x.dtype):
+    if is_extension(x.dtype):
         raise BufferError(
-            "__dlpack__: NumPy exports no bfloat16; x.view(rg.uint16) is the same memory, which PyTorch reads by "
-            "torch.from_dlpack(...).view(torch.bfloat16)"
+            f"__dlpack__: NumPy exports no {x.dtype.name}; x.view(rg.uint{8 * x.dtype.itemsize}) is the same memory, "
+            f"which PyTorch reads by torch.from_dlpack(...).view(torch.{x.dtype.name})"
         )
     return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 

@@ -653,7 +653,7 @@ isfinite = pointwise("isfinite(Tensor x) -> Tensor", xp.isfinite,
 
 
 @op("to(Tensor x, dtype dtype) -> Tensor")
-class to(Internal, Pointwise, linear="x", promotion=None, in_place=False):
+class to(Internal, Pointwise, linear="x", promotion=None, in_place=False, all_dtypes=True):
     """x converted to another dtype; complex to real takes the real part."""
 
     def impl(xp, x, *, dtype):
@@ -676,11 +676,11 @@ class to(Internal, Pointwise, linear="x", promotion=None, in_place=False):
 
 clone = pointwise("clone(Tensor x) -> Tensor", xp.copy,
     "A copy of x; gradients pass through.",
-    vjp=lambda g: g, linear="x", internal=True, in_place=False, oracle="numpy.array")  # fmt: skip
+    vjp=lambda g: g, linear="x", internal=True, in_place=False, all_dtypes=True, oracle="numpy.array")  # fmt: skip
 
 row_major = pointwise("row_major(Tensor x) -> Tensor", lambda xp, x: xp.array(x, order="C", copy=True),
     "A copy of x with row-major strides; `contiguous` calls it.",
-    vjp=lambda g: g, linear="x", internal=True, in_place=False, oracle="numpy.array")  # fmt: skip
+    vjp=lambda g: g, linear="x", internal=True, in_place=False, all_dtypes=True, oracle="numpy.array")  # fmt: skip
 
 
 @op("detach(Tensor x) -> Tensor")

@@ -30,6 +30,9 @@ def _check_floating(name, dtype):
     dtype = dtypes.get_default_dtype() if dtype is None else dtype
     if not dtypes.is_differentiable(dtype):
         raise TypeError(f"{name}: expected a floating or complex dtype, got {dtype}")
+    if dtypes.stores_only(dtype):
+        kind = dtypes.scalar_name(dtype)
+        raise NotImplementedError(f'"{name}" not implemented for \'{kind}\': draw float32, and convert with .to(dtype)')
     return dtype
 
 
@@ -133,7 +136,7 @@ def _check_integer_range(low, high, dtype):
     if low >= high:
         words = f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
         raise ValueError(f"randint: {words}: no integers from {low} up to but not including {high}")
-    if dtype.kind in "iu" and not iinfo(dtype).min <= low < high <= iinfo(dtype).max + 1:
+    if dtypes.category(dtype) == 1 and not iinfo(dtype).min <= low < high <= iinfo(dtype).max + 1:
         raise ValueError(f"randint: {dtype} does not hold the integers from {low} to {high - 1}")
     return dtype
 

@@ -4,14 +4,14 @@ from fnmatch import fnmatchcase
 from functools import cache
 
 ABSENT = {
-    "quantisation": """
+    "tensors with a scale and a zero point (decision 38)": """
         choose_qparams_optimized empty_quantized fbgemm_* fused_moving_avg_obs_fake_quant
         int_repr q_* qscheme quantize* quint* qint*
         Tensor.int_repr Tensor.q_* Tensor.qscheme nn.functional.scaled_* nn.functional.ScalingType
         nn.functional.SwizzleType
     """,
-    "dtypes that NumPy does not have": """
-        bit bits* chalf complex32 float4_* float8_* int[1-7] uint[1-7] Tensor.chalf
+    "dtypes that neither NumPy nor ml_dtypes has, or that are no sizes of numbers (decisions 30 and 37)": """
+        bit bits* chalf complex32 float4_* int[1-7] uint[1-7] Tensor.chalf
     """,
     "sparse tensors are those of retrograd.func.sparse, without the methods of PyTorch's": """
         ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy resize_as_sparse_

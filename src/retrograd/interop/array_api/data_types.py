@@ -13,7 +13,7 @@ from retrograd.ops.create import as_tensor
 from retrograd.ops.family import cast_to
 from retrograd.ops.layout import check_device
 
-_LACKING = ("float16", "bfloat16")  # in the standard
+_LACKING = ("float16", *dtypes.EXTENSIONS)  # in the standard
 DTYPES = {name: facts.dtype for name, facts in dtypes.TABLE.items() if name not in _LACKING}
 KINDS = {
     "bool": "b",
