@@ -45,7 +45,8 @@ NO_NOUNS = {
 }
 KERNELS = sorted(path for path in (ROOT / "src/retrograd/kernels").iterdir() if path.suffix in (".cpp", ".hpp"))
 RENAMED = (  # the packages whose names have been gone through
-    "amp", "autograd", "backend", "backends", "bench", "cli", "core", "cuda", "distributed", "export", "foundation", "func", "fx",
+    "amp", "autograd", "backend", "backends", "bench", "cli", "core", "cuda", "distributed", "export", "foundation",
+    "func", "fx",
     "higher_order", "hips", "implicit", "interop", "kernels", "levels", "library", "nested", "nn", "numpy", "ode",
     "ops", "optim", "pipelining", "scipy", "sklearn", "testing", "utils",
 )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 from retrograd.autograd.profiler import EventList
 from retrograd.autograd.profiler import profile as BlockProfile
 from retrograd.autograd.profiler import record_function as record_function
-from retrograd.core.level import Block
+from retrograd.core.blocks import Block
 
 __all__ = [
     "ProfilerAction",

@@ -12,7 +12,7 @@ import pytest
 import retrograd as rg
 from retrograd.autograd import forward_ad
 from retrograd.autograd.graph import allow_mutation_on_saved_tensors, register_multi_grad_hook, saved_tensors_hooks
-from retrograd.core import level, watching
+from retrograd.core import state, watching
 from retrograd.func import grad, hessian, jacfwd, jacrev, jet, jvp, linearize, vjp, vmap
 from retrograd.library import custom_op
 from retrograd.utils.checkpoint import checkpoint
@@ -144,7 +144,7 @@ class Foreign:
         fails()
 
 
-class Watching(level.Watcher):
+class Watching(state.Watcher):
     def __init__(self, made, ran):
         self.on_node_created = made
         self.run_node = ran
@@ -310,7 +310,7 @@ def test_so_does_one_in_hooks_of_saved_tensors(callback, surroundings):
     check_numbers()
 
 
-@pytest.mark.skipif(level.__file__.endswith(".py"), reason="Python may be interrupted in the middle of leaving a mode")
+@pytest.mark.skipif(state.__file__.endswith(".py"), reason="Python may be interrupted in the middle of leaving a mode")
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers that send signals")
 def test_interrupts_at_random_moments_leave_the_state_as_it_was():
     script = Path(__file__).with_name("interrupted.py")

@@ -9,7 +9,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn
-from retrograd.core.level import Watcher, watching
+from retrograd.core.state import Watcher, watching
 from retrograd.pipelining import stage_backward, stage_backward_input, stage_backward_weight
 from retrograd.pipelining.runtime.split_backward import input_gradients
 

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from retrograd.autograd.source_lines import format_stack, line_of, stack
 from retrograd.core import Tensor, current
-from retrograd.core.level import Block, Watcher
+from retrograd.core.blocks import Block
+from retrograd.core.state import Watcher
 from retrograd.core.views import memory_of
 
 

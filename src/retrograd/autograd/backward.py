@@ -15,9 +15,9 @@ from retrograd.autograd.outer_graph import OuterGraph
 from retrograd.autograd.seeds import as_list, make_seeds
 from retrograd.core import AccumulateGrad, Level, Tensor, at, current, graph_level, registry
 from retrograd.core.aval import describe_difference
+from retrograd.core.blocks import generator_block
 from retrograd.core.engine import accumulating, add_into, edge_of, match_layout, pullback
 from retrograd.core.hooks import conjugate
-from retrograd.core.level import generator_block
 from retrograd.core.op import compound, is_foreign
 from retrograd.core.overrides import override_result
 from retrograd.core.tensor import make

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 from retrograd.autograd.grad_mode import Mode
 from retrograd.core import Tensor, call, current
 from retrograd.core.aval import describe_difference
+from retrograd.core.blocks import Block
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.level import Block
 from retrograd.levels import tangent_table
 from retrograd.levels.tangent_table import TangentTableLevel, forward_levels
 from retrograd.ops.family import cast_to

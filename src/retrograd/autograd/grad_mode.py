@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from retrograd.core import Tensor, current, override_state
-from retrograd.core.level import Block, Blocks, GradBlock, InferenceBlock
+from retrograd.core.blocks import Block, Blocks, GradBlock, InferenceBlock
 from retrograd.core.tensor import count_of, version_of
 
 

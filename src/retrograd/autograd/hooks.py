@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.core import Tensor, current, registry
+from retrograd.core.blocks import Block
 from retrograd.core.engine import edge_of
 from retrograd.core.hooks import RemovableHandle, add_hook, check_callable, hooks_of, retain
-from retrograd.core.level import Block
 from retrograd.core.views import requires_grad_synced
 from retrograd.foundation.read_only import read_only
 

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from retrograd.core import GradFn, Level, Tensor
+from retrograd.core.blocks import generator_block
 from retrograd.core.engine import edge_of, needed_for, reachable_from
 from retrograd.core.hooks import Hooks
-from retrograd.core.level import generator_block, graph_below
+from retrograd.core.level import graph_below
 from retrograd.core.views import requires_grad_synced
 
 

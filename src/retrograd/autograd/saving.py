@@ -5,8 +5,8 @@ from typing import Any
 
 from retrograd.autograd.grad_mode import Mode
 from retrograd.core import Tensor, current, override_state
+from retrograd.core.blocks import Block, HookBlock
 from retrograd.core.graph import Snapshot, snapshot_of
-from retrograd.core.level import Block, HookBlock
 
 
 class saved_tensors_hooks(Mode):

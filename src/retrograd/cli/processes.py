@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 
 GRACE = 10.0  # seconds for a process to end by itself after a forwarded signal
 CHUNK_BYTES = 1 << 16  # bytes of output read at a time

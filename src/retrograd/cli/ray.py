@@ -11,7 +11,7 @@ from typing import Any
 from retrograd.cli.errors import UsageError, needs_extra
 from retrograd.cli.jobs import Job, RunResult
 from retrograd.cli.processes import record_signals
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.kernels.processors import available_processors
 from retrograd.pipelining.transports.mpi import LOST
 from retrograd.pipelining.transports.ray_worker import STDERR, STDOUT, THREADS, Script, Worker

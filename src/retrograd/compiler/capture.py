@@ -12,7 +12,7 @@ from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.surroundings import Entry, Guards, Surroundings, first_change
 from retrograd.core import Tensor, current
 from retrograd.core.dtype import get_default_dtype
-from retrograd.core.level import watching
+from retrograd.core.state import watching
 
 
 class Modes:

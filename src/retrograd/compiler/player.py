@@ -6,8 +6,8 @@ from typing import Any
 from retrograd.backend import array_programs
 from retrograd.compiler.program import Add, Call, External, Instruction, Result, SetGrad, Slot, Write, makes, reads
 from retrograd.core.dispatch import as_array
-from retrograd.core.level import at
 from retrograd.core.operand_errors import explain
+from retrograd.core.state import at
 from retrograd.core.tensor import Version, bump_version, make, preserve_snapshots, version_of
 
 FILE = "<compiled program>"  # of the code, in tracebacks

@@ -11,8 +11,9 @@ from retrograd.compiler.program import Add, Call, Eager, External, Instruction, 
 from retrograd.core import Tensor, call, current
 from retrograd.core.aval import Aval
 from retrograd.core.dispatch import in_row_major
-from retrograd.core.level import TransparentLevel, Watcher
+from retrograd.core.level import TransparentLevel
 from retrograd.core.op import AuxOutput
+from retrograd.core.state import Watcher
 from retrograd.core.tensor import INFERENCE, count_of, is_floating_array, needs_no_promotion, version_of
 from retrograd.core.views import ASSIGNED, COPIED
 from retrograd.foundation.source_location import user_line

@@ -11,18 +11,10 @@ from retrograd.core.definition import Definition, Internal, Operator, dtype_of, 
 from retrograd.core.dispatch import Op, call  # noqa: E402
 from retrograd.core.graph import GradFn  # noqa: E402
 from retrograd.core.leaf_node import AccumulateGrad  # noqa: E402
-from retrograd.core.level import (  # noqa: E402
-    Level,
-    NotBatchedError,
-    Watcher,
-    at,
-    current,
-    graph_level,
-    override_state,
-    watching,
-)
+from retrograd.core.level import Level, NotBatchedError, graph_level  # noqa: E402
 from retrograd.core.op import namespaces, operator_named, registry  # noqa: E402
 from retrograd.core.schema_parser import parse  # noqa: E402
+from retrograd.core.state import Watcher, at, current, override_state, watching  # noqa: E402
 from retrograd.core.tensor_class import Tensor  # noqa: E402
 
 __all__ = [

@@ -5,7 +5,10 @@ import sys
 from importlib.machinery import PathFinder
 from importlib.util import spec_from_file_location
 
-HOT = ("level", "tensor", "graph", "op", "views", "record", "dispatch", "arithmetic", "engine")
+HOT = (
+    "state", "blocks", "level", "tensor", "vjp_rule", "graph", "op", "views", "record", "dispatch", "arithmetic",
+    "engine",
+)  # fmt: skip
 PURE_VARIABLE = "RETROGRAD_PURE"
 
 

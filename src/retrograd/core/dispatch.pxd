@@ -1,6 +1,6 @@
 cimport cython
 from retrograd.core.array cimport ndarray
-from retrograd.core.level cimport State, current
+from retrograd.core.state cimport State, current
 from retrograd.core.op cimport OpBase, compound, is_foreign
 from retrograd.core.record cimport record, record2
 from retrograd.core.tensor cimport TensorBase, is_floating_array, has_numpy_dtype, known_tensor, make, needs_no_promotion, unwrap_all

@@ -5,11 +5,11 @@ from sys import _getframe
 
 from numpy import asarray, ascontiguousarray, ndarray
 
-from retrograd.core.level import current
 from retrograd.core.op import AuxOutput, OpBase, compound, is_array, is_foreign, namespaces, registry
 from retrograd.core.operand_errors import explain, reraise_as_runtime_error, wrap_integers
 from retrograd.core.overrides import call_override, write_out
 from retrograd.core.record import record, record2
+from retrograd.core.state import current
 from retrograd.core.tensor import (
     INFERENCE,
     TensorBase,

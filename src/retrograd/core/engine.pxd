@@ -1,7 +1,7 @@
 cimport cython
 from retrograd.core.array cimport ndarray
 from retrograd.core.graph cimport GradFn
-from retrograd.core.level cimport State, at, current
+from retrograd.core.state cimport State, at, current
 from retrograd.core.tensor cimport TensorBase, make, same_kind, bump_version
 
 @cython.final

@@ -17,8 +17,8 @@ from retrograd.core.hooks import (
     run_tensor_hooks,
     some_leaf_is_watched,
 )
-from retrograd.core.level import at, current, modes_of, note_array_call, set_modes
 from retrograd.core.reentrant import DEPTH, on_another_thread
+from retrograd.core.state import at, current, modes_of, note_array_call, set_modes
 from retrograd.core.tensor import TensorBase, bump_version, make, preserve_snapshots, same_kind
 from retrograd.core.views import unlink_copy
 

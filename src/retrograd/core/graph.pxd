@@ -1,16 +1,8 @@
 cimport cython
 from retrograd.core.array cimport ndarray
-from retrograd.core.level cimport State, at, current
+from retrograd.core.state cimport State, at, current
 from retrograd.core.tensor cimport TensorBase, Version, alias, count_of, make, version_of
-
-@cython.final
-cdef class VjpRule:
-    cdef public object fn
-    cdef public int count
-    cdef public tuple kinds, keys
-    cdef public unsigned long long needs_values, needs_avals
-    cdef public long long needs_out
-    cdef public bint depends
+from retrograd.core.vjp_rule cimport VjpRule
 
 @cython.final
 cdef class Counter:

@@ -1,7 +1,6 @@
-"""The autograd graph: its nodes, the vjp rules that they run, and saved tensors."""
+"""The autograd graph: its nodes, and the tensors that they saved."""
 
 import weakref
-from copy import copy
 from functools import partial
 from itertools import count
 
@@ -9,67 +8,17 @@ from numpy import ndarray
 from numpy import zeros as zero_array
 
 from retrograd.core.aval import Aval, symbolic
+from retrograd.core.blocks import HookBlock
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.hooks import add_hook, hooks_of
 from retrograd.core.input_metadata import InputMetadata
 from retrograd.core.leaf_node import as_node
-from retrograd.core.level import HookBlock, at, current, note_array_call
 from retrograd.core.saved_names import saved_by_name, saved_index
+from retrograd.core.state import at, current, note_array_call
 from retrograd.core.tensor import TensorBase, alias, count_of, make, version_of
+from retrograd.core.vjp_rule import AVAL, INPUT, ONE_OUT, OUT, VjpRule
 
 compiled = not __file__.endswith(".py")
-
-# The source of a rule's argument: an input, all outputs, an input's aval, a param, or one of several outputs.
-INPUT, OUT, AVAL, PARAM, ONE_OUT = 0, 1, 2, 3, 4
-
-
-class VjpRule:
-    """The vjp rule of one input. The names of its parameters determine what a node saves.
-
-    `g` is the cotangent, `out` the output. The name of an input stands for its value, `<input>_aval` for its shape and
-    dtype only, the name of a param for the param, and the name of one of several outputs for that output.
-    """
-
-    __slots__ = ("count", "depends", "fn", "keys", "kinds", "needs_avals", "needs_out", "needs_values")
-
-    def __init__(self, fn, inputs, params, owner, outputs=()):
-        self.fn = fn
-        names = arguments(fn)
-        sources = [_source(name, inputs, params, owner, outputs) for name in names]
-        self.kinds = tuple(kind for kind, _ in sources)
-        self.keys = tuple(key for _, key in sources)
-        self.count = len(sources)
-        self.needs_values = sum({1 << key for kind, key in sources if kind == INPUT})
-        self.needs_avals = sum({1 << key for kind, key in sources if kind == AVAL})
-        members = sum({1 << key for kind, key in sources if kind == ONE_OUT})
-        self.needs_out = -1 if OUT in self.kinds else members  # bit i for output i; -1 for all
-        self.depends = False  # whether the result depends on the input itself: set by the operator
-
-    def replaced(self, fn):
-        """Return a rule with the same arguments that is computed by another function."""
-        new = copy(self)
-        new.fn = fn
-        return new
-
-
-def arguments(fn):
-    """Return the names of a rule's arguments after the first, `g` or `t`."""
-    code = getattr(fn, "__wrapped__", fn).__code__
-    return code.co_varnames[1 : code.co_argcount]
-
-
-def _source(name, inputs, params, owner, outputs):
-    if name == "out":
-        return OUT, 0
-    if name in inputs:
-        return INPUT, inputs.index(name)
-    if name.endswith("_aval") and name[:-5] in inputs:
-        return AVAL, inputs.index(name[:-5])
-    if name in params:
-        return PARAM, name
-    if name in outputs:
-        return ONE_OUT, outputs.index(name)
-    raise TypeError(f"{owner}: a rule asks for {name!r}, which is no input, output or parameter of the operator")
 
 
 class Counter:

@@ -8,7 +8,7 @@ import weakref
 from functools import partial
 from itertools import count
 
-from retrograd.core.level import Block
+from retrograd.core.blocks import Block
 from retrograd.core.tensor import TensorBase
 
 _numbers = count()

@@ -1,7 +1,7 @@
 cimport cython
-from retrograd.core.graph cimport VjpRule
-from retrograd.core.level cimport current
+from retrograd.core.state cimport current
 from retrograd.core.tensor cimport TensorBase, has_numpy_dtype, unwrap_all
+from retrograd.core.vjp_rule cimport VjpRule
 
 cdef class OpBase:
     cdef public object schema, definition, kernel, widened, widened_rules, name

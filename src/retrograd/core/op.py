@@ -3,9 +3,9 @@
 from numpy import generic, ndarray
 
 from retrograd.core.dtype import is_bfloat16
-from retrograd.core.graph import VjpRule
-from retrograd.core.level import current
+from retrograd.core.state import current
 from retrograd.core.tensor import TensorBase, has_numpy_dtype, unwrap_all
+from retrograd.core.vjp_rule import VjpRule
 from retrograd.foundation.lazy_imports import LazyTable
 
 namespaces = {}  # array type -> namespace of functions on such arrays, filled by retrograd.backend

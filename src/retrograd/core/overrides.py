@@ -3,8 +3,8 @@
 from numpy import ndarray
 
 from retrograd.core.dtype import category
-from retrograd.core.level import current, override_state
 from retrograd.core.op import is_foreign, operator_named
+from retrograd.core.state import current, override_state
 from retrograd.core.tensor import TensorBase, new_of_class, version_of
 from retrograd.core.views import is_writable, requires_grad_synced
 

@@ -3,10 +3,11 @@
 from functools import partial
 
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.graph import GradFn, Packed, VjpRule, node, note_output, snapshot_of
-from retrograd.core.level import State, current
+from retrograd.core.graph import GradFn, Packed, node, note_output, snapshot_of
+from retrograd.core.state import State, current
 from retrograd.core.tensor import TensorBase, alias, count_of, has_numpy_dtype, is_floating_array, same_kind, version_of
 from retrograd.core.views import check_stale_view
+from retrograd.core.vjp_rule import VjpRule
 
 compiled = not __file__.endswith(".py")
 if not compiled:  # compiled, this is a cast without a check: see tensor.pxd

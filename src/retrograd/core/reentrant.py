@@ -3,7 +3,7 @@
 import contextvars
 import threading
 
-from retrograd.core.level import State, current, thread_values
+from retrograd.core.state import State, current, thread_values
 
 DEPTH = 25  # passes per thread: each takes some 15 of the 1000 frames that Python allows
 LIMIT = 10_000  # nested passes in all

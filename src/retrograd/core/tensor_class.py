@@ -4,8 +4,9 @@ import warnings
 
 from retrograd.core import dtype as dtypes
 from retrograd.core.arithmetic import Arithmetic
-from retrograd.core.level import current, grad_at, graph_level, set_grad_at
+from retrograd.core.level import grad_at, graph_level, set_grad_at
 from retrograd.core.overrides import as_subclass, default_override, prepare_subclass
+from retrograd.core.state import current
 from retrograd.core.tensor import count_of, set_tensor_class
 from retrograd.core.views import check_stale_view, requires_grad_synced
 from retrograd.foundation.read_only import read_only

@@ -1,6 +1,6 @@
 cimport cython
 from retrograd.core.array cimport ndarray
-from retrograd.core.level cimport State, at
+from retrograd.core.state cimport State, at
 from retrograd.core.op cimport OpBase, compound
 from retrograd.core.tensor cimport TensorBase, alias, version_of
 

@@ -3,8 +3,8 @@
 from numpy import empty, ndarray
 
 from retrograd.core.hooks import move_retained
-from retrograd.core.level import at
 from retrograd.core.op import compound
+from retrograd.core.state import at
 from retrograd.core.tensor import INFERENCE, TensorBase, alias, continue_version, version_of
 
 COPIED = "copied"  # `View.creation_meta` of a view whose elements had to be copied

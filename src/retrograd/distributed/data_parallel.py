@@ -6,7 +6,7 @@ from typing import Any
 from retrograd.autograd import is_grad_enabled, no_grad
 from retrograd.autograd.variable import Variable
 from retrograd.core import Tensor, registry
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.distributed.collectives import ReduceOp, broadcast_all, initialized_group, sum_over_ranks
 from retrograd.nn.module import Module
 from retrograd.pipelining.transports.fingerprint import Fingerprint

@@ -9,7 +9,7 @@ import retrograd.higher_order  # noqa: F401 (registers the operators of control 
 from retrograd.autograd.function import Function
 from retrograd.autograd.function.base import FunctionOp
 from retrograd.core import Aval, Op, parse, registry
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.core.schema import REQUIRED, Schema
 from retrograd.export.function_names import function_name, read_function, write_function
 from retrograd.export.json_values import Codec, Encoding, StorageError, add_encoding, expect, fields, members, text

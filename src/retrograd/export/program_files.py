@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.export.json_values import StorageError
 from retrograd.interop.atomic_write import atomic_replace, name_in_errors, shorten
 

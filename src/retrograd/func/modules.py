@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from retrograd.core import Tensor, registry
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 
 Dicts = dict[str, Tensor] | Sequence[dict[str, Tensor]]
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 from retrograd.core import Op, Tensor, call, registry
-from retrograd.core.graph import arguments
+from retrograd.core.vjp_rule import arguments
 from retrograd.func.series_rules import SOLVES
 from retrograd.levels.dual import output_tangents
 from retrograd.ops.matrix_functions import PowerSeries

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from retrograd.core import Op
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.fx.codegen import CodeGen, PythonCode, Transform
 from retrograd.fx.lint import check, find_attribute
 from retrograd.fx.namespace import Namespace, snake_case

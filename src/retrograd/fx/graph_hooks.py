@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from retrograd.core.blocks import generator_block
 from retrograd.core.hooks import check_callable
-from retrograd.core.level import generator_block
 from retrograd.fx.node import Node
 
 

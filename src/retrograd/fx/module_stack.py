@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from retrograd.core.level import Block
+from retrograd.core.blocks import Block
 from retrograd.foundation.source_location import user_frame
 from retrograd.nn.module import Module
 

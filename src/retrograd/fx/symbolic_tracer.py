@@ -11,7 +11,7 @@ from typing import Any, cast
 import optree
 
 from retrograd.core import Tensor
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.fx.calling_convention import STARS, Callee, annotation_or_none
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract, tensors_and_modules

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from retrograd.core import Op, Tensor, operator_named
-from retrograd.core.level import Block
+from retrograd.core.blocks import Block
 from retrograd.core.tensor import count_of
 from retrograd.fx.node import Node, nodes_in
 from retrograd.fx.operators import OVERWRITTEN

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.fx.proxy import proxies_in
 
 PENDING: list[tuple[dict[str, Any], str]] = []  # names wrapped before their module defined them

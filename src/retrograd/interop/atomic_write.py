@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 
 
 def shorten(message: str, longest: int = 500) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.interop.pickle_writer import Name, Write, Writer
 from retrograd.interop.safe_unpickler import AllowedGlobal, short_repr
 

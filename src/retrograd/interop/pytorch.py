@@ -13,7 +13,7 @@ import numpy as np
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.backend.stored_dtypes import as_strided
 from retrograd.core import dtype as dtypes
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.interop.atomic_write import open_regular_file, shorten
 from retrograd.interop.pickled_objects import allowed_globals, restorers
 from retrograd.interop.pytorch_nested import (

@@ -5,7 +5,8 @@ from typing import Any
 
 from retrograd.core import Operator, Tensor, call, current
 from retrograd.core.dtype import is_floating
-from retrograd.core.level import TransparentLevel, is_recording
+from retrograd.core.level import TransparentLevel
+from retrograd.core.state import is_recording
 from retrograd.core.tensor import count_of
 from retrograd.ops.dtype_aliases import double, float
 

@@ -3,10 +3,12 @@
 from typing import Any
 
 from retrograd.core import Operator, Tensor, at, call, current
-from retrograd.core.level import Blocks, TransparentLevel, graph_level, is_recording
+from retrograd.core.blocks import Blocks
+from retrograd.core.level import TransparentLevel, graph_level
 from retrograd.core.op import AuxOutput, is_foreign
 from retrograd.core.overrides import overriding_types
 from retrograd.core.record import record
+from retrograd.core.state import is_recording
 from retrograd.core.tensor import alias
 from retrograd.core.views import is_view_of, requires_grad_synced, track_view
 

@@ -7,8 +7,9 @@ from typing import Any
 from retrograd.core import Definition, Op, Tensor, call, current, override_state, registry
 from retrograd.core.definition import Operator
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.level import TransparentLevel, thread_values
+from retrograd.core.level import TransparentLevel
 from retrograd.core.schema_parser import parse
+from retrograd.core.state import thread_values
 from retrograd.core.views import base_of
 from retrograd.levels.dual import output_tangents
 from retrograd.ops.batching import batch_all

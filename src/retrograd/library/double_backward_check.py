@@ -6,7 +6,7 @@ from typing import Any
 from retrograd.core import GradFn, Level, Tensor, at, current, override_state, registry
 from retrograd.core.engine import edge_of
 from retrograd.core.graph import node, note_output
-from retrograd.core.level import is_recording
+from retrograd.core.state import is_recording
 from retrograd.core.tensor import alias
 from retrograd.core.views import requires_grad_synced
 from retrograd.levels import GradLevel, value_at

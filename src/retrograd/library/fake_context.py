@@ -4,7 +4,8 @@ import threading
 from collections.abc import Iterator
 from typing import NoReturn
 
-from retrograd.core.level import generator_block, thread_values
+from retrograd.core.blocks import generator_block
+from retrograd.core.state import thread_values
 
 
 class _CurrentOperator(threading.local):

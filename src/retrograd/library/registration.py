@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.foundation.source_location import user_line
 
 

@@ -7,7 +7,7 @@ from retrograd.backend import allclose
 from retrograd.backend.ragged import Ragged
 from retrograd.core import Op, Tensor, call, current, registry
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.level import at
+from retrograd.core.state import at
 from retrograd.core.tensor import unwrap_all
 from retrograd.nested.buffer_layout import get_layout, is_nested
 from retrograd.nested.dispatch import AcrossComponentsError, NotBatchOfOneError

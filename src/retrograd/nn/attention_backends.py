@@ -4,7 +4,7 @@ import enum
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 
 WARN_FOR_UNFUSED_KERNELS = False
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from retrograd.autograd.function import Function
 from retrograd.core import Tensor
-from retrograd.core.level import current
+from retrograd.core.state import current
 from retrograd.nn.hooks import Hook
 
 

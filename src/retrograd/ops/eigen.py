@@ -15,7 +15,8 @@ from typing import NamedTuple
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
-from retrograd.core.level import is_recording, transform_level
+from retrograd.core.level import transform_level
+from retrograd.core.state import is_recording
 from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.decompose import hermitian
 from retrograd.ops.diagonal import diagonal

@@ -22,7 +22,7 @@ from retrograd.core import (
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.errors import OperandIndexError, OperandValueError
-from retrograd.core.graph import arguments
+from retrograd.core.vjp_rule import arguments
 from retrograd.core.widening import comparing_kernel
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import align_batched, at_least_1d, batch_all

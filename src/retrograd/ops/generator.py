@@ -7,8 +7,9 @@ import threading
 
 from retrograd.backend import philox
 from retrograd.core import dtype as dtypes
+from retrograd.core.blocks import generator_block
 from retrograd.core.device import CPU
-from retrograd.core.level import generator_block, thread_values
+from retrograd.core.state import thread_values
 from retrograd.ops.functions import function
 from retrograd.ops.layout import check_device, is_device
 

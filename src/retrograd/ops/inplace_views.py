@@ -3,8 +3,8 @@
 from weakref import ref
 
 from retrograd.core import Tensor, registry
-from retrograd.core.level import is_recording
 from retrograd.core.op import compound
+from retrograd.core.state import is_recording
 from retrograd.core.tensor import alias, bump_version, preserve_snapshots, version_of
 from retrograd.core.views import rebase_history, replay_view, requires_grad_synced
 from retrograd.foundation.lazy_imports import add_attribute

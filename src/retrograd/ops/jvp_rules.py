@@ -5,7 +5,7 @@ An operator is differentiated by its own rule `jvp`, by applying it to the tange
 """
 
 from retrograd.core import call, operator_named
-from retrograd.core.graph import arguments
+from retrograd.core.vjp_rule import arguments
 
 
 def tangent(op, primals, tangents, out, params):

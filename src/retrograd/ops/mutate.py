@@ -12,10 +12,10 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import ground
 from retrograd.core.errors import OperandValueError
 from retrograd.core.hooks import conjugate, share_tensor_hooks
-from retrograd.core.level import is_recording
 from retrograd.core.op import composite_arrays, compound, is_foreign
 from retrograd.core.overrides import override_result
 from retrograd.core.record import missing_rule, record, saved_version
+from retrograd.core.state import is_recording
 from retrograd.core.tensor import Version, alias, bump_version, make, needs_no_promotion, preserve_snapshots, version_of
 from retrograd.core.views import (
     COPIED,

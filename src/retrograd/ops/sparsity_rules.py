@@ -9,8 +9,8 @@ import math
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
-from retrograd.core.graph import arguments
 from retrograd.core.tensor import make
+from retrograd.core.vjp_rule import arguments
 from retrograd.ops import jvp_rules
 
 

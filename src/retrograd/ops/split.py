@@ -4,7 +4,8 @@ from itertools import accumulate
 
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.core.errors import OperandIndexError
-from retrograd.core.level import is_recording, transform_level
+from retrograd.core.level import transform_level
+from retrograd.core.state import is_recording
 from retrograd.core.views import is_view_of, set_view
 from retrograd.ops.family import Composite, canonical_dim, shift_dims
 from retrograd.ops.index import basic_slice

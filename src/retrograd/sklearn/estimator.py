@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, registry
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.nn import Linear, Module, ReLU, Sequential
 from retrograd.ops.as_tensor import from_numpy
 from retrograd.ops.generator import Generator, redirect_draws

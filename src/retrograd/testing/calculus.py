@@ -7,8 +7,8 @@ import numpy as np
 
 from retrograd.core import Op, Tensor, current
 from retrograd.core import dtype as dtypes
+from retrograd.core.blocks import generator_block
 from retrograd.core.engine import edge_of, pullback
-from retrograd.core.level import generator_block
 from retrograd.core.tensor import alias, make
 from retrograd.levels import DualLevel
 from retrograd.ops import random

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.core import Op, Tensor, registry
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.nested.buffer_layout import get_layout, is_nested
 from retrograd.nested.components import components, nest
 from retrograd.testing.calculus import agree, directions, gradients, is_float, leaf, replace_floats, run

@@ -8,7 +8,7 @@ import optree
 from retrograd.autograd import enable_grad
 from retrograd.autograd.graph import saved_tensors_hooks
 from retrograd.core import Tensor
-from retrograd.core.level import override_state
+from retrograd.core.state import override_state
 from retrograd.utils import revolve
 from retrograd.utils.recompute import Frame, Options, RepeatableRun, SavedPytree, generators_of
 

@@ -16,7 +16,8 @@ import optree
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
-from retrograd.core.level import generator_block, is_recording
+from retrograd.core.blocks import generator_block
+from retrograd.core.state import is_recording
 from retrograd.utils.chain_checkpoint import run_chain
 from retrograd.utils.recompute import CheckpointError, ContextPair, GraphExecGroup, Options, run_with_recomputation
 from retrograd.utils.selective_checkpoint import (

@@ -15,8 +15,8 @@ import optree
 from retrograd.autograd import enable_grad
 from retrograd.autograd.graph import saved_tensors_hooks
 from retrograd.core import Tensor, at, current
+from retrograd.core.blocks import generator_block
 from retrograd.core.graph import Packed
-from retrograd.core.level import generator_block
 from retrograd.core.tensor import count_of
 from retrograd.ops.random import Generator, default_generator
 from retrograd.utils.operator_log import OperatorLog, side_by_side

@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from retrograd.core import Level, Op, Tensor, call, graph_level
-from retrograd.core.level import TransparentLevel, is_recording
+from retrograd.core.level import TransparentLevel
 from retrograd.core.record import record
+from retrograd.core.state import is_recording
 from retrograd.core.tensor import alias, count_of
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from threadpoolctl import LibController, ThreadpoolController, register
 
 from retrograd import kernels
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 
 
 @generator_block

@@ -17,8 +17,8 @@ from retrograd.core import Aval, GradFn, Level, Op, Tensor, at, current, graph_l
 from retrograd.core.engine import edge_of
 from retrograd.core.graph import node
 from retrograd.core.hooks import conjugate
-from retrograd.core.level import is_recording
 from retrograd.core.overrides import override_result
+from retrograd.core.state import is_recording
 from retrograd.core.views import requires_grad_synced
 from retrograd.levels.batch import VmapOperands
 

@@ -11,7 +11,9 @@ from retrograd.autograd.profiler.report import BACKWARD, OPERATOR, RANGE, EventL
 from retrograd.autograd.profiler.trace_file import Path
 from retrograd.autograd.source_lines import stack
 from retrograd.core import Op, Tensor, call, current
-from retrograd.core.level import Block, TransparentLevel, Watcher, watching
+from retrograd.core.blocks import Block
+from retrograd.core.level import TransparentLevel
+from retrograd.core.state import Watcher, watching
 
 
 class _Recorder(TransparentLevel, Watcher):

@@ -13,7 +13,7 @@ from retrograd.cli.demo.interrupt import SignalGuard
 from retrograd.cli.demo.measure import Training, measure
 from retrograd.cli.demo.training import EPOCHS, Settings, Trainer
 from retrograd.cli.errors import UsageError
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.utils import progress
 
 INTERRUPTED, UNSOUND = 130, 1

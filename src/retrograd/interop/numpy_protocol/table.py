@@ -12,7 +12,7 @@ from retrograd import ops
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
 from retrograd.core.dtype import category
-from retrograd.core.level import current
+from retrograd.core.state import current
 from retrograd.core.views import requires_grad_synced
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import cast_to

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from retrograd.autograd import no_grad
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.nn.containers import ModuleDict, ModuleList
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Buffer, Parameter

@@ -10,7 +10,7 @@ import optree
 
 from retrograd import autograd
 from retrograd.core import Tensor, registry
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.fx import GraphModule, Interpreter, Node
 from retrograd.nn import Module
 from retrograd.ops.generator import get_rng_state, set_rng_state

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from retrograd import autograd
 from retrograd.core import Tensor
-from retrograd.core.level import Block
+from retrograd.core.blocks import Block
 from retrograd.nn import Parameter
 from retrograd.pipelining.runtime.stage import PipelineStageBase
 from retrograd.pipelining.schedules.actions import Message

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.fx import GraphModule
 from retrograd.ops.generator import Generator, default_generator, redirect_draws
 

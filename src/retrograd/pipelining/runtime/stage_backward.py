@@ -7,7 +7,7 @@ import optree
 
 from retrograd import autograd
 from retrograd.core import Tensor
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 
 
 def stage_backward(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from retrograd.core import Tensor, registry
 from retrograd.core.aval import symbolic
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.export.branches import merge_branches
 from retrograd.export.dynamic_shapes import Dim, DynamicSignature, InputDim, common_sizes, linear
 from retrograd.export.example_inputs import Example

@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Any
 
 from retrograd.core import Aval, Internal, current, op
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.nn import Module
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import optree
 
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.fx import Graph, GraphModule, map_nodes
 from retrograd.fx.graph_module import extract, tensor_names
 from retrograd.nn import Module

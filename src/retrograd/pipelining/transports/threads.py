@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import copy_context
 from typing import Any
 
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import Aborted, Arrival, Link

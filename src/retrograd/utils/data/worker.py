@@ -7,7 +7,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.ops.generator import Generator, default_generator, redirect_draws
 from retrograd.utils.data.collate import default_collate
 from retrograd.utils.data.dataset import Subset, TensorDataset

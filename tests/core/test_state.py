@@ -5,8 +5,9 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from retrograd.core import level
-from retrograd.core.level import State, at, current, generator_block
+from retrograd.core import state
+from retrograd.core.blocks import generator_block
+from retrograd.core.state import State, at, current
 
 
 def test_every_thread_has_a_state_of_its_own():
@@ -21,9 +22,9 @@ def test_a_state_that_died_is_not_used_again():
     seen = []
 
     def work():
-        assert current() is level._thread.state
-        level._thread.state = State()  # as when a foreign thread's storage is thrown away between two callbacks
-        seen.append(current() is level._thread.state)
+        assert current() is state._thread.state
+        state._thread.state = State()  # as when a foreign thread's storage is thrown away between two callbacks
+        seen.append(current() is state._thread.state)
 
     thread = threading.Thread(target=work)
     thread.start()

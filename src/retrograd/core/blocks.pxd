@@ -1,0 +1,1 @@
+from retrograd.core.state cimport State, current

@@ -1,0 +1,10 @@
+cimport cython
+
+@cython.final
+cdef class VjpRule:
+    cdef public object fn
+    cdef public int count
+    cdef public tuple kinds, keys
+    cdef public unsigned long long needs_values, needs_avals
+    cdef public long long needs_out
+    cdef public bint depends
