@@ -184,8 +184,9 @@ def call(op, args, params):
     """Run an operator on its flat inputs: the one dispatch function."""
     state = current()
     level = state.level
-    # A function mode or autocast gets the call as the program makes it; its handler runs outside of the block.
-    if level is not None and level.intercepts and (state.overrides_off < 2 or not level.overrides):
+    # A function mode or autocast gets the call as the program makes it, before classes override it and before composite
+    # operators call others. It runs one level below; NotImplemented leaves the call to its usual course.
+    if level is not None and level.intercept is not None:
         state.level = level.parent
         try:
             out = level.intercept(op, args, params)

@@ -67,8 +67,7 @@ class Level:
     own_mode = True  # records whatever the grad mode outside is; if False, it has no grad mode of its own
     mode_below = None  # the grad mode of the levels below, if it differs from the current one
     forward_mode = False  # its tags are tangents
-    intercepts = False  # gets each call before anything else: see `intercept`
-    overrides = False  # intercepts to override operators, so not where overriding is off, as in backward passes
+    intercept: Any = None  # of a level that gets each call before anything else: see `call` in dispatch
     observes = False  # a transparent level that must see all that runs below it, and nothing else than without it
     traces = False  # records calls as they are, on composite arrays and of users' Functions too: see `record_call`
     on_write: Any = None  # of a level that stores data about tensors: called for each write, `on_write(x, src)`
@@ -116,13 +115,6 @@ class Level:
     def process(self, op, args, params):
         """Interpret one operator; called one level below."""
         raise NotImplementedError(f"{type(self).__name__}: a level defines process")
-
-    def intercept(self, op, args, params):
-        """Return the result of a call, before classes override it and before composite operators call others.
-
-        NotImplemented leaves the call to its usual course, at this level.
-        """
-        raise NotImplementedError(f"{type(self).__name__}: a level that intercepts calls defines intercept")
 
     def shape(self, tensor):
         """Return the shape that the user's code sees."""

@@ -45,8 +45,6 @@ _decided = _Decided()
 class AutocastLevel(TransparentLevel):
     """The level of one entered autocast block; `dtype` None disables the blocks around it."""
 
-    intercepts = True
-
     def __init__(self, dtype: Any, cache_enabled: bool) -> None:
         self.dtype = dtype
         self.casts: dict[int, tuple[Tensor, int, Tensor]] | None = {} if cache_enabled else None

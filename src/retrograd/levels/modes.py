@@ -30,10 +30,10 @@ class ModeLevel(TransparentLevel):
 class FunctionModeLevel(ModeLevel):
     """The level of a function mode, which gets calls before anything else does."""
 
-    intercepts = overrides = True
-
     def intercept(self, op: Operator, args: tuple, params: dict[str, Any]) -> Any:
-        """Return what the mode computes."""
+        """Return what the mode computes; it overrides nothing in backward passes, which are no calls of the program."""
+        if current().overrides_off == 2:
+            return NotImplemented
         types = overriding_types([a for a in args if is_foreign(a)])
         given, named = op.call_arguments(args, params)
         rule = op.override_for_class(type(self.mode))

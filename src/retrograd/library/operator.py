@@ -149,8 +149,8 @@ class CustomOperator(Operator, RegistrationMixin):
                 exact = False
         if not exact and not all(isinstance(a, Tensor) for a in inputs):
             self._check_inputs(inputs, params)
-        state, level = current(), current().level
-        if level is not None and level.intercepts and (state.overrides_off < 2 or not level.overrides):
+        level = current().level
+        if level is not None and level.intercept is not None:
             with override_state("level", level.parent):
                 out = level.intercept(self, inputs, params)
             if out is not NotImplemented:
