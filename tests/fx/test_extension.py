@@ -78,7 +78,7 @@ def test_annotations_of_a_function_are_in_its_graph_and_code():
 
     module = fx.symbolic_trace(f)
     assert [n.type for n in module.graph.nodes] == [rg.Tensor, "int", list[int], tuple[rg.Tensor, ...]]
-    annotations = inspect.get_annotations(vars(module)["_function"])
+    annotations = inspect.get_annotations(module.flat_forward.__func__)
     assert annotations["x"] is rg.Tensor
     assert annotations["return"] == tuple[rg.Tensor, ...]
     assert pickle.loads(pickle.dumps(module)).code == module.code

@@ -70,7 +70,7 @@ def _is_reserved(part: str) -> bool:
     return part in _RESERVED or part.startswith("__") or hasattr(GraphModule, part)
 
 
-_RESERVED = {*vars(Module()), "_graph", "_code", "_function"}
+_RESERVED = {*vars(Module()), "_graph", "_code"}
 
 
 # ------------------------------------------------------------------------------------------------- as JSON

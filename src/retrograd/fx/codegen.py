@@ -7,6 +7,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 from zlib import crc32
@@ -71,8 +72,13 @@ class PythonCode:
     source_lines: dict[int, str] = field(default_factory=dict)  # line number -> the user's line
     module_stacks: dict[int, Any] = field(default_factory=dict)  # line number -> its module stack, see `ModuleCalls`
 
+    @cached_property
+    def function(self) -> Any:
+        """The function, compiled on first use: the graphs of intermediate steps, as of export, never run."""
+        return self.compile()
+
     def compile(self) -> Any:
-        """Return the function. Tracebacks and debuggers find its source in its globals."""
+        """Return a new function. Tracebacks and debuggers find its source in its globals."""
         # linecache looks the source up by this name; no file of this name needs to exist.
         filename = f"retrograd.fx/{crc32(self.src.encode()):08x}.py"
         scope = {

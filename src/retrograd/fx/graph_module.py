@@ -88,7 +88,6 @@ class GraphModule(GraphHooks, Module):
     def recompile(self) -> PythonCode:
         """Generate the code from the graph again, and return it."""
         self._code = self._graph.python_code()
-        self._function = self._code.compile()
         self._parameter_names = _argument_names(self._graph)
         self.__signature__ = self._call_signature()  # the result of inspect.signature(module)
         return self._code
@@ -108,7 +107,7 @@ class GraphModule(GraphHooks, Module):
     @property
     def flat_forward(self) -> Callable:
         """The generated function, which takes a value for each placeholder."""
-        return MethodType(self._function, self)
+        return MethodType(self._code.function, self)
 
     def add_submodule(self, target: str, m: Module) -> bool:
         """Add a module under a qualified name; return False if a parent is no module."""
@@ -170,7 +169,7 @@ class GraphModule(GraphHooks, Module):
     def _run(self, args: Iterable, kwargs: dict[str, Any]) -> Any:
         try:
             named = {self._parameter_names.get(name, name): value for name, value in kwargs.items()}
-            return self._function(self, *args, **named)
+            return self._code.function(self, *args, **named)
         except Exception as error:
             place = _user_line(error.__traceback__)
             if place:
@@ -202,7 +201,7 @@ def _rebuild(root: Module, graph: Graph, keep: list[str]) -> GraphModule:
 
 
 # Attributes that are derived from the root and the graph, so they are not stored.
-_DERIVED = ("_kinds", "_graph", "_code", "_function", "_parameter_names", "__signature__")
+_DERIVED = ("_kinds", "_graph", "_code", "_parameter_names", "__signature__")
 
 
 def _argument_names(graph: Graph) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import builtins
 import dataclasses
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -338,12 +338,18 @@ def type_text(annotation: Any) -> str:
     return name if annotation.__module__ == builtins.__name__ else f"{annotation.__module__}.{name}"
 
 
+# The most common classes of leaves, and no containers: tested first, as most of the time of tracing goes to leaves.
+SIMPLE_LEAVES = frozenset({Node, str, int, float, bool, type(None)})
+
+
 def freeze(value: Any) -> Any:
     """Return immutable copies of nested tuples, lists, dicts and slices.
 
     >>> type(freeze([1, 2])).__name__
     'immutable_list'
     """
+    if type(value) in SIMPLE_LEAVES:
+        return value
     if isinstance(value, tuple):
         members = [freeze(v) for v in value]
         return type(value)(*members) if hasattr(value, "_fields") else tuple(members)
@@ -374,16 +380,23 @@ def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
     >>> map_leaves(([1], slice(2, 3)), str)
     (['1'], slice('2', '3', 'None'))
     """
+    if type(value) in SIMPLE_LEAVES:
+        return function(value)
     if isinstance(value, tuple):
-        members = [map_leaves(v, function) for v in value]
+        members = _map_members(value, function)
         return type(value)(*members) if hasattr(value, "_fields") else tuple(members)
     if isinstance(value, list):
-        return [map_leaves(v, function) for v in value]
+        return _map_members(value, function)
     if isinstance(value, dict):
-        return {k: map_leaves(v, function) for k, v in value.items()}
+        return dict(zip(value, _map_members(value.values(), function), strict=True))
     if isinstance(value, slice):
-        return slice(*[map_leaves(v, function) for v in (value.start, value.stop, value.step)])
+        return slice(*_map_members((value.start, value.stop, value.step), function))
     return function(value)
+
+
+def _map_members(members: Iterable[Any], function: Callable[[Any], Any]) -> list[Any]:
+    # The test of map_leaves, without a call for each leaf.
+    return [function(v) if type(v) in SIMPLE_LEAVES else map_leaves(v, function) for v in members]
 
 
 def is_record(value: Any) -> bool:
@@ -420,9 +433,18 @@ def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
 
 def nodes_in(value: Any) -> Iterator[Node]:
     """Yield every node in nested tuples, lists, dicts and slices."""
-    found: list[Node] = []
-    map_nodes(value, found.append)
-    return iter(found)
+    if isinstance(value, Node):
+        yield value
+    elif type(value) in SIMPLE_LEAVES:
+        return
+    elif isinstance(value, (tuple, list)):
+        for member in value:
+            yield from nodes_in(member)
+    elif isinstance(value, dict):
+        for member in value.values():
+            yield from nodes_in(member)
+    elif isinstance(value, slice):
+        yield from nodes_in((value.start, value.stop, value.step))
 
 
 def format_value(value: Any) -> str:

@@ -262,7 +262,7 @@ def write_back(mutations: list[Mutation], values: Iterable[Any], inputs: dict[st
 def get_or_add_submodule(home: Module, path: str) -> Module:
     """Return the submodule of that qualified name; create missing ones on the path."""
     for name in path.split(".") if path else ():
-        if name not in dict(home.named_children()):
+        if home._modules.get(name) is None:
             home.add_module(name, Module())
         home = home.get_submodule(name)
     return home

@@ -7,7 +7,7 @@ from retrograd.fx import Graph, GraphModule
 from retrograd.fx.graph_module import extract, tensor_names
 from retrograd.nn import Module
 
-BY_MODE = ("_graph", "_code", "_function", "_parameter_names")  # attributes of a graph module that depend on its graph
+BY_MODE = ("_graph", "_code", "_parameter_names")  # attributes of a graph module that depend on its graph
 OTHERS = ("_kinds", "_by_mode", "__signature__", *BY_MODE)
 MODES = {True: "training", False: "evaluation"}
 
@@ -43,7 +43,7 @@ class ModalGraphModule(GraphModule):
     (tensor([2.]), tensor([1.]))
     """
 
-    _graph, _code, _function, _parameter_names = map(_of_mode, BY_MODE)
+    _graph, _code, _parameter_names = map(_of_mode, BY_MODE)
 
     def __init__(
         self, root: Module | Mapping[str, Any], graphs: Mapping[bool, Graph], keep: Iterable[str] = ()
