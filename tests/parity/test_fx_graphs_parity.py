@@ -14,7 +14,7 @@ import torch
 
 import retrograd as rg
 
-from .programs import assert_agreement, cases, data
+from .programs import assert_agreement, cases
 
 
 def fx(m, name=""):
@@ -573,17 +573,31 @@ def test_nodes_without_a_referent_and_repeated_erasure_warn(m):
 
 def lines_of_nodes(m):
     module = fx(m).symbolic_trace(lambda x: (x + 1).neg() * 2)
-    lines = module.code.split("\n")
-    names = [n.name for n in module.graph.nodes]
-    start = module._prologue_start
-    offset = {line: index for line, index in module._lineno_map.items() if index is not None}
-    return [(names[index], line) for line, index in offset.items()], start, lines
+    lines, names = module.code.split("\n"), [n.name for n in module.graph.nodes]
+    start = module._prologue_start - 1
+    found = {names[i]: lines[start + offset].split()[0] for offset, i in module._lineno_map.items()
+             if i is not None and lines[start + offset].strip()}  # fmt: skip
+    return found, lines[start].startswith("def forward")
 
 
-def test_lines_of_code_have_the_nodes_that_they_compute():
-    numbered, start, lines = lines_of_nodes(rg)
-    assert lines[start - 1].startswith("def forward")
-    computed = [(name, lines[line - 1].split()[0]) for name, line in numbered if name != "output"]
-    assert computed == [("add", "add"), ("neg", "neg"), ("mul", "mul")]
-    assert [name for name, _ in lines_of_nodes(torch)[0] if name != "output"] == ["add", "neg", "mul"]
-    assert data(numbered[-1][0]) == "output"
+def test_offsets_from_the_line_of_def_have_the_nodes_that_the_lines_compute():
+    assert lines_of_nodes(rg) == lines_of_nodes(torch)
+    assert lines_of_nodes(rg) == ({"add": "add", "neg": "neg", "mul": "mul", "output": "return"}, True)
+
+
+def annotated(m):
+    def function(x: m.Tensor, n: int = 3) -> m.Tensor:
+        return (x + n).relu()
+
+    module = fx(m).symbolic_trace(function)
+    header = next(line for line in module.code.split("\n") if line.startswith("def"))
+    return (
+        header.replace(m.__name__, "m"),
+        str(module.graph).replace(m.__name__, "m").split("\n")[1:3],
+        module(m.ones(1)).tolist(),
+    )
+
+
+def test_annotations_are_written_by_their_public_names():
+    assert annotated(rg) == annotated(torch)
+    assert "x : m.Tensor" in annotated(rg)[0]

@@ -18,7 +18,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.foundation.source_location import LINES
 from retrograd.fx.immutable_collections import immutable_dict, immutable_list
 from retrograd.fx.module_stack import STACKS
-from retrograd.fx.node import CALLS, Node, type_text
+from retrograd.fx.node import CALLS, Node, package, type_text
 
 Transform = Callable[[list[str]], list[str]]
 
@@ -40,6 +40,8 @@ OPERATOR_SYNTAX = {
 INPLACE_SYMBOLS = {
     getattr(operator, f"i{name.rstrip('_')}"): sign for name, sign in INFIX.items() if sign not in COMPARISONS
 }
+
+PROLOGUE_START = 1  # generated code begins with `def`
 
 DType = type(dtypes.float32).__mro__[1]  # the class of NumPy's dtypes
 
@@ -67,7 +69,7 @@ class PythonCode:
 
     src: str
     globals: dict[str, Any]
-    _lineno_map: dict[int, int | None] | None  # line number -> index of its node in the graph
+    _lineno_map: dict[int, int | None] | None  # number of lines after `def` -> index of the line's node in the graph
     _prologue_start: int = 0  # the line of `def`
     source_lines: dict[int, str] = field(default_factory=dict)  # line number -> the user's line
     module_stacks: dict[int, Any] = field(default_factory=dict)  # line number -> its module stack, see `ModuleCalls`
@@ -219,11 +221,11 @@ class _Writer:
             for part in line.splitlines() or [""]:
                 number += 1
                 text.append(f"    {part}")
-                lines[number] = None if node is None else index.get(node)
+                lines[number - PROLOGUE_START] = None if node is None else index.get(node)
                 if node is not None and node.op in CALLS:
                     source_lines[number] = node.meta.get("stack_trace", "")
                     module_stacks[number] = node.meta.get("nn_module_stack", {})
-        return PythonCode("\n".join([*text, ""]), self._objects, lines, 1, source_lines, module_stacks)
+        return PythonCode("\n".join([*text, ""]), self._objects, lines, PROLOGUE_START, source_lines, module_stacks)
 
     def _write(self, node: Node) -> None:
         if node.op in CALLS:
@@ -310,6 +312,8 @@ class _Writer:
         if isinstance(origin, type) and origin is not types.UnionType and not any(isinstance(m, list) for m in inner):
             generic = getattr(typing, getattr(annotation, "_name", None) or "", origin)
             return f"{self._annotation(generic)}[{','.join(map(self._annotation, inner)) or '()'}]"
+        if isinstance(annotation, type) and getattr(package(), annotation.__name__, None) is annotation:
+            return f"{self._add_global(package(), package().__name__)}.{annotation.__name__}"
         name = type_text(annotation).removeprefix("retrograd.").replace(".", "_")
         return name if getattr(builtins, name, None) is annotation else self._add_global(annotation, name)
 

@@ -77,7 +77,7 @@ class GraphModule(GraphHooks, Module):
 
     @property
     def _lineno_map(self) -> dict[int, int | None] | None:
-        """The index of the node of each line of the code."""
+        """The index of the node of each line of the code; lines are counted from that of `def`, which is 0."""
         return self._code._lineno_map
 
     @property

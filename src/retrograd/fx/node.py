@@ -3,8 +3,9 @@
 import builtins
 import dataclasses
 import operator
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import GenericAlias
+from types import GenericAlias, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from retrograd.core import Op
@@ -326,15 +327,23 @@ def target_text(target: Any) -> str:
     return f"{module.removeprefix('_') if module == '_operator' else module}.{target.__name__}"
 
 
+def package() -> ModuleType:
+    """Return this package's module, whose names are those that users write."""
+    return sys.modules[__name__.partition(".")[0]]
+
+
 def type_text(annotation: Any) -> str:
     """Return an annotation as text: a class by its module and name, anything else by its repr.
 
-    >>> type_text(int), type_text(list[int])
-    ('int', 'list[int]')
+    >>> import retrograd as rg
+    >>> type_text(int), type_text(list[int]), type_text(rg.Tensor)
+    ('int', 'list[int]', 'retrograd.Tensor')
     """
     if not isinstance(annotation, type) or isinstance(annotation, GenericAlias):
         return repr(annotation)
     name = annotation.__qualname__
+    if getattr(package(), name, None) is annotation:
+        return f"{package().__name__}.{name}"
     return name if annotation.__module__ == builtins.__name__ else f"{annotation.__module__}.{name}"
 
 
