@@ -1,7 +1,9 @@
-"""The page docs/how_it_works.md names files, classes and functions that exist, and orders the files of the core."""
+"""docs/how_it_works.md names what exists and orders the files of the core; decision 28 counts their lines."""
 
 import ast
+import io
 import re
+import tokenize
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 CORE = ROOT / "src/retrograd/core"
 PAGE = (ROOT / "docs/how_it_works.md").read_text()
 SOURCES = ROOT / "src/retrograd"
+SIZES = (ROOT / "docs/decisions/0028-the-size-of-the-core.md").read_text()
+SIZE_ROWS = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (\d+) \|", SIZES, re.M)  # files, lines
 LISTED = re.findall(r"^\| `(\w+)\.py` \|", PAGE, re.M)
 ROWS = dict(re.findall(r"^\| `(\w+)\.py` \| (.*) \|$", PAGE, re.M))
 PROSE = re.sub(r"^```.*?^```", "", PAGE, flags=re.M | re.S)
@@ -78,3 +82,40 @@ def test_the_page_lists_every_file_of_the_core():
 @pytest.mark.parametrize("module", LISTED)
 def test_a_file_imports_only_files_above_it(module):
     assert imported(module) <= set(LISTED[: LISTED.index(module)])
+
+
+def code_lines(text):
+    """Return the number of lines that have a token other than a comment and belong to no docstring."""
+    blank = tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER
+    tokens = [token for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type not in blank]
+    lines = {line for token in tokens for line in range(token.start[0], token.end[0] + 1)}
+    documented = ast.Module, ast.ClassDef, ast.FunctionDef
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            lines -= {*range(node.body[0].lineno, node.body[0].end_lineno + 1)}
+    return len(lines)
+
+
+def lines_of(module):
+    return code_lines((CORE / f"{module}.py").read_text())
+
+
+def test_code_lines_are_counted_without_docstrings_comments_and_blank_lines():
+    text = (
+        '"""Title.\n\nMore.\n"""\n\n# why\nx = """two\nlines"""\n\ndef f():\n    """Return 1."""\n    return 1  # one\n'
+    )
+    assert code_lines(text) == 4
+
+
+@pytest.mark.parametrize(("files", "stated"), SIZE_ROWS)
+def test_decision_28_states_the_lines_of_files_within_20(files, stated):
+    counted = sum(lines_of(module) for module in re.findall(r"\w+", files))
+    assert abs(counted - int(stated)) <= 20, f"write {counted}"
+
+
+def test_decision_28_states_each_file_once_and_the_sum_in_its_title():
+    listed = [module for files, _ in SIZE_ROWS for module in re.findall(r"\w+", files)]
+    assert sorted(listed) == sorted(path.stem for path in CORE.glob("*.py"))
+    title = int(re.search(r"# 28\. The core has some ([\d,]+) lines", SIZES)[1].replace(",", ""))
+    counted = sum(map(lines_of, listed))
+    assert abs(counted - title) <= 40, f"write {round(counted, -1):,}"
