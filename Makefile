@@ -10,8 +10,10 @@ COMPILED := build/compiled
 # Type stubs, the catalogue and the list of public names, which are made from the package as it is.
 DERIVED := build/derived
 DERIVED_SOURCES := tools/stubs.py tools/catalogue.py tools/api.py tools/reference.py $(shell find src/retrograd -name '*.py')
-# PYTHONDONTWRITEBYTECODE is unset: without bytecode, each of many processes would compile every module again.
-PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n 2 --dist worksteal --durations 20
+# Without bytecode, each of many processes would compile every module again, PyTorch's too: 10 s in each.
+export PYTHONDONTWRITEBYTECODE :=
+XDIST := -n 2 --dist worksteal --durations 20
+PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest $(XDIST)
 CRASHES := build/crash_stack.so
 
 .PHONY: help demo first-run test coverage build env lint format types docs bench parity fuzz array-api sanitize vectors mutations recovery killing damage cluster stubs clean
@@ -70,7 +72,7 @@ bench-%: $(PEERS)/peers.stamp $(COMPILED)
 	$(PEERS)/bin/python benchmarks/$*.py $(ARGS)
 
 parity: $(PEERS)/peers.stamp $(COMPILED)
-	OMP_NUM_THREADS=1 $(PEERS)/bin/python -m pytest -n 2 --dist worksteal tests/parity $(ARGS)
+	OMP_NUM_THREADS=1 $(PEERS)/bin/python -m pytest $(XDIST) tests/parity $(ARGS)
 
 # Random programs in both libraries; ARGS="--seconds 3600 --seed 7" runs longer, with other programs.
 fuzz: $(PEERS)/peers.stamp $(COMPILED)
