@@ -66,6 +66,15 @@ def hold(law: Callable, op: Op, samples: list) -> None:
 
     One test for all samples: pytest takes longer to start and report a test than a law takes for a sample.
     """
-    found = list(failures(law, op, samples))
+    hold_all([law], op, samples)
+
+
+def hold_all(laws: list[Callable], op: Op, samples: list) -> None:
+    """Check an operator against laws; an ExceptionGroup contains a group of the failures for each law that fails."""
+    found = []
+    for law in laws:
+        errors = list(failures(law, op, samples))
+        if errors:
+            found.append(ExceptionGroup(f"{law.__name__} fails on {len(errors)} of {len(samples)} samples", errors))
     if found:
-        raise ExceptionGroup(f"{op.name}: {law.__name__} fails on {len(found)} of {len(samples)} samples", found)
+        raise ExceptionGroup(f"{op.name}: {', '.join(group.message for group in found)}", found)
