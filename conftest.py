@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 
 import retrograd.nested
 import retrograd.ops  # noqa: F401
@@ -50,6 +51,25 @@ def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
     """Report crashes where the library for it is built."""
     if CRASHES.exists():
         pluginmanager.register(CrashReport(ctypes.CDLL(str(CRASHES))))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect no garbage while tests are collected: nearly all objects stay, and the collector looks at all of them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Iterator[list]:
+    """Search no module for doctests that has none: the search looks at each member of each module."""
+    collectors = yield
+    if file_path.suffix == ".py" and b">>> " not in file_path.read_bytes():
+        return [c for c in collectors if not isinstance(c, DoctestModule)]
+    return collectors
 
 
 @pytest.hookimpl(wrapper=True)
