@@ -86,10 +86,10 @@ array-api: $(VENV)/test.stamp $(COMPILED)
 sanitize: $(VENV)/test.stamp
 	$(VENV)/bin/python tools/sanitize.py $(ARGS)
 
-# The kernels' tests with the SIMD of older processors, of 32 and of 16 bytes, on Linux with GCC for x86-64.
-vectors: $(VENV)/test.stamp
-	for march in x86-64-v3 x86-64; do \
-	  $(VENV)/bin/python tools/sanitize.py --kind none --march $$march tests/kernels -n 2 $(ARGS) || exit 1; \
+# The kernels' tests with the vectors of older processors, of 32 and of 16 bytes.
+vectors: $(VENV)/test.stamp $(COMPILED)
+	for level in avx2 sse; do \
+	  echo "== tests of kernels, RETROGRAD_CPU=$$level"; RETROGRAD_CPU=$$level $(PYTEST) tests/kernels $(ARGS) || exit 1; \
 	done
 
 # From clone to trained model: seconds and megabytes.

@@ -1,10 +1,8 @@
 """Run tests that use the kernels under AddressSanitizer with UBSan, and under ThreadSanitizer: `make sanitize`.
 
-`make vectors` runs the kernels' own tests without a sanitizer (--kind none), with the vectors of older processors.
-
 The kernels are built with a copy of the sources in build/sanitize, whose core is plain Python.  Needs GCC on Linux.
-Sanitizers must be loaded before Python, and may not be called as early as the dispatch among processor clones
-happens, so there is one build, for this machine's processor or for that of --march, x86-64-v3 for 32-byte vectors.
+Sanitizers must be loaded before Python.  Each build has code for one processor: this machine's, or that of --march,
+x86-64-v3 for 32-byte vectors.
 """
 
 import argparse
@@ -19,11 +17,10 @@ import numpy as np  # noqa: TID251 (where its headers are)
 
 ROOT = Path(__file__).parents[1]
 FLAGS = ["-std=c++17", "-g", "-fno-omit-frame-pointer", "-fno-math-errno", "-fno-trapping-math", "-fPIC"]
-FLAGS += ["-shared", "-DRETROGRAD_NO_CLONES", "-D_GLIBCXX_ASSERTIONS", "-pthread", "-fno-sanitize-recover=all"]
+FLAGS += ["-shared", "-DRETROGRAD_ONE_PROCESSOR", "-D_GLIBCXX_ASSERTIONS", "-pthread", "-fno-sanitize-recover=all"]
 KINDS = {  # by name: the compiler's option, and the runtime library
     "address": (["-O1", "-fsanitize=address,undefined,float-cast-overflow"], {"ASAN_OPTIONS": "detect_leaks=0"}),
     "thread": (["-O1", "-fsanitize=thread"], {"TSAN_OPTIONS": "halt_on_error=1 die_after_fork=0"}),
-    "none": (["-O3", "-g0"], {}),
 }
 LIBRARY = {"address": "libasan.so", "thread": "libtsan.so"}
 

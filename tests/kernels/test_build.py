@@ -48,7 +48,7 @@ def test_without_a_compiled_module_the_references_run(again):
     assert (found.build, found.compiled, found.chosen) == ("pure", False, reference)
 
 
-@pytest.mark.parametrize("missing", [("gelu",), ("segment_sum", "attend"), ("vector_bytes",)])
+@pytest.mark.parametrize("missing", [("gelu",), ("segment_sum", "attend"), ("get_vector_bytes",)])
 def test_an_older_compiled_module_is_not_used_and_what_it_lacks_is_named(missing, again, capsys):
     names = ", ".join(sorted(missing))
     with pytest.warns(UserWarning, match=rf"they lack {names}: NumPy does their work until .* \(make build"):

@@ -1,15 +1,18 @@
-"""The default number of threads respects the affinity mask and the quota of a container."""
+"""The defaults for threads respect affinity masks and quotas; vectors are as wide as `RETROGRAD_CPU` allows."""
 
 import math
 import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
 from retrograd import kernels
-from retrograd.kernels import processors
+from retrograd.kernels import processors, reference
+
+needs_compiled = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 
 
 def system(root, files):
@@ -128,3 +131,52 @@ def test_a_quota_limits_kernels_and_matrix_products_unless_a_number_is_set():
     assert threads_of_a_process(QUOTA, OMP_NUM_THREADS="x")[0] == 1
     kernel_threads, *products = threads_of_a_process(QUOTA, OPENBLAS_NUM_THREADS="2")
     assert (kernel_threads, set(products)) == (1, {min(2, os.cpu_count())})
+
+
+LEVELS = sorted(processors.VECTOR_BYTES.items())
+
+
+@pytest.mark.parametrize(("name", "most"), [*LEVELS, ("", 64)])
+def test_retrograd_cpu_limits_the_width_of_vectors(name, most, monkeypatch):
+    monkeypatch.setenv("RETROGRAD_CPU", name)
+    assert processors.vector_bytes_limit() == most
+
+
+def test_an_unknown_instruction_set_is_refused_with_those_that_exist(monkeypatch):
+    monkeypatch.setenv("RETROGRAD_CPU", "neon")
+    with pytest.raises(ValueError, match=r"RETROGRAD_CPU=neon: .* avx512, avx2, sse"):
+        processors.vector_bytes_limit()
+
+
+@needs_compiled
+@pytest.mark.parametrize(("name", "most"), LEVELS)
+def test_kernels_of_a_process_use_vectors_of_at_most_that_width(name, most):
+    code = "from retrograd import kernels; print(kernels.get_vector_bytes())"
+    widths = [
+        int(subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True, text=True).stdout)
+        for env in (dict(os.environ, RETROGRAD_CPU=name), dict(os.environ, RETROGRAD_CPU=""))
+    ]
+    assert widths[0] == min(most, widths[1])
+
+
+@pytest.fixture(params=sorted(processors.VECTOR_BYTES.values()))
+def width(request):
+    """Let kernels use vectors of that width in bytes; skip widths that the processor does not have."""
+    before = kernels.get_vector_bytes()
+    kernels.set_vector_bytes(request.param)
+    if kernels.get_vector_bytes() != request.param:
+        pytest.skip("the processor has no such vectors")
+    yield request.param
+    kernels.set_vector_bytes(before)
+
+
+@needs_compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kernels_agree_with_their_references_at_every_width(width, dtype):
+    x = np.random.default_rng(0).standard_normal((37, 53)).astype(dtype)
+    tolerance = 50 * np.finfo(dtype).eps
+    for name in ("gelu", "softmax_rows", "log_softmax_rows", "erf", "column_sums"):
+        np.testing.assert_allclose(
+            getattr(kernels, name)(x), getattr(reference, name)(x), rtol=tolerance, atol=tolerance, err_msg=name
+        )
+    np.testing.assert_allclose(kernels.multiply_matrices(x, x.T), x @ x.T, rtol=tolerance, atol=53 * tolerance)

@@ -85,7 +85,7 @@ def test_digits_do_not_depend_on_threads(sizes):
 @pytest.mark.parametrize("wide", [0, 64])
 def test_operators_take_it_where_vectors_are_wide_and_matrices_are_not_small(wide, monkeypatch):
     seen = []
-    monkeypatch.setattr(kernels, "vector_bytes", wide)
+    monkeypatch.setattr(kernels, "get_vector_bytes", lambda: wide)
     monkeypatch.setattr(kernels, "multiply_matrices", lambda a, b: seen.append(a.shape) or np.matmul(a, b))
     for rows, dtype in ((64, "f"), (64, "i"), (8, "f")):
         a, b = np.ones((rows, 64), dtype), np.ones((64, 32), dtype)

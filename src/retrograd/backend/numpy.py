@@ -331,7 +331,7 @@ def product(a, b):
         (m, k), n = a.shape[-2:], b.shape[-1]
         if k == 1 == b.shape[-2]:
             return np.multiply(a, b, order="C")  # matmul's loop for that case takes five times as long
-        wide = kernels.vector_bytes == 64 and min(m, k, n) >= WORTH[0] and m * k * n >= WORTH[1]
+        wide = min(m, k, n) >= WORTH[0] and m * k * n >= WORTH[1] and kernels.get_vector_bytes() == 64
         if wide and a.dtype == b.dtype and a.dtype.char in "fd":
             return kernels.multiply_matrices(a, b)
     if type(a) is np.ndarray and a.shape[-1:] == FALSE_ALARM and a.dtype.char == "f":

@@ -55,10 +55,12 @@ segment_softmax, segment_log_softmax = chosen.segment_softmax, chosen.segment_lo
 column_sums = chosen.column_sums
 sum_rows, take_along, sum_along = chosen.sum_rows, chosen.take_along, chosen.sum_along
 attend, attend_grad = chosen.attend, chosen.attend_grad
-multiply_matrices, vector_bytes = chosen.multiply_matrices, chosen.vector_bytes
+multiply_matrices = chosen.multiply_matrices
 get_num_threads, set_num_threads = chosen.get_num_threads, chosen.set_num_threads
+get_vector_bytes, set_vector_bytes = chosen.get_vector_bytes, chosen.set_vector_bytes
 set_grain_size = chosen.set_grain_size
 empty, caching = chosen.empty, chosen.caching
 cached_bytes, set_cache_limit = chosen.cached_bytes, chosen.set_cache_limit
 set_cache_limit(allocator.limit())
 processors.limit_threads(set_num_threads)
+set_vector_bytes(processors.vector_bytes_limit())

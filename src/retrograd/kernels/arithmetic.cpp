@@ -47,22 +47,9 @@ INLINE bool finite(const T* x, npy_intp n) {
     return fine;
 }
 
-#define LOOP(kind, T)                                                                                          \
-    FOR_PROCESSORS void kind##_##T(const T* a, bool single_a, const T* b, bool single_b, T* out, npy_intp n) { \
-        all<kind, T>(a, single_a, b, single_b, out, n);                                                        \
-    }
-#define LOOPS(T) LOOP(ADD, T) LOOP(SUBTRACT, T) LOOP(MULTIPLY, T) LOOP(TRUE_DIVIDE, T)
-LOOPS(float)
-LOOPS(double)
-
 template <class T>
-using Loop = void (*)(const T*, bool, const T*, bool, T*, npy_intp);
-template <class T>
-constexpr Loop<T> loops[KINDS] = {};
-template <>
-constexpr Loop<float> loops<float>[KINDS] = {ADD_float, SUBTRACT_float, MULTIPLY_float, TRUE_DIVIDE_float};
-template <>
-constexpr Loop<double> loops<double>[KINDS] = {ADD_double, SUBTRACT_double, MULTIPLY_double, TRUE_DIVIDE_double};
+constexpr void (*loops[KINDS])(const T*, bool, const T*, bool, T*, npy_intp) = {
+    cpu_dispatch<all<ADD, T>>, cpu_dispatch<all<SUBTRACT, T>>, cpu_dispatch<all<MULTIPLY, T>>, cpu_dispatch<all<TRUE_DIVIDE, T>>};
 
 // Returns whether no error occurred that NumPy would report.
 template <class T>

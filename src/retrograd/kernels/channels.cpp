@@ -38,33 +38,32 @@ struct Operands {
     Numbers<T> a, p, q, r;
 };
 
-#define CHANNELS(name, T) FOR_PROCESSORS void name##_##T(const Operands<T>& of, npy_intp begin, npy_intp end)
+#define CHANNELS(name) template <class T> INLINE void name(const Operands<T>& of, npy_intp begin, npy_intp end)
 
 // Writes the mean a and the variance p of each channel.
-#define MOMENTS(T)                                                                                                 \
-    CHANNELS(moments, T) {                                                                                         \
-        const auto [n, channels, l] = of.sizes;                                                                    \
-        const double count = n * l > 0 ? double(n * l) : 1;                                                        \
-        Reader<T> read(of.x.step, l);                                                                              \
-        for (npy_intp c = begin; c < end; c++) {                                                                   \
-            double total = 0, squares = 0;                                                                         \
-            for (npy_intp i = 0; i < n; i++) {                                                                     \
-                const T* x = read.at(of.x.plane(i, c));                                                            \
-                total += summed<T>(l, [=](npy_intp k) { return x[k]; });                                           \
-            }                                                                                                      \
-            const T mean = T(total / count);                                                                       \
-            for (npy_intp i = 0; i < n; i++) {                                                                     \
-                const T* x = read.at(of.x.plane(i, c));                                                            \
-                squares += summed<T>(l, [=](npy_intp k) { return (x[k] - mean) * (x[k] - mean); });                \
-            }                                                                                                      \
-            of.a[c] = mean;                                                                                        \
-            of.p[c] = T(squares / count);                                                                          \
-        }                                                                                                          \
+CHANNELS(moments_of) {
+    const auto [n, channels, l] = of.sizes;
+    const double count = n * l > 0 ? double(n * l) : 1;
+    Reader<T> read(of.x.step, l);
+    for (npy_intp c = begin; c < end; c++) {
+        double total = 0, squares = 0;
+        for (npy_intp i = 0; i < n; i++) {
+            const T* x = read.at(of.x.plane(i, c));
+            total += summed<T>(l, [=](npy_intp k) { return x[k]; });
+        }
+        const T mean = T(total / count);
+        for (npy_intp i = 0; i < n; i++) {
+            const T* x = read.at(of.x.plane(i, c));
+            squares += summed<T>(l, [=](npy_intp k) { return (x[k] - mean) * (x[k] - mean); });
+        }
+        of.a[c] = mean;
+        of.p[c] = T(squares / count);
     }
+}
 
 // Writes the sums a of `expression` in x, y and the channel's q.
-#define TOTALS(name, T, expression)                                                        \
-    CHANNELS(name, T) {                                                                    \
+#define TOTALS(name, expression)                                                        \
+    CHANNELS(name##_of) {                                                                    \
         const npy_intp l = of.sizes.l;                                                     \
         Reader<T> first(of.x.step, l), second(of.y.step, l);                               \
         for (npy_intp c = begin; c < end; c++) {                                           \
@@ -81,8 +80,8 @@ struct Operands {
 
 // Maps all planes elementwise: `expression` in x, y, and the channel's a, p, q, r.  Images with one element for each
 // channel are treated as rows of contiguous channels.
-#define EACH(name, T, expression)                                                                 \
-    CHANNELS(name, T) {                                                                           \
+#define EACH(name, expression)                                                                 \
+    CHANNELS(name##_of) {                                                                           \
         const npy_intp l = of.sizes.l;                                                            \
         Reader<T> first(of.x.step, l), second(of.y.step, l);                                      \
         Writer<T> write(of.out.step, l);                                                          \
@@ -97,7 +96,7 @@ struct Operands {
             write.finish();                                                                       \
         }                                                                                         \
     }                                                                                             \
-    CHANNELS(rows_##name, T) {                                                                    \
+    CHANNELS(name##_of_rows) {                                                                    \
         const npy_intp c = of.sizes.c;                                                            \
         Reader<T> first(of.x.channels, c), second(of.y.channels, c);                              \
         Reader<T> of_a(of.a.step, c), of_p(of.p.step, c), of_q(of.q.step, c), of_r(of.r.step, c); \
@@ -118,8 +117,9 @@ struct Operands {
     }
 
 // Adds `expression` in x, y and per-channel a to the channels' totals, for such rows.
-#define SUM_OF_ROWS(name, T, expression)                                                                      \
-    FOR_PROCESSORS void name##_of_rows(const Operands<T>& of, const T* a, npy_intp begin, npy_intp end,       \
+#define SUM_OF_ROWS(name, expression)                                                                      \
+    template <class T> \
+    INLINE void name##_of_rows(const Operands<T>& of, const T* a, npy_intp begin, npy_intp end,       \
                                        double* totals) {                                                      \
         const npy_intp c = of.sizes.c;                                                                        \
         Reader<T> first(of.x.channels, c), second(of.y.channels, c);                                          \
@@ -136,17 +136,13 @@ struct Operands {
         }                                                                                                     \
     }
 
-#define ALL(T)                                                   \
-    MOMENTS(T)                                                   \
-    TOTALS(sums, T, x[k])                                        \
-    TOTALS(dots, T, x[k] * (y[k] - q))                           \
-    EACH(shift, T, (x[k] - a) * p + q)                           \
-    EACH(mix, T, x[k] * p + (y[k] - a) * r + q)                  \
-    SUM_OF_ROWS(values, T, x[k])                                 \
-    SUM_OF_ROWS(squares, T, (x[k] - a[k]) * (x[k] - a[k]))       \
-    SUM_OF_ROWS(products, T, x[k] * (y[k] - a[k]))
-ALL(float)
-ALL(double)
+TOTALS(sums, x[k])
+TOTALS(dots, x[k] * (y[k] - q))
+EACH(shift, (x[k] - a) * p + q)
+EACH(mix, x[k] * p + (y[k] - a) * r + q)
+SUM_OF_ROWS(values, x[k])
+SUM_OF_ROWS(squares, (x[k] - a[k]) * (x[k] - a[k]))
+SUM_OF_ROWS(products, x[k] * (y[k] - a[k]))
 
 template <class T>
 using Work = void (*)(const Operands<T>&, npy_intp, npy_intp);
@@ -169,8 +165,8 @@ std::unique_ptr<T[]> over_rows(const Operands<T>& of, const T* a, double count, 
 template <class T>
 void moments_by_rows(const Operands<T>& of) {
     const double count = of.sizes.n > 0 ? double(of.sizes.n) : 1;
-    const auto mean = over_rows<T>(of, nullptr, count, values_of_rows);
-    const auto variance = over_rows<T>(of, mean.get(), count, squares_of_rows);
+    const auto mean = over_rows<T>(of, nullptr, count, cpu_dispatch<values_of_rows<T>>);
+    const auto variance = over_rows<T>(of, mean.get(), count, cpu_dispatch<squares_of_rows<T>>);
     for (npy_intp k = 0; k < of.sizes.c; k++) of.a[k] = mean[k], of.p[k] = variance[k];
 }
 
@@ -182,9 +178,9 @@ void totals_by_rows(const Operands<T>& of) {
     for (npy_intp k = 0; k < of.sizes.c; k++) of.a[k] = sums[k];
 }
 template <class T>
-constexpr auto sums_by_rows = totals_by_rows<T, values_of_rows>;
+constexpr auto sums_by_rows = totals_by_rows<T, cpu_dispatch<values_of_rows<T>>>;
 template <class T>
-constexpr auto dots_by_rows = totals_by_rows<T, products_of_rows>;
+constexpr auto dots_by_rows = totals_by_rows<T, cpu_dispatch<products_of_rows<T>>>;
 
 // Threads share channels; in elementwise kernels planes or rows.
 template <class T>
@@ -233,8 +229,8 @@ STACKS(mix, 7, of.x = images_at(at[0], core); of.p = {at[1], core[3]}; of.q = {a
        of.y = images_at(at[3], core + 5); of.r = {at[4], core[8]}; of.a = {at[5], core[9]};
        of.out = images_at(at[6], core + 10))
 
-#define SUMS(name, T) name<T, all_sums<T, name##_##T, name##_by_rows<T>>>
-#define NUMBERS(name, T) name<T, all_numbers<T, name##_##T, rows_##name##_##T>>
+#define SUMS(name, T) name<T, all_sums<T, cpu_dispatch<name##_of<T>>, name##_by_rows<T>>>
+#define NUMBERS(name, T) name<T, all_numbers<T, cpu_dispatch<name##_of<T>>, cpu_dispatch<name##_of_rows<T>>>>
 #define BOTH(kind, name) {kind(name, float), kind(name, double)}
 
 const Kernel kernels[] = {

@@ -32,18 +32,16 @@ INLINE void add_group(const Columns<T>& of, npy_intp begin, npy_intp end, Reader
     }
 }
 
-#define ADD_ROWS(T)                                                                                    \
-    FOR_PROCESSORS void add_rows(const Columns<T>& of, npy_intp begin, npy_intp end, double* totals) { \
-        Reader<T> read(of.step, of.n);                                                                 \
-        std::unique_ptr<T[]> sums(new T[of.n]);                                                        \
-        for (npy_intp i = begin; i < end; i += GROUP) {                                                \
-            std::fill(sums.get(), sums.get() + of.n, T(0));                                            \
-            add_group(of, i, std::min(end, i + GROUP), read, sums.get());                              \
-            for (npy_intp k = 0; k < of.n; k++) totals[k] += sums[k];                                  \
-        }                                                                                              \
+template <class T>
+INLINE void add_rows(const Columns<T>& of, npy_intp begin, npy_intp end, double* totals) {
+    Reader<T> read(of.step, of.n);
+    std::unique_ptr<T[]> sums(new T[of.n]);
+    for (npy_intp i = begin; i < end; i += GROUP) {
+        std::fill(sums.get(), sums.get() + of.n, T(0));
+        add_group(of, i, std::min(end, i + GROUP), read, sums.get());
+        for (npy_intp k = 0; k < of.n; k++) totals[k] += sums[k];
     }
-ADD_ROWS(float)
-ADD_ROWS(double)
+}
 
 constexpr npy_intp BROAD = 128;  // elements; several shorter contiguous rows are treated as one
 
@@ -53,10 +51,10 @@ void column_sums_of_one(const Columns<T>& of, npy_intp m, char* out, npy_intp st
     const npy_intp merged = gaps || of.n == 0 ? 1 : std::max<npy_intp>(1, BROAD / of.n), count = of.n * merged;
     const Columns<T> broad{of.x, of.row * merged, gaps ? of.step : npy_intp(sizeof(T)), count};
     const auto totals = sums_of_blocks(m / merged, count, count, [&](npy_intp begin, npy_intp end, double* to) {
-        add_rows(broad, begin, end, to);
+        cpu_dispatch<add_rows<T>>(broad, begin, end, to);
     });
     for (npy_intp k = of.n; k < count; k++) totals[k % of.n] += totals[k];
-    add_rows(of, m / merged * merged, m, totals.get());
+    cpu_dispatch<add_rows<T>>(of, m / merged * merged, m, totals.get());
     for (npy_intp k = 0; k < of.n; k++) *reinterpret_cast<T*>(out + k * step) = T(totals[k]);
 }
 

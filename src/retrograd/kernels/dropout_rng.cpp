@@ -93,13 +93,11 @@ PyMethodDef methods[] = {
 
 // ---------------------------------------------------------------------------------------------------- dropout
 
-#define APPLY_MASK(T)                                                                               \
-    FOR_PROCESSORS void apply_mask(const npy_bool* mask, const T* x, T scale, T* out, npy_intp n) { \
-        IN_ANY_ORDER                                                                                \
-        for (npy_intp i = 0; i < n; i++) out[i] = x[i] * (mask[i] ? scale : T(0));                  \
-    }
-APPLY_MASK(float)
-APPLY_MASK(double)
+template <class T>
+INLINE void apply_mask(const npy_bool* mask, const T* x, T scale, T* out, npy_intp n) {
+    IN_ANY_ORDER
+    for (npy_intp i = 0; i < n; i++) out[i] = x[i] * (mask[i] ? scale : T(0));
+}
 
 template <class T>
 void masked(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {
@@ -109,7 +107,7 @@ void masked(char** args, const npy_intp* dimensions, const npy_intp* steps, void
     for (npy_intp start = 0, count = contiguous ? n : 1; start < n; start += count) {
         char* at[4];
         for (int k = 0; k < 4; k++) at[k] = args[k] + start * steps[k];
-        apply_mask(reinterpret_cast<npy_bool*>(at[0]), reinterpret_cast<T*>(at[1]), *reinterpret_cast<T*>(at[2]),
+        cpu_dispatch<apply_mask<T>>(reinterpret_cast<npy_bool*>(at[0]), reinterpret_cast<T*>(at[1]), *reinterpret_cast<T*>(at[2]),
                reinterpret_cast<T*>(at[3]), count);
     }
 }

@@ -1,5 +1,4 @@
-// Kernels as NumPy ufuncs: loops over arrays of any strides, in clones for several generations of processors, shared
-// among threads if the arrays are large.
+// Kernels as NumPy ufuncs: loops over arrays of any strides, shared among threads if the arrays are large.
 #pragma once
 
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
@@ -17,15 +16,9 @@
 #include <cfenv>
 #include <new>
 
+#include "cpu_dispatch.hpp"
 #include "scalar_math.hpp"
 #include "thread_pool.hpp"
-
-// A clone is picked for the processor when the module is loaded, which is too early for calls of a sanitizer.
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && !defined(RETROGRAD_NO_CLONES)
-#define FOR_PROCESSORS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define FOR_PROCESSORS
-#endif
 
 // Loop iterations are independent: an output may be an input, but only element by element.
 #if defined(__GNUC__) && !defined(__clang__)

@@ -65,14 +65,10 @@ INLINE void gru_grad_of(T* const* in, T* const* out, npy_intp count) {
     }
 }
 
-#define BOTH(name, inputs, outputs)                                                      \
-    KERNEL(name, float, inputs, 0, outputs) { name##_of(operands.in, operands.out, n); } \
-    KERNEL(name, double, inputs, 0, outputs) { name##_of(operands.in, operands.out, n); }
-
-BOTH(lstm, 9, 2)
-BOTH(lstm_grad, 11, 5)
-BOTH(gru, 7, 1)
-BOTH(gru_grad, 8, 5)
+KERNEL(lstm, 9, 0, 2) { lstm_of(operands.in, operands.out, n); }
+KERNEL(lstm_grad, 11, 0, 5) { lstm_grad_of(operands.in, operands.out, n); }
+KERNEL(gru, 7, 0, 1) { gru_of(operands.in, operands.out, n); }
+KERNEL(gru_grad, 8, 0, 5) { gru_grad_of(operands.in, operands.out, n); }
 
 const Kernel kernels[] = {
     OF_NUMBERS(lstm, 9, 0, 2, "TTTTTTTTTTT"),

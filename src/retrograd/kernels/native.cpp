@@ -72,6 +72,16 @@ PyObject* set_num_threads(PyObject*, PyObject* number) {
     Py_RETURN_NONE;
 }
 
+PyObject* get_vector_bytes(PyObject*, PyObject*) { return PyLong_FromLong(vector_bytes); }
+
+PyObject* set_vector_bytes(PyObject*, PyObject* number) {
+    long bytes = PyLong_AsLong(number);
+    if (bytes == -1 && PyErr_Occurred()) return nullptr;
+    const int most = supported_vector_bytes();
+    vector_bytes = bytes >= 64 && most == 64 ? 64 : bytes >= 32 && most >= 32 ? 32 : 16;
+    Py_RETURN_NONE;
+}
+
 PyObject* set_grain(PyObject*, PyObject* size_object) {
     Py_ssize_t size = PyLong_AsSsize_t(size_object);
     if (size == -1 && PyErr_Occurred()) return nullptr;
@@ -82,6 +92,8 @@ PyObject* set_grain(PyObject*, PyObject* size_object) {
 PyMethodDef methods[] = {
     {"get_num_threads", get_num_threads, METH_NOARGS, "Return the maximal number of threads for one array."},
     {"set_num_threads", set_num_threads, METH_O, "Set the maximal number of threads for one array."},
+    {"get_vector_bytes", get_vector_bytes, METH_NOARGS, "Return the width of the vectors that kernels use, in bytes."},
+    {"set_vector_bytes", set_vector_bytes, METH_O, "Set the largest width of vectors, in bytes; the processor may have less."},
     {"set_grain_size", set_grain, METH_O, "Set the minimal size of a chunk of work, for tests; see thread_pool.hpp."},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -194,6 +206,5 @@ PyMODINIT_FUNC PyInit_native() {
     };
     for (const Part* part : parts)
         if (!add(module, *part)) return nullptr;
-    if (PyModule_AddIntConstant(module, "vector_bytes", vector_bytes()) < 0) return nullptr;
     return module;
 }

@@ -50,50 +50,47 @@ INLINE void norm(const T* x, T mean, T scale, const T* weight, const T* bias, T*
     for (npy_intp i = 0; i < n; i++) out[i] = (x[i] - mean) * scale * weight[i] + bias[i];
 }
 
-#define OF_ROWS(T)                                                                                            \
-    LOOP(norm_rows, T) {                                                                                      \
-        npy_intp n = dimensions[1];                                                                           \
-        Reader<T> read(steps[6], n), weight(steps[7], n), bias(steps[8], n);                                  \
-        Writer<T> write(steps[9], n);                                                                         \
-        for (npy_intp i = 0; i < dimensions[0]; i++) {                                                        \
-            const T* x = read.at(ROW_PTR(0));                                                                 \
-            const Moments<T, 2> of = moments(x, number<T>(ROW_PTR(4)) != 0, n, PREFETCH_PTR(0));              \
-            const T scale = 1 / std::sqrt(of.variance + number<T>(ROW_PTR(3)));                               \
-            norm(x, of.mean, scale, weight.at(ROW_PTR(1)), bias.at(ROW_PTR(2)), write.at(ROW_PTR(5)), n);     \
-            write.finish();                                                                                   \
-        }                                                                                                     \
-    }                                                                                                         \
-    LOOP(standardize_rows, T) {                                                                               \
-        npy_intp n = dimensions[1];                                                                           \
-        Reader<T> read(steps[5], n);                                                                          \
-        Writer<T> write(steps[6], n);                                                                         \
-        for (npy_intp i = 0; i < dimensions[0]; i++) {                                                        \
-            const T* x = read.at(ROW_PTR(0));                                                                 \
-            T* out = write.at(ROW_PTR(2));                                                                    \
-            const Moments<T, 2> of = moments(x, true, n, PREFETCH_PTR(0));                                    \
-            const T mean = of.mean, scale = 1 / std::sqrt(of.variance + number<T>(ROW_PTR(1)));               \
-            IN_ANY_ORDER                                                                                      \
-            for (npy_intp j = 0; j < n; j++) out[j] = (x[j] - mean) * scale;                                  \
-            *reinterpret_cast<T*>(ROW_PTR(3)) = mean;                                                         \
-            *reinterpret_cast<T*>(ROW_PTR(4)) = of.variance;                                                  \
-            write.finish();                                                                                   \
-        }                                                                                                     \
-    }                                                                                                         \
-    LOOP(affine_rows, T) {                                                                                    \
-        npy_intp n = dimensions[1];                                                                           \
-        Reader<T> first(steps[4], n), second(steps[5], n), third(steps[6], n);                                \
-        Writer<T> write(steps[7], n);                                                                         \
-        for (npy_intp i = 0; i < dimensions[0]; i++) {                                                        \
-            const T *x = first.at(ROW_PTR(0)), *weight = second.at(ROW_PTR(1)), *bias = third.at(ROW_PTR(2)); \
-            T* out = write.at(ROW_PTR(3));                                                                    \
-            IN_ANY_ORDER                                                                                      \
-            for (npy_intp j = 0; j < n; j++) out[j] = x[j] * weight[j] + bias[j];                             \
-            write.finish();                                                                                   \
-        }                                                                                                     \
+LOOP(norm_rows) {
+    npy_intp n = dimensions[1];
+    Reader<T> read(steps[6], n), weight(steps[7], n), bias(steps[8], n);
+    Writer<T> write(steps[9], n);
+    for (npy_intp i = 0; i < dimensions[0]; i++) {
+        const T* x = read.at(ROW_PTR(0));
+        const Moments<T, 2> of = moments(x, number<T>(ROW_PTR(4)) != 0, n, PREFETCH_PTR(0));
+        const T scale = 1 / std::sqrt(of.variance + number<T>(ROW_PTR(3)));
+        norm(x, of.mean, scale, weight.at(ROW_PTR(1)), bias.at(ROW_PTR(2)), write.at(ROW_PTR(5)), n);
+        write.finish();
     }
+}
+LOOP(standardize_rows) {
+    npy_intp n = dimensions[1];
+    Reader<T> read(steps[5], n);
+    Writer<T> write(steps[6], n);
+    for (npy_intp i = 0; i < dimensions[0]; i++) {
+        const T* x = read.at(ROW_PTR(0));
+        T* out = write.at(ROW_PTR(2));
+        const Moments<T, 2> of = moments(x, true, n, PREFETCH_PTR(0));
+        const T mean = of.mean, scale = 1 / std::sqrt(of.variance + number<T>(ROW_PTR(1)));
+        IN_ANY_ORDER
+        for (npy_intp j = 0; j < n; j++) out[j] = (x[j] - mean) * scale;
+        *reinterpret_cast<T*>(ROW_PTR(3)) = mean;
+        *reinterpret_cast<T*>(ROW_PTR(4)) = of.variance;
+        write.finish();
+    }
+}
+LOOP(affine_rows) {
+    npy_intp n = dimensions[1];
+    Reader<T> first(steps[4], n), second(steps[5], n), third(steps[6], n);
+    Writer<T> write(steps[7], n);
+    for (npy_intp i = 0; i < dimensions[0]; i++) {
+        const T *x = first.at(ROW_PTR(0)), *weight = second.at(ROW_PTR(1)), *bias = third.at(ROW_PTR(2));
+        T* out = write.at(ROW_PTR(3));
+        IN_ANY_ORDER
+        for (npy_intp j = 0; j < n; j++) out[j] = x[j] * weight[j] + bias[j];
+        write.finish();
+    }
+}
 
-OF_ROWS(float)
-OF_ROWS(double)
 
 // ------------------------------------------------------------------------------------ backward, summed by columns
 
@@ -125,35 +122,33 @@ struct NormGrad {
     npy_intp n;
 };
 
-#define GRAD_OF_BLOCK(T)                                                                                          \
-    FOR_PROCESSORS void norm_grad_of_block(const NormGrad<T>& of, npy_intp begin, npy_intp end, double* totals) { \
-        char** args = of.args;                                                                                    \
-        const npy_intp *core = of.steps, n = of.n;                                                                \
-        Reader<T> read_g(core[1], n), read_x(core[3], n), read_weight(core[4], n);                                \
-        Writer<T> write(core[6], n);                                                                              \
-        const T *weight = read_weight.at(args[2]), eps = number<T>(args[3]);                                      \
-        bool center = number<T>(args[4]) != 0;                                                                    \
-        std::unique_ptr<T[]> sums(new T[2 * n]);                                                                  \
-        for (npy_intp i = begin; i < end;) {                                                                      \
-            std::fill(sums.get(), sums.get() + 2 * n, T(0));                                                      \
-            for (npy_intp last = end - i < GROUP ? end : i + GROUP; i < last; i++) {                              \
-                const char *g = args[0] + i * core[0], *x = args[1] + i * core[2];                                \
-                const Prefetch<T, 2> prefetch{{g + 2 * core[0], x + 2 * core[2]}};                                \
-                T* out = write.at(args[5] + i * core[5]);                                                         \
-                norm_grad(read_g.at(g), read_x.at(x), weight, eps, center, prefetch, out, sums.get(), n);         \
-                write.finish();                                                                                   \
-            }                                                                                                     \
-            for (npy_intp k = 0; k < 2 * n; k++) totals[k] += sums[k];                                            \
-        }                                                                                                         \
+template <class T>
+INLINE void norm_grad_of_block(const NormGrad<T>& of, npy_intp begin, npy_intp end, double* totals) {
+    char** args = of.args;
+    const npy_intp *core = of.steps, n = of.n;
+    Reader<T> read_g(core[1], n), read_x(core[3], n), read_weight(core[4], n);
+    Writer<T> write(core[6], n);
+    const T *weight = read_weight.at(args[2]), eps = number<T>(args[3]);
+    bool center = number<T>(args[4]) != 0;
+    std::unique_ptr<T[]> sums(new T[2 * n]);
+    for (npy_intp i = begin; i < end;) {
+        std::fill(sums.get(), sums.get() + 2 * n, T(0));
+        for (npy_intp last = end - i < GROUP ? end : i + GROUP; i < last; i++) {
+            const char *g = args[0] + i * core[0], *x = args[1] + i * core[2];
+            const Prefetch<T, 2> prefetch{{g + 2 * core[0], x + 2 * core[2]}};
+            T* out = write.at(args[5] + i * core[5]);
+            norm_grad(read_g.at(g), read_x.at(x), weight, eps, center, prefetch, out, sums.get(), n);
+            write.finish();
+        }
+        for (npy_intp k = 0; k < 2 * n; k++) totals[k] += sums[k];
     }
-GRAD_OF_BLOCK(float)
-GRAD_OF_BLOCK(double)
+}
 
 template <class T>
 void norm_grad_of_one(char** args, npy_intp m, npy_intp n, const npy_intp* core) {
     NormGrad<T> of{args, core, n};
     const auto totals = sums_of_blocks(m, n, 2 * n, [&](npy_intp begin, npy_intp end, double* to) {
-        norm_grad_of_block(of, begin, end, to);
+        cpu_dispatch<norm_grad_of_block<T>>(of, begin, end, to);
     });
     for (npy_intp i = 0; i < n; i++) {
         *reinterpret_cast<T*>(args[6] + i * core[7]) = T(totals[i]);

@@ -181,25 +181,18 @@ INLINE void sums_back(const Sums<T>& job, npy_intp begin, npy_intp end) {
 
 // ----------------------------------------------------------------------------------------------------- batches
 
-#define FOR_TYPE(T)                                                                                                    \
-    FOR_PROCESSORS void largest_of(const Maxima<T>& job, npy_intp begin, npy_intp end) { largest(job, begin, end); }   \
-    FOR_PROCESSORS void sums_of(const Sums<T>& job, npy_intp begin, npy_intp end) { sums(job, begin, end); }           \
-    FOR_PROCESSORS void sums_back_of(const Sums<T>& job, npy_intp begin, npy_intp end) { sums_back(job, begin, end); }
-FOR_TYPE(float)
-FOR_TYPE(double)
-
 template <class T>
 void all_largest(const npy_int64* table, Mode mode, npy_intp images, const void* x, const void* g, void* out) {
     Maxima<T> job{Windows(table), mode, images, static_cast<const T*>(x), static_cast<const T*>(g), out};
     parallel_for(images, ENOUGH / (job.windows.image_size() + 1) + 1,
-          [&](npy_intp begin, npy_intp end) { largest_of(job, begin, end); });
+          [&](npy_intp begin, npy_intp end) { cpu_dispatch<largest<T>>(job, begin, end); });
 }
 
 template <class T>
 void all_sums(const npy_int64* table, bool back, npy_intp images, const void* x, void* out) {
     Sums<T> job{Windows(table), images, static_cast<const T*>(x), static_cast<T*>(out)};
     parallel_for(images, ENOUGH / (job.windows.image_size() + 1) + 1,
-          [&](npy_intp begin, npy_intp end) { back ? sums_back_of(job, begin, end) : sums_of(job, begin, end); });
+          [&](npy_intp begin, npy_intp end) { back ? cpu_dispatch<sums_back<T>>(job, begin, end) : cpu_dispatch<sums<T>>(job, begin, end); });
 }
 
 // The arguments of a method: a plan with a table, then contiguous arrays (images, ...).

@@ -1,4 +1,4 @@
-"""How many processors this process may use: those of its affinity mask, and of its container's quota of time."""
+"""The processors that this process may use, by its affinity mask and container, and the width of its vectors."""
 
 import math
 import os
@@ -6,6 +6,17 @@ import re
 from collections.abc import Callable, Iterator
 
 from retrograd.foundation.lazy_imports import lazy_module
+
+# The widths of vectors in bytes, by the instruction sets that `RETROGRAD_CPU` names; "sse" is every x86-64 processor.
+VECTOR_BYTES = {"avx512": 64, "avx2": 32, "sse": 16}
+
+
+def vector_bytes_limit() -> int:
+    """Return the largest width of vectors, in bytes, that the variable `RETROGRAD_CPU` allows kernels to use."""
+    name = os.environ.get("RETROGRAD_CPU", "") or "avx512"
+    if name not in VECTOR_BYTES:
+        raise ValueError(f"RETROGRAD_CPU={name}: the kernels are built for {', '.join(VECTOR_BYTES)}")
+    return VECTOR_BYTES[name]
 
 
 def limit_threads(set_kernel_threads: Callable[[int], None]) -> None:

@@ -101,7 +101,7 @@ void multiply_one(Product of) {
             for (npy_intp j = 0; j < of.n; j++) of.out.number<T>(i, j) = 0;
         return;
     }
-    const npy_intp panel = 2 * vector_bytes() / sizeof(T), width = round_up(of.n, panel);
+    const npy_intp panel = 2 * vector_bytes / sizeof(T), width = round_up(of.n, panel);
     std::unique_ptr<T[]> panels(new T[of.k * width]);
     npy_intp copied = parts(of.k, DEPTH) * parts(of.n, panel), blocks = parts(of.m, TALL) * parts(of.n, of.broad);
     parallel_for(copied, 1 + ENOUGH / (std::min(of.k, DEPTH) * panel), [&](npy_intp begin, npy_intp end) {

@@ -22,7 +22,7 @@ from retrograd.kernels.segments_reference import segment_softmax as segment_soft
 from retrograd.kernels.segments_reference import segment_sum as segment_sum
 
 add, subtract, multiply, true_divide = np.add, np.subtract, np.multiply, np.true_divide
-multiply_matrices, vector_bytes, empty = np.matmul, 0, np.empty
+multiply_matrices, empty = np.matmul, np.empty
 
 # erf(x) / x in x^2 for |x| <= 3.95, where erf in single precision reaches 1: our weighted least-squares fit, with an
 # error of at most 2e-8; rounding in single precision adds 4e-7.
@@ -488,6 +488,14 @@ def set_cache_limit(limit):
 def get_num_threads():
     """Return 1: NumPy's own loops are single-threaded."""
     return 1
+
+
+def get_vector_bytes():
+    return 0
+
+
+def set_vector_bytes(most):
+    """Do nothing: NumPy chooses its vectors."""
 
 
 def set_num_threads(most):

@@ -54,8 +54,8 @@ INLINE void class_grad(const T* x, npy_int64 target, T g, T* out, npy_intp n, Pr
 
 // ------------------------------------------------------------------------------------------------ all rows
 
-#define ONE_TO_ONE(name, T)                                                                        \
-    LOOP(name##_rows, T) {                                                                         \
+#define ONE_TO_ONE(name)                                                                        \
+    LOOP(name##_rows) {                                                                         \
         npy_intp n = dimensions[1];                                                                \
         Reader<T> read(steps[2], n);                                                               \
         Writer<T> write(steps[3], n);                                                              \
@@ -65,8 +65,8 @@ INLINE void class_grad(const T* x, npy_int64 target, T g, T* out, npy_intp n, Pr
         }                                                                                          \
     }
 
-#define TWO_TO_ONE(name, T)                                                                       \
-    LOOP(name##_rows, T) {                                                                        \
+#define TWO_TO_ONE(name)                                                                       \
+    LOOP(name##_rows) {                                                                        \
         npy_intp n = dimensions[1];                                                               \
         Reader<T> first(steps[3], n), second(steps[4], n);                                        \
         Writer<T> write(steps[5], n);                                                             \
@@ -77,36 +77,33 @@ INLINE void class_grad(const T* x, npy_int64 target, T g, T* out, npy_intp n, Pr
         }                                                                                         \
     }
 
-#define OF_ROWS(T)                                                                                                          \
-    ONE_TO_ONE(softmax, T)                                                                                                  \
-    ONE_TO_ONE(log_softmax, T)                                                                                              \
-    TWO_TO_ONE(softmax_grad, T)                                                                                             \
-    TWO_TO_ONE(log_softmax_grad, T)                                                                                         \
-    LOOP(class_loss_rows, T) {                                                                                              \
-        npy_intp n = dimensions[1];                                                                                         \
-        Reader<T> read(steps[4], n);                                                                                        \
-        for (npy_intp i = 0; i < dimensions[0]; i++) {                                                                      \
-            npy_int64 target = number<npy_int64>(ROW_PTR(1));                                                               \
-            bool ignored = target == number<npy_int64>(ROW_PTR(2));                                                         \
-            const Prefetch<T, 1> prefetch{{PREFETCH_PTR(0)}};                                                               \
-            *reinterpret_cast<T*>(ROW_PTR(3)) = ignored ? T(0) : class_loss(read.at(ROW_PTR(0)), target, n, prefetch);      \
-        }                                                                                                                   \
-    }                                                                                                                       \
-    LOOP(class_grad_rows, T) {                                                                                              \
-        npy_intp n = dimensions[1];                                                                                         \
-        Reader<T> read(steps[5], n);                                                                                        \
-        Writer<T> write(steps[6], n);                                                                                       \
-        for (npy_intp i = 0; i < dimensions[0]; i++) {                                                                      \
-            npy_int64 target = number<npy_int64>(ROW_PTR(1));                                                               \
-            T* out = write.at(ROW_PTR(4));                                                                                  \
-            if (target == number<npy_int64>(ROW_PTR(2))) std::fill(out, out + n, T(0));                                     \
-            else class_grad(read.at(ROW_PTR(0)), target, number<T>(ROW_PTR(3)), out, n, Prefetch<T, 1>{{PREFETCH_PTR(0)}}); \
-            write.finish();                                                                                                 \
-        }                                                                                                                   \
+ONE_TO_ONE(softmax)
+ONE_TO_ONE(log_softmax)
+TWO_TO_ONE(softmax_grad)
+TWO_TO_ONE(log_softmax_grad)
+LOOP(class_loss_rows) {
+    npy_intp n = dimensions[1];
+    Reader<T> read(steps[4], n);
+    for (npy_intp i = 0; i < dimensions[0]; i++) {
+        npy_int64 target = number<npy_int64>(ROW_PTR(1));
+        bool ignored = target == number<npy_int64>(ROW_PTR(2));
+        const Prefetch<T, 1> prefetch{{PREFETCH_PTR(0)}};
+        *reinterpret_cast<T*>(ROW_PTR(3)) = ignored ? T(0) : class_loss(read.at(ROW_PTR(0)), target, n, prefetch);
     }
+}
+LOOP(class_grad_rows) {
+    npy_intp n = dimensions[1];
+    Reader<T> read(steps[5], n);
+    Writer<T> write(steps[6], n);
+    for (npy_intp i = 0; i < dimensions[0]; i++) {
+        npy_int64 target = number<npy_int64>(ROW_PTR(1));
+        T* out = write.at(ROW_PTR(4));
+        if (target == number<npy_int64>(ROW_PTR(2))) std::fill(out, out + n, T(0));
+        else class_grad(read.at(ROW_PTR(0)), target, number<T>(ROW_PTR(3)), out, n, Prefetch<T, 1>{{PREFETCH_PTR(0)}});
+        write.finish();
+    }
+}
 
-OF_ROWS(float)
-OF_ROWS(double)
 
 const Kernel kernels[] = {
     ROW(softmax_rows, 2, "TT", 1, "(n)->(n)"),

@@ -54,16 +54,17 @@ T number(const char* ptr) {
 // ------------------------------------------------------------------------------------------- loops over all rows
 
 // `steps` has the strides between rows, one per operand, then those within a row, one per operand that has rows.
-#define LOOP(name, T) FOR_PROCESSORS void name##_##T(char** args, const npy_intp* dimensions, const npy_intp* steps, void*)
+#define LOOP(name) template <class T> INLINE void name(char** args, const npy_intp* dimensions, const npy_intp* steps, void*)
 #define ROW_PTR(k) (args[k] + i * steps[k])
 
 // The row of an operand that is read after the next one, for prefetching.
 #define PREFETCH_PTR(k) (args[k] + (i + 2) * steps[k])
 
 // A kernel's entry in the table.
-#define ROW(name, operands, types, inputs, signature)                                                                                \
-    {                                                                                                                                \
-        #name, {parallel_loop<name##_float, operands, true>, parallel_loop<name##_double, operands, true>}, types, inputs, signature \
+#define ROW(name, operands, types, inputs, signature)                                                                     \
+    {                                                                                                                     \
+        #name, {parallel_loop<cpu_dispatch<name<float>>, operands, true>, parallel_loop<cpu_dispatch<name<double>>, operands, true>}, \
+            types, inputs, signature                                                                                      \
     }
 
 }  // namespace retrograd

@@ -70,19 +70,11 @@ INLINE void add_chains(const Rows<T>& all, const npy_intp* first, const npy_intp
     }
 }
 
-#define OF_ROWS(T)                                                                                                              \
-    FOR_PROCESSORS void each(const Rows<T>& all, npy_intp begin, npy_intp end) { add_each(all, begin, end); }                   \
-    FOR_PROCESSORS void chains(const Rows<T>& all, const npy_intp* first, const npy_intp* next, npy_intp begin, npy_intp end) { \
-        add_chains(all, first, next, begin, end);                                                                               \
-    }
-OF_ROWS(float)
-OF_ROWS(double)
-
 template <class T>
 void sum(const Rows<T>& all) {
     if (all.columns <= FEW) {
         npy_intp work = all.size * all.columns + all.count * all.columns;
-        parallel_for(all.batch, ENOUGH / (work + 1), [&](npy_intp begin, npy_intp end) { each(all, begin, end); });
+        parallel_for(all.batch, ENOUGH / (work + 1), [&](npy_intp begin, npy_intp end) { cpu_dispatch<add_each<T>>(all, begin, end); });
         return;
     }
     std::unique_ptr<npy_intp[]> chain(new npy_intp[all.size + all.count]);
@@ -93,7 +85,7 @@ void sum(const Rows<T>& all) {
         first[all.ids[j]] = j;
     }
     npy_intp least = ENOUGH / (all.columns * (1 + all.count / (all.size + 1)));
-    parallel_for(all.batch * all.size, least, [&](npy_intp begin, npy_intp end) { chains(all, first, next, begin, end); });
+    parallel_for(all.batch * all.size, least, [&](npy_intp begin, npy_intp end) { cpu_dispatch<add_chains<T>>(all, first, next, begin, end); });
 }
 
 bool in_range(const npy_int64* ids, npy_intp count, npy_intp size) {

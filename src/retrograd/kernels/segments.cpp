@@ -122,11 +122,6 @@ INLINE void segments(const Segments<T>& all, npy_intp begin, npy_intp end) {
     }
 }
 
-#define OF(T) \
-    FOR_PROCESSORS void run(const Segments<T>& all, npy_intp begin, npy_intp end) { segments(all, begin, end); }
-OF(float)
-OF(double)
-
 bool valid_offsets(const npy_int64* offsets, npy_intp n, npy_intp rows) {
     bool good = offsets[0] == 0 && offsets[n] == rows;
     for (npy_intp i = 0; i < n; i++) good &= offsets[i] <= offsets[i + 1];
@@ -140,7 +135,7 @@ void share_segments(PyArrayObject* x, PyArrayObject* offsets, PyArrayObject* out
     Segments<T> all{static_cast<T*>(PyArray_DATA(x)), static_cast<npy_int64*>(PyArray_DATA(offsets)),
                     static_cast<T*>(PyArray_DATA(out)), n, shape[1], shape[2], kind};
     npy_intp each = (shape[1] / std::max<npy_intp>(n, 1) + 1) * (shape[2] + 1) * (kind < SOFTMAX ? 1 : 4);
-    parallel_for(shape[0] * n, ENOUGH / each, [&](npy_intp begin, npy_intp end) { run(all, begin, end); });
+    parallel_for(shape[0] * n, ENOUGH / each, [&](npy_intp begin, npy_intp end) { cpu_dispatch<segments<T>>(all, begin, end); });
 }
 
 template <Kind kind>

@@ -99,7 +99,7 @@ TILES(Wide, FOR_WIDEST)
 
 template <class T>
 const Tiles<T>& tiles() {
-    const int bytes = vector_bytes();
+    const int bytes = vector_bytes;
     return bytes == 64 ? of_Wide<T> : bytes == 32 ? of_Middle<T> : of_Narrow<T>;
 }
 

@@ -50,19 +50,20 @@ void anywhere(char** args, const npy_intp* dimensions, const npy_intp* steps, vo
     }
 }
 
-#define KERNEL(name, T, arrays, settings, outputs) \
-    FOR_PROCESSORS void name##_##T(const Operands<T, arrays, settings, outputs>& operands, npy_intp n)
+#define KERNEL(name, arrays, settings, outputs) \
+    template <class T>                          \
+    INLINE void name(const Operands<T, arrays, settings, outputs>& operands, npy_intp n)
 
 template <class T, int arrays, int settings, int outputs, void (*kernel)(const Operands<T, arrays, settings, outputs>&, npy_intp)>
 constexpr PyUFuncGenericFunction loop =
     parallel_loop<anywhere<T, arrays, settings, outputs, kernel>, arrays + settings + outputs, false>;
 
-#define OF_NUMBERS(name, arrays, settings, outputs, types)            \
-    {                                                                 \
-        #name,                                                        \
-            {loop<float, arrays, settings, outputs, name##_float>,    \
-             loop<double, arrays, settings, outputs, name##_double>}, \
-            types, arrays + settings, nullptr                         \
+#define OF_NUMBERS(name, arrays, settings, outputs, types)                        \
+    {                                                                             \
+        #name,                                                                    \
+            {loop<float, arrays, settings, outputs, cpu_dispatch<name<float>>>,   \
+             loop<double, arrays, settings, outputs, cpu_dispatch<name<double>>>}, \
+            types, arrays + settings, nullptr                                     \
     }
 
 }  // namespace retrograd

@@ -13,33 +13,27 @@ INLINE T part(T factor, T x) {
 }
 
 // Operands: p, g; sign and decay of the gradient, step of p along it.
-#define DESCENT(T)                                                                                  \
-    KERNEL(descent, T, 2, 3, 1) {                                                                   \
-        const T *p = operands.in[0], *g = operands.in[1];                                           \
-        const T sign = operands.set[0], decay = operands.set[1], far = operands.set[2];             \
-        T* new_p = operands.out[0];                                                                 \
-        IN_ANY_ORDER                                                                                \
-        for (npy_intp i = 0; i < n; i++) new_p[i] = p[i] - far * (sign * g[i] + part(decay, p[i])); \
-    }
-DESCENT(float)
-DESCENT(double)
+KERNEL(descent, 2, 3, 1) {
+    const T *p = operands.in[0], *g = operands.in[1];
+    const T sign = operands.set[0], decay = operands.set[1], far = operands.set[2];
+    T* new_p = operands.out[0];
+    IN_ANY_ORDER
+    for (npy_intp i = 0; i < n; i++) new_p[i] = p[i] - far * (sign * g[i] + part(decay, p[i]));
+}
 
 // Operands: p, g, b; sign and decay of the gradient, the momentum, the weight of the gradient in the sum, steps of p
 // along the gradient and along the sum.
-#define MOMENTUM(T)                                                                                                         \
-    KERNEL(momentum, T, 3, 6, 2) {                                                                                          \
-        const T *p = operands.in[0], *g = operands.in[1], *b = operands.in[2], *set = operands.set;                         \
-        const T sign = set[0], decay = set[1], momentum_factor = set[2], dampened = set[3], far = set[4], further = set[5]; \
-        T *new_p = operands.out[0], *new_b = operands.out[1];                                                               \
-        IN_ANY_ORDER                                                                                                        \
-        for (npy_intp i = 0; i < n; i++) {                                                                                  \
-            T d = sign * g[i] + part(decay, p[i]), sum = b[i] * momentum_factor + d * dampened;                             \
-            new_p[i] = p[i] - (part(far, d) + further * sum);                                                               \
-            new_b[i] = sum;                                                                                                 \
-        }                                                                                                                   \
+KERNEL(momentum, 3, 6, 2) {
+    const T *p = operands.in[0], *g = operands.in[1], *b = operands.in[2], *set = operands.set;
+    const T sign = set[0], decay = set[1], momentum_factor = set[2], dampened = set[3], far = set[4], further = set[5];
+    T *new_p = operands.out[0], *new_b = operands.out[1];
+    IN_ANY_ORDER
+    for (npy_intp i = 0; i < n; i++) {
+        T d = sign * g[i] + part(decay, p[i]), sum = b[i] * momentum_factor + d * dampened;
+        new_p[i] = p[i] - (part(far, d) + further * sum);
+        new_b[i] = sum;
     }
-MOMENTUM(float)
-MOMENTUM(double)
+}
 
 // Adam and AMSGrad, with operands p, g, m, v and nine scalars: sign and decay of the gradient, the factor of p, both
 // betas and their complements, eps, the step.  p's step is divided by the root of `DIVISOR`; `WRITE_MORE` runs after
@@ -60,8 +54,7 @@ MOMENTUM(double)
         WRITE_MORE;                                                                                                     \
     }
 
-KERNEL(adam, float, 4, 9, 3) { MOMENTS(square, ) }
-KERNEL(adam, double, 4, 9, 3) { MOMENTS(square, ) }
+KERNEL(adam, 4, 9, 3) { MOMENTS(square, ) }
 
 // AMSGrad's largest square so far, the fifth array and the fourth result; NaN is the largest.
 #define LARGEST                       \
@@ -69,8 +62,7 @@ KERNEL(adam, double, 4, 9, 3) { MOMENTS(square, ) }
     auto* top = operands.out[3];      \
     MOMENTS((square > old[i] || square != square ? square : old[i]), top[i] = most)
 
-KERNEL(amsgrad, float, 5, 9, 4) { LARGEST }
-KERNEL(amsgrad, double, 5, 9, 4) { LARGEST }
+KERNEL(amsgrad, 5, 9, 4) { LARGEST }
 
 const Kernel kernels[] = {
     OF_NUMBERS(descent, 2, 3, 1, "TTTTTT"),

@@ -11,28 +11,6 @@
 
 namespace retrograd {
 
-// The vector widths with separate code: 64 bytes (AVX-512), 32 (AVX), and 16 (every processor).  If one build serves
-// all processors, the width is chosen at run time; otherwise by the compiler's flags.
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && !defined(RETROGRAD_NO_CLONES)
-#define FOR_WIDEST __attribute__((target("arch=x86-64-v4")))
-#define FOR_WIDE __attribute__((target("arch=x86-64-v3")))
-inline int vector_bytes() {
-    return __builtin_cpu_supports("x86-64-v4") ? 64 : __builtin_cpu_supports("x86-64-v3") ? 32 : 16;
-}
-#else
-#define FOR_WIDEST
-#define FOR_WIDE
-inline int vector_bytes() {
-#if defined(__AVX512F__)
-    return 64;
-#elif defined(__AVX2__)
-    return 32;
-#else
-    return 16;
-#endif
-}
-#endif
-
 #if defined(__GNUC__)
 template <class T, int bytes>
 struct Vector {
