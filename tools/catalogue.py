@@ -51,7 +51,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Complex numbers": ("ops.complex",),
     "Reductions": ("ops.reduce",),
     "max, min, argmax, argmin": ("ops.max_min",),
-    "Medians, quantiles, covariance, histograms": ("ops.statistics", "ops.histograms"),
+    "Medians, quantiles, covariance, histograms": ("ops.statistics", "ops.histograms", "ops.checksum"),
     "Cumulative sums, differences and integrals": ("ops.scan",),
     "Sorting, topk, searching, unique": ("ops.sort",),
     "Shapes and views": ("ops.view", "ops.matrices", "ops.diagonal", "ops.as_strided", "ops.view_copies"),

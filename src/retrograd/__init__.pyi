@@ -976,6 +976,9 @@ def hann_window(window_length: Any, periodic: Any = True, *, dtype: Any = None, 
 def hardshrink(x: _Operand, lambd: _float = 0.5) -> Tensor:
     """Return 0 where abs(x) is at most lambd, with derivative 0, and x elsewhere."""
 
+def hash_tensor(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False, *, mode: _int = 0) -> Tensor:
+    """The exclusive or, over `dim` (None or (): all), of the bits of the elements in 64 bits, as uint64."""
+
 def heaviside(x: _Operand, values: _Operand) -> Tensor:
     """Heaviside step: 0 where x is negative, 1 where it is positive, `values` where it is 0; derivative 0 by x."""
 

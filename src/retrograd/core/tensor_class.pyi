@@ -584,6 +584,8 @@ class Tensor:
         """The tensor in float16; itself if it is so already."""
     def hardshrink(self, lambd: _float = 0.5) -> Tensor:
         """Return 0 where abs(x) is at most lambd, with derivative 0, and x elsewhere."""
+    def hash_tensor(self, dim: _Ints | None = None, keepdim: _bool = False, *, mode: _int = 0) -> Tensor:
+        """The exclusive or, over `dim` (None or (): all), of the bits of the elements in 64 bits, as uint64."""
     def heaviside(self, values: _Operand) -> Tensor:
         """Heaviside step: 0 where x is negative, 1 where it is positive, `values` where it is 0; derivative 0 by x."""
     def heaviside_(self, values: _Operand) -> Tensor:

@@ -71,6 +71,12 @@ CONTENTS = {
         "",
         "",
     ),
+    "checksum": (
+        "hash_tensor",
+        "",
+        "hash_tensor",
+        "hash_tensor",
+    ),
     "constants": (
         "constant_in constant_without_gradient",
         "",

@@ -141,7 +141,7 @@ class Optimizer(StepHooks):
         Raises TypeError or ValueError, and changes nothing, if the groups have other sizes or settings out of range, or
         if an entry of a state is not of the kind or shape that `entries` declares. Entries may be arrays.
         """
-        saved_states, saved = _check_state_dict(state_dict)
+        saved_states, saved = check_state_dict("load_state_dict", state_dict)
         sizes = [len(group["params"]) for group in self.param_groups]
         given = [len(group["params"]) for group in saved]
         if sizes != given:
@@ -221,8 +221,8 @@ def _name_suffixes(group: Group) -> list[str]:
     return [f" ({name!r})" for name in names] if known else [""] * len(group["params"])
 
 
-def _check_state_dict(state_dict: Mapping[str, Any]) -> tuple[Mapping[int, Any], list[Group]]:
-    """Return the states and groups of a `state_dict`, after checking its structure."""
+def check_state_dict(name: str, state_dict: Mapping[str, Any]) -> tuple[Mapping[int, Any], list[Group]]:
+    """Return the states and groups of a `state_dict`, after checking its structure; `name` is used in errors."""
     try:
         states, groups = state_dict["state"], state_dict["param_groups"]
         fits = isinstance(states, Mapping) and all(isinstance(group["params"], list | tuple) for group in groups)
@@ -230,7 +230,7 @@ def _check_state_dict(state_dict: Mapping[str, Any]) -> tuple[Mapping[int, Any],
         fits = False
     if not fits:
         given = list(state_dict) if isinstance(state_dict, Mapping) else type(state_dict).__name__
-        raise TypeError(f"load_state_dict: expected a mapping with 'state' and 'param_groups', got {given}")
+        raise TypeError(f"{name}: expected a mapping with 'state' and 'param_groups', got {given}")
     return states, groups
 
 

@@ -66,6 +66,5 @@ ABSENT: dict[str, str] = {
         ),
         _CUDA,
     ),
-    "hash_tensor": "not written yet: a checksum of PyTorch's own, without a derivative",
     "lu": "deprecated in PyTorch: linalg.lu_factor and linalg.lu replace it",
 }  # fmt: skip

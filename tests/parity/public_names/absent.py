@@ -41,7 +41,7 @@ ABSENT = {
     """,
     "deprecated by PyTorch, or part of another function": """
         as_strided_ convolution embedding_bag embedding_renorm_ gru lstm rnn_relu rnn_tanh native_norm slice_inverse
-        hash_tensor Tensor.hash_tensor Tensor.eig Tensor.index Tensor.lstsq Tensor.map2_
+        Tensor.eig Tensor.index Tensor.lstsq Tensor.map2_
         Tensor.name Tensor.reinforce Tensor.resize Tensor.resize_as Tensor.slice_inverse Tensor.solve Tensor.symeig
         Tensor.volatile nn.Container nn.CrossMapLRN2d nn.parallel.replicate fft.Tensor
         set_anomaly_enabled autocast_*_nesting *autocast_c*
@@ -60,7 +60,6 @@ ABSENT = {
         Tensor.grad_dtype
     """,
     "not yet": """
-        optim.swap_*
         testing.make_tensor
     """,
 }
