@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from retrograd.core.level import generator_block
+from retrograd.core.blocks import generator_block
 from retrograd.optim.optimizer import Group, Optimizer, State, check_state_dict
 
 
