@@ -45,6 +45,9 @@ class _AnyNode(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, (GradFn, AccumulateGrad))
 
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, (GradFn, AccumulateGrad)) or super().__subclasscheck__(subclass)
+
 
 class Node(metaclass=_AnyNode):
     """The abstract class of graph nodes, for isinstance; it cannot be instantiated.

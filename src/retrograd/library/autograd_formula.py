@@ -72,7 +72,7 @@ def make_context(registrations: Registrations, call: Call, needed: Sequence[bool
     elif registrations.save is not None:
         given = registrations.save.function(inputs_of(schema, call.inputs, call.params), call.result)
         tensors, ctx._saved_structure = flatten(given)
-        ctx._saved = tuple(tensors)
+        ctx.to_save = tuple(tensors)
     return ctx
 
 
@@ -105,13 +105,13 @@ def record(op: Any, registrations: Registrations, call: Call, level: Any) -> Non
     else:
         note_output(fn, call.outs[0])
     for number, (out, differentiable) in enumerate(zip(call.outs, differentiable_mask, strict=True)):
-        if differentiable and not (ctx._fixed and any(out is f for f in ctx._fixed)):
+        if differentiable and not (ctx.non_differentiable and any(out is f for f in ctx.non_differentiable)):
             out._grad_fn, out._output_nr, out._requires_grad = fn, number, True
-    if ctx._saved:
+    if ctx.to_save:
         save_tensors(fn, ctx, tuple(call.outs))
-        ctx._saved = ()
-    if ctx._fixed or ctx._saved_for_forward:
-        ctx._fixed = ctx._saved_for_forward = ()
+        ctx.to_save = ()
+    if ctx.non_differentiable or ctx.saved_for_forward:
+        ctx.non_differentiable = ctx.saved_for_forward = ()
     for watcher in current().watchers or ():
         watcher.on_node_created(fn)
 
@@ -171,7 +171,7 @@ def run_formula(
 ) -> list:
     """Return the cotangent of each flat input of a saved call; None where it is not needed or does not exist."""
     grad_outputs = [g if g is None or g.dtype.kind != "c" else conjugate(g) for g in cotangents]
-    if ctx._materializes:
+    if ctx.materialize_grads:
         for i, g in enumerate(grad_outputs):
             if g is None:
                 grad_outputs[i] = registry["zeros"](ctx._outputs[i][1], dtype=ctx._outputs[i][2])

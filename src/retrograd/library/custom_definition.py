@@ -109,14 +109,14 @@ class CustomDefinition(
         ctx = autograd_formula.make_context(cls.registrations, op_call, has_tangent)
         marks = autograd_formula.differentiable_outputs(name, cls.registrations, op_call)
         differentiable = [
-            m and not any(out is f for f in ctx._fixed) for out, m in zip(op_call.outs, marks, strict=True)
+            m and not any(out is f for f in ctx.non_differentiable) for out, m in zip(op_call.outs, marks, strict=True)
         ]
         seeds = [probe_cotangent(out) for out, w in zip(op_call.outs, differentiable, strict=True) if w]
         with override_state("saving", None):  # this graph is temporary: no hooks of saved tensors
             with level:
                 leaves = [leaf_at(level, x) for x in seeds]
                 found = autograd_formula.run_formula(
-                    cls.schema, cls.registrations, ctx, ctx._saved, _fill_none(leaves, differentiable), has_tangent
+                    cls.schema, cls.registrations, ctx, ctx.to_save, _fill_none(leaves, differentiable), has_tangent
                 )
             pairs = [(g, t) for g, t in zip(found, tangents, strict=True) if g is not None]
             dots = pull_cotangents(level, [g for g, _ in pairs], [t for _, t in pairs], leaves)

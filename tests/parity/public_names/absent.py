@@ -54,7 +54,7 @@ ABSENT = {
     """,
     "files are read without running code, in one byte order": "serialization.*",
     "parts of PyTorch's implementation": """
-        autograd.function.BackwardCFunction autograd.function.FunctionMeta autograd.profiler.EnforceUnique
+        autograd.profiler.EnforceUnique
         autograd.profiler.KinetoStepTracker autograd.profiler.MemRecordsAcc overrides.*
         profiler.ExecutionTraceObserver
         Tensor.grad_dtype

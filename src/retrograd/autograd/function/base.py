@@ -10,6 +10,7 @@ from retrograd.autograd.function.arguments import bind_arguments, check_keywords
 from retrograd.autograd.function.batch_rule import VmapInfo, make_batched_function, move_batch_dims_first
 from retrograd.autograd.function.context import FunctionCtx, contains_tensor, unpack_saved
 from retrograd.autograd.function.cotangents import align_with_outputs, check_gradient, zero_cotangent
+from retrograd.autograd.function.node_class import BackwardCFunction, make_backward_class
 from retrograd.autograd.function.outputs import attach_outputs, check_dirty, make_output
 from retrograd.autograd.function.schema import FunctionSchema
 from retrograd.autograd.function.tangents import pause_levels, set_output_tangents, tangent_levels
@@ -44,7 +45,7 @@ class FunctionOp(Op):
         self.differentiable = self.composite = self.accepts_nested = True
         self.reduces_cotangent = self.several_views = self.view = self.random = self.impure = False
         self.simple = 0
-        self._generated = functools.lru_cache(maxsize=64)(functools.partial(make_batched_function, Function, cls))
+        self._generated = functools.lru_cache(maxsize=64)(self._generate)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Apply the Function."""
@@ -58,6 +59,10 @@ class FunctionOp(Op):
             return operator_of, (self.cls,)
         cls, *batch = self.cls.batched_from
         return _batched_operator_of, (cls, *batch)
+
+    def _generate(self, batched: tuple[bool, ...], n: int, randomness: str) -> type["Function"]:
+        cls: type[Function] = make_batched_function(Function, self.cls, batched, n, randomness)
+        return cls
 
     def generated(self, batched: tuple[bool, ...], n: int, randomness: str) -> type["Function"]:
         """Return the Function that runs this one on n examples, by the rule generated from its other methods."""
@@ -93,7 +98,7 @@ class FunctionOp(Op):
 
     def jvp(self, op: Op, primals: tuple, tangents: tuple, out: Any, params: dict) -> Any:
         """Return the tangents of the outputs, where the function is processed as an operator."""
-        ctx = FunctionCtx()
+        ctx = self.cls._backward_cls()
         self.cls.setup_context(ctx, primals, out)
         return self.run_jvp(ctx, primals, tangents)
 
@@ -102,7 +107,7 @@ class FunctionOp(Op):
         if self.cls.jvp is Function.jvp:
             raise NotImplementedError(f"{self.name}: {_MISSING_JVP}")
         pairs = zip(primals, tangents, strict=True)
-        if ctx._materializes:
+        if ctx.materialize_grads:
             zeros_like = registry["zeros_like"]
             tangents = tuple([zeros_like(p) if t is None and isinstance(p, Tensor) else t for p, t in pairs])
         return self.cls.jvp(ctx, *tangents)
@@ -115,11 +120,11 @@ class FunctionOp(Op):
         """Return the gradient of each edge, by the user's backward."""
         ctx = fn.params["ctx"]
         grad_outputs = [g if g is None or g.dtype.kind != "c" else conjugate(g) for g in cotangents]
-        if ctx._materializes:
+        if ctx.materialize_grads:
             for i, g in enumerate(grad_outputs):
                 if g is None:
                     grad_outputs[i] = zero_cotangent(*ctx._outputs[i])
-        results = _backward_method(self.cls)(ctx, *align_with_outputs(grad_outputs, ctx))
+        results = self.cls._backward_method()(ctx, *align_with_outputs(grad_outputs, ctx))
         if not isinstance(results, tuple):
             results = (results,)
         if len(results) != len(ctx.needs_input_grad):
@@ -164,21 +169,16 @@ def _batched_operator_of(cls: type["Function"], batched: tuple[bool, ...], n: in
     return cls._operator.generated(batched, n, randomness)._operator
 
 
-def _backward_method(cls: type["Function"]) -> Callable:
-    """Return the method that the class defines: backward or vjp."""
-    has_backward = cls.backward is not Function.backward
-    has_vjp = cls.vjp is not Function.vjp
-    if has_backward and has_vjp:
-        raise RuntimeError(
-            f"{cls.__name__}: Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should "
-            f"only implement one of them: they are two names of one thing"
-        )
-    if not has_backward and not has_vjp:
-        raise NotImplementedError(f"{cls.__name__}: {_MISSING_BACKWARD}")
-    return cls.vjp if has_vjp else cls.backward
+class FunctionMeta(type):
+    """The metaclass of Function: makes the operator of each, and the class of its ctx, `_backward_cls`."""
+
+    def __init__(cls, name: str, bases: tuple, attrs: dict, **kwargs: Any) -> None:
+        super().__init__(name, bases, attrs)
+        cls._operator = FunctionOp(cls)
+        cls._backward_cls = make_backward_class(cls)
 
 
-class Function:
+class Function(metaclass=FunctionMeta):
     """The base class of functions with a derivative of their own.
 
     Define static methods `forward(ctx, *args)` and `backward(ctx, *grad_outputs)`, or `forward(*args)` together with
@@ -207,11 +207,8 @@ class Function:
     """
 
     _operator: FunctionOp
+    _backward_cls: type[BackwardCFunction]
     batched_from: tuple | None = None  # of a generated Function: the one that it runs on a batch, and the batch
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        cls._operator = FunctionOp(cls)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Raise: Functions are not instantiated."""
@@ -245,6 +242,20 @@ class Function:
         """Return the tangents of the outputs, given those of the inputs."""
         raise NotImplementedError(_MISSING_JVP)
 
+    @classmethod
+    def _backward_method(cls) -> Callable:
+        """Return the method that the class defines: backward or vjp."""
+        has_backward = cls.backward is not Function.backward
+        has_vjp = cls.vjp is not Function.vjp
+        if has_backward and has_vjp:
+            raise RuntimeError(
+                f"{cls.__name__}: Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
+                f"should only implement one of them: they are two names of one thing"
+            )
+        if not has_backward and not has_vjp:
+            raise NotImplementedError(f"{cls.__name__}: {_MISSING_BACKWARD}")
+        return cls.vjp if has_vjp else cls.backward
+
     generate_vmap_rule = False
 
     @staticmethod
@@ -275,7 +286,7 @@ class Function:
                 return level.record_call(cls._operator, args, kwargs)
             _check_transforms(cls, args, state.grad_enabled)
         levels = [] if state.level is None else tangent_levels()
-        ctx = FunctionCtx()
+        ctx = cls._backward_cls()
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and requires_grad_synced(a) for a in args])
         recorded = True in ctx.needs_input_grad and is_recording()
         fn = _node(cls, ctx, args) if recorded else None  # before forward runs, which may write to the inputs
@@ -287,16 +298,19 @@ class Function:
                 result = _run_forward(cls, args, recording)
                 cls.setup_context(ctx, args, result)
         results = result if isinstance(result, tuple) else (result,)
-        if ctx._dirty:
+        if ctx.dirty_tensors:
             check_dirty(cls, ctx, args, results, recorded)
         outputs = [make_output(ctx, args, r) if isinstance(r, Tensor) else r for r in results]
-        if ctx._fixed:  # an input that was returned has become another tensor
-            ctx._fixed = tuple([out for out, r in zip(outputs, results, strict=True) if contains_tensor(r, ctx._fixed)])
+        if ctx.non_differentiable:  # an input that was returned has become another tensor
+            fixed = ctx.non_differentiable
+            pairs = zip(outputs, results, strict=True)
+            ctx.non_differentiable = tuple([out for out, r in pairs if contains_tensor(r, fixed)])
         if fn is not None:
             attach_outputs(fn, ctx, outputs)
         if levels:
             set_output_tangents(levels, cls.__name__, cls._operator.run_jvp, args, outputs, ctx)
-        ctx._saved = ctx._dirty = ctx._fixed = ctx._saved_for_forward = ()  # outputs, maybe, and they hold the node
+        # They may contain outputs, which hold the node.
+        ctx.to_save = ctx.dirty_tensors = ctx.non_differentiable = ctx.saved_for_forward = ()
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
@@ -389,9 +403,6 @@ def _node(cls: type[Function], ctx: FunctionCtx, args: tuple) -> GradFn:
         fn.numbers = tuple(numbers)
     ctx._node = weakref.ref(fn)
     return fn
-
-
-Function._operator = FunctionOp(Function)  # whose forward says that it must be implemented
 
 
 class InplaceFunction(Function):

@@ -96,7 +96,7 @@ def make_batched_function(base: Any, cls: Any, batched: tuple[bool, ...], n: int
             outputs = output if isinstance(output, tuple) else (output,)
             with batch.level(cls) as level:
                 lifted = batch.lift(level, outputs, (True,) * len(outputs))
-                ctx.inner = type(ctx)()
+                ctx.inner = cls._backward_cls()
                 ctx.inner.needs_input_grad = ctx.needs_input_grad
                 inner_output = tuple(lifted) if isinstance(output, tuple) else lifted[0]
                 cls.setup_context(ctx.inner, tuple(batch.lift(level, inputs, batched)), inner_output)
@@ -105,23 +105,24 @@ def make_batched_function(base: Any, cls: Any, batched: tuple[bool, ...], n: int
         @staticmethod
         def backward(ctx: Any, *gs: Any) -> Any:
             with batch.level(cls) as level:
-                ctx.inner._saved = _restore_saved(level, ctx.saved_tensors, ctx.saved_batched)
+                ctx.inner.to_save = _restore_saved(level, ctx.saved_tensors, ctx.saved_batched)
                 rule = cls.vjp if cls.backward is base.backward else cls.backward
                 found = rule(ctx.inner, *batch.lift(level, gs, (True,) * len(gs)))
-                ctx.inner._saved = ()
+                ctx.inner.to_save = ()
             found = found if isinstance(found, tuple) else (found,)
             return tuple([batch.cotangent(level, g, b) for g, b in zip(found, batched, strict=False)])
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
             with batch.level(cls) as level:
-                ctx.inner._saved = _restore_saved(
+                ctx.inner.to_save = _restore_saved(
                     level, ctx.saved_tensors, ctx.saved_for_forward_batched or ctx.saved_batched
                 )
                 out = cls.jvp(ctx.inner, *batch.lift(level, tangents, batched))
             return batch.all_examples(level, out)
 
     Generated.__name__ = Generated.__qualname__ = Generated._operator.name = cls.__name__
+    Generated._backward_cls = cls._backward_cls
     Generated.batched_from = cls, batched, n, randomness
     return Generated
 
@@ -129,20 +130,19 @@ def make_batched_function(base: Any, cls: Any, batched: tuple[bool, ...], n: int
 def _save_from_inner(ctx: Any, level: VmapLevel, outputs: tuple, lifted: list) -> None:
     """Save, one level below, what setup_context saved for the examples, and note which of it differs between them."""
     inner = ctx.inner
-    if inner._dirty:
+    if inner.dirty_tensors:
         raise NotImplementedError(f"{level.function}: mark_dirty is not supported with generate_vmap_rule = True")
     ctx.saved_batched, ctx.saved_for_forward_batched = (
-        _batched_flags(level, inner._saved),
-        _batched_flags(level, inner._saved_for_forward),
+        _batched_flags(level, inner.to_save),
+        _batched_flags(level, inner.saved_for_forward),
     )
-    ctx.save_for_backward(*[value_at(level, t) for t in inner._saved])
-    ctx.save_for_forward(*[value_at(level, t) for t in inner._saved_for_forward])
-    fixed = [
-        o for o, lifted_output in zip(outputs, lifted, strict=True) if any(lifted_output is f for f in inner._fixed)
-    ]
+    ctx.save_for_backward(*[value_at(level, t) for t in inner.to_save])
+    ctx.save_for_forward(*[value_at(level, t) for t in inner.saved_for_forward])
+    marked = inner.non_differentiable
+    fixed = [out for out, shown in zip(outputs, lifted, strict=True) if any(shown is f for f in marked)]
     ctx.mark_non_differentiable(*fixed)
-    ctx.set_materialize_grads(inner._materializes)
-    inner._saved = inner._fixed = inner._saved_for_forward = ()
+    ctx.set_materialize_grads(inner.materialize_grads)
+    inner.to_save = inner.non_differentiable = inner.saved_for_forward = ()
 
 
 def _batched_flags(level: VmapLevel, tensors: tuple) -> list[bool]:

@@ -19,12 +19,12 @@ class FunctionCtx:
     _inputs: list = []  # noqa: RUF012 (set per call): place, shape and dtype of each tensor among the arguments
     _outputs: list = []  # noqa: RUF012 (set per call): and among what forward returned
     _num_returned = 1  # how many outputs forward returned
-    _saved: tuple = ()
+    to_save: tuple = ()
     _saved_outputs: dict[int, int] = {}  # noqa: RUF012 (never written to): index among the saved -> number of the output
-    _saved_for_forward: tuple = ()
-    _dirty: tuple = ()
-    _fixed: tuple = ()
-    _materializes = True
+    saved_for_forward: tuple = ()
+    dirty_tensors: tuple = ()
+    non_differentiable: tuple = ()
+    materialize_grads = True
     _node: Callable[[], GradFn | None] | None = None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
@@ -39,7 +39,7 @@ class FunctionCtx:
                     f"save_for_backward can only save variables, but argument {index} is of type "
                     f"{type(tensor).__name__}; set an attribute of ctx instead"
                 )
-        self._saved = tensors
+        self.to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
         """Save tensors for `jvp`."""
@@ -48,11 +48,11 @@ class FunctionCtx:
                 raise TypeError(
                     f"save_for_forward can only save variables, but argument {index} is of type {type(tensor).__name__}"
                 )
-        self._saved_for_forward = tensors
+        self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Tensor) -> None:
         """Mark inputs that forward has written to; each of them must be returned."""
-        self._dirty = args
+        self.dirty_tensors = args
 
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Warn that this is deprecated, and do nothing: views are tracked without it."""
@@ -62,19 +62,19 @@ class FunctionCtx:
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
         """Mark outputs that have no gradient."""
-        self._fixed = args
+        self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
         """Set whether backward gets zeros (the default) or None for outputs without cotangent."""
-        self._materializes = bool(value)
+        self.materialize_grads = bool(value)
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """The tensors of `save_for_backward`, connected to the graph."""
-        if self._saved_for_forward:
-            return self._saved_for_forward
+        if self.saved_for_forward:
+            return self.saved_for_forward
         fn = None if self._node is None else self._node()
-        return self._saved if fn is None else fn.op.saved(fn)
+        return self.to_save if fn is None else fn.op.saved(fn)
 
     saved_variables = saved_tensors
 
@@ -100,9 +100,9 @@ def save_tensors(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
     """Save the tensors of `save_for_backward`; outputs without history, so that the node does not hold itself."""
     saved: list[Any] = []
     versions = []
-    for tensor in ctx._saved:
+    for tensor in ctx.to_save:
         number = _output_index(tensor, outputs)
-        if number is not None and (tensor._grad_fn is fn or contains_tensor(tensor, ctx._dirty)):
+        if number is not None and (tensor._grad_fn is fn or contains_tensor(tensor, ctx.dirty_tensors)):
             ctx._saved_outputs = {**ctx._saved_outputs, len(saved): number}
             versions.append(count_of(tensor))
             tensor = saved_output(tensor)

@@ -17,10 +17,10 @@ _detach = operator_named("detach")
 
 def make_output(ctx: FunctionCtx, args: tuple, result: Tensor) -> Tensor:
     """Return an output for the caller: an input that is returned unchanged becomes a new tensor."""
-    if ctx._dirty and contains_tensor(result, ctx._dirty):
+    if ctx.dirty_tensors and contains_tensor(result, ctx.dirty_tensors):
         return result
     if result._requires_grad or contains_tensor(result, args):
-        return _detach(result) if contains_tensor(result, ctx._fixed) else _view_as_self(result)
+        return _detach(result) if contains_tensor(result, ctx.non_differentiable) else _view_as_self(result)
     if result._view is not None and result._view.creation_meta != COPIED:
         result._view.creation_meta = IN_FUNCTION
     return result
@@ -39,7 +39,7 @@ def _view_as_self(tensor: Tensor) -> Tensor:
 def check_dirty(cls: type, ctx: FunctionCtx, args: tuple, results: tuple, recorded: bool) -> None:
     """Bump the versions of inputs marked as dirty, after checking that they may be written to."""
     tensors = sum(isinstance(r, Tensor) for r in results)
-    for tensor in ctx._dirty:
+    for tensor in ctx.dirty_tensors:
         if not contains_tensor(tensor, results):
             raise RuntimeError(
                 f"{cls.__name__}: Some elements marked as dirty during the forward method were not returned as output: "
@@ -77,14 +77,14 @@ def attach_outputs(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
         note_output(fn, outputs[tensors[0][0]])
     for number, (index, _, dtype) in enumerate(tensors):
         out = outputs[index]
-        if not is_differentiable(dtype) or (ctx._fixed and contains_tensor(out, ctx._fixed)):
+        if not is_differentiable(dtype) or (ctx.non_differentiable and contains_tensor(out, ctx.non_differentiable)):
             if out.level is None:
                 note_cut(out, "mark_non_differentiable")
-        elif ctx._dirty and contains_tensor(out, ctx._dirty):
+        elif ctx.dirty_tensors and contains_tensor(out, ctx.dirty_tensors):
             _rebase_history(fn, number, out)
         else:
             out._grad_fn, out._output_nr, out._requires_grad = fn, number, True
-    if ctx._saved:
+    if ctx.to_save:
         save_tensors(fn, ctx, tuple([outputs[index] for index, _, _ in tensors]))
     for watcher in current().watchers or ():
         watcher.on_node_created(fn)

@@ -43,7 +43,7 @@ def set_output_tangents(
         if all(t is None for t in tangents):
             continue
         for index, a in enumerate(args):
-            if tangents[index] is not None and contains_tensor(a, ctx._dirty):
+            if tangents[index] is not None and contains_tensor(a, ctx.dirty_tensors):
                 tangents[index] = registry["clone"](tangents[index])  # jvp, like forward, may write to its arguments
         with level.below():
             dots = jvp(ctx, args, tangents)
@@ -64,7 +64,7 @@ def _check_tangent(name: str, index: int, out: Any, dot: Any, ctx: Any) -> None:
     """Raise if a value is no tangent of an output."""
     if not isinstance(dot, Tensor):
         raise RuntimeError(f"{name}: expected Variable or None (got {type(dot).__name__}) for grad output {index}.")
-    if not isinstance(out, Tensor) or not is_differentiable(out.dtype) or contains_tensor(out, ctx._fixed):
+    if not isinstance(out, Tensor) or not is_differentiable(out.dtype) or contains_tensor(out, ctx.non_differentiable):
         raise RuntimeError(
             f"{name}: Function's jvp returned a gradient at position {index}, but the corresponding forward output is "
             f"not a differentiable Tensor. Return None at that position instead"
@@ -79,7 +79,7 @@ def _check_tangent(name: str, index: int, out: Any, dot: Any, ctx: Any) -> None:
 def _check_written_tangent(name: str, args: tuple, tangents: list, out: Any, dot: Tensor, ctx: Any) -> None:
     """Raise if forward has written to an input, and jvp did not write to its tangent."""
     for a, tangent in zip(args, tangents, strict=True):
-        if a is out and tangent is not None and dot is not tangent and contains_tensor(out, ctx._dirty):
+        if a is out and tangent is not None and dot is not tangent and contains_tensor(out, ctx.dirty_tensors):
             raise RuntimeError(
                 f"{name}: An inplace custom Function is not modifying the forward mode gradients inplace. If the "
                 f"forward is modifying an input inplace, then the jvp function must modify the corresponding gradient "
@@ -89,12 +89,12 @@ def _check_written_tangent(name: str, args: tuple, tangents: list, out: Any, dot
 
 def _store_tangent(level: "TangentTableLevel", name: str, args: tuple, out: Tensor, dot: Tensor, ctx: Any) -> None:
     """Set the tangent of an output; a view of an input already has it, as the same view of the input's tangent."""
-    if out._view is None and not contains_tensor(out, ctx._dirty):
+    if out._view is None and not contains_tensor(out, ctx.dirty_tensors):
         level.set_new_tangent(out, dot)
         return
     storage = level.tangent_owner(out)
     shows_input = any(isinstance(a, Tensor) and level.tangent_owner(a) is storage for a in args)
-    if not shows_input or contains_tensor(out, ctx._dirty):
+    if not shows_input or contains_tensor(out, ctx.dirty_tensors):
         level.set_tangent(out, dot)
     elif dot._view is None:
         raise RuntimeError(
