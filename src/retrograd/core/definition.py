@@ -113,6 +113,7 @@ class Definition:
     aliases = ""
     method = True
     keyword_overload = ""
+    node_name: Any = ""
 
     # The rules that an operator or its family may have.
     impl: Any = None

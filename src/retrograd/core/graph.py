@@ -131,8 +131,15 @@ def attach(tensor, edge, number):
     return tensor
 
 
+def default_name(op):
+    """Return the name of an operator's nodes that PyTorch would make of its name: MulBackward0 for `mul`."""
+    return "".join(word.title() for word in op.name.replace(".", "_").split("_")) + "Backward0"
+
+
 class NodeOperator:
     """The operator of a node with one input that no call made: it has a vjp rule only."""
+
+    definition = None
 
     def __init__(self, name, rule):
         self.name = name
@@ -203,7 +210,8 @@ class GradFn:
         """Return PyTorch's name of the node: MulBackward0 for `mul`."""
         if self.rules is None:
             return f"{self.op.name}Backward"
-        return "".join(word.capitalize() for word in self.op.name.replace(".", "_").split("_")) + "Backward0"
+        given = getattr(self.op.definition, "node_name", "")
+        return (given(self) if callable(given) else given) or default_name(self.op)
 
     def __repr__(self):
         return f"<{self.name()} #{self.sequence}>"

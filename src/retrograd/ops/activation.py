@@ -80,7 +80,8 @@ class elu(Pointwise, promotion="float", in_place="argument", home="nn.functional
 
 
 @op("selu(Tensor x) -> Tensor")
-class selu(Pointwise, promotion="float", in_place="argument", method=False, aliases="nn.functional.selu"):
+class selu(Pointwise, promotion="float", in_place="argument", method=False, aliases="nn.functional.selu",
+           node_name="EluBackward0"):
     """Scaled exponential linear unit: 1.0507 * elu(x, 1.6733); a stack of such layers keeps mean 0 and variance 1.
 
     G. Klambauer et al., Self-normalizing neural networks, arXiv 1706.02515, with the constants of its code.
@@ -157,13 +158,13 @@ def _logsigmoid(xp, x):
 logsigmoid = pointwise("logsigmoid(Tensor x) -> Tensor", _logsigmoid,
     "Logarithm of the sigmoid: log(1 / (1 + exp(-x))), without overflow.",
     vjp=lambda g, x: g * sigmoid(-x), promotion="float", home="nn.functional",
-    oracle=lambda np, x: -np.log(1 + np.exp(-x)))  # fmt: skip
+    oracle=lambda np, x: -np.log(1 + np.exp(-x)), node_name="LogSigmoidBackward0")  # fmt: skip
 
 
 tanhshrink = pointwise("tanhshrink(Tensor x) -> Tensor", lambda xp, x: x - xp.tanh(x),
     "x - tanh(x).",  # the derivative is tanh(x)^2: 1 - (1 - tanh(x)^2) would cancel near 0
     vjp=lambda g, x: g * square(tanh(x)), promotion="float", home="nn.functional", in_place=False,
-    snapshots="x", oracle=lambda np, x: x - np.sinh(x) / np.cosh(x))  # fmt: skip
+    snapshots="x", oracle=lambda np, x: x - np.sinh(x) / np.cosh(x), node_name="SubBackward0")  # fmt: skip
 
 
 def _softsign(xp, x):
@@ -174,7 +175,7 @@ def _softsign(xp, x):
 real_softsign = pointwise("real_softsign(Tensor x) -> Tensor", _softsign,
     "x / (1 + abs(x)) of real values.",
     vjp=lambda g, x: g / square(abs(x) + 1), promotion="float", internal=True,
-    oracle=lambda np, x: x / (1 + np.abs(x)))  # fmt: skip
+    oracle=lambda np, x: x / (1 + np.abs(x)), node_name="DivBackward0")  # fmt: skip
 
 
 @op("softsign(Tensor x) -> Tensor")
@@ -240,7 +241,7 @@ def _relu6(xp, x):
 relu6 = pointwise("relu6(Tensor x) -> Tensor", _relu6,
     "Clamp x to the range from 0 to 6; the derivative at the bounds is 0.",
     vjp=lambda g, x: where(_is_inside(x, 0, 6), g, 0), in_place="argument", home="nn.functional", domain=(-3.0, 9.0),
-    oracle=lambda np, x: np.maximum(np.minimum(x, 6), 0))  # fmt: skip
+    oracle=lambda np, x: np.maximum(np.minimum(x, 6), 0), node_name="HardtanhBackward0")  # fmt: skip
 
 
 def _shifted_relu6(xp, name, x):
@@ -340,7 +341,7 @@ class threshold(Pointwise, in_place="argument", method=False, aliases="nn.functi
 
 
 @op("prelu_scale(Tensor x, Tensor weight) -> Tensor")
-class prelu_scale(Internal, Pointwise):
+class prelu_scale(Internal, Pointwise, node_name="PreluKernelBackward0"):
     """Return x where it is positive and weight * x elsewhere; the derivative at 0 is the weight."""
 
     def impl(xp, x, weight):

@@ -17,7 +17,7 @@ from retrograd.ops.pointwise import floor_divide, remainder
 
 
 @op("unfold_dim(Tensor x, int dimension, int size, int step) -> Tensor")
-class unfold_dim(View, linear="x", aliases="unfold"):
+class unfold_dim(View, linear="x", aliases="unfold", node_name="UnfoldBackward0"):
     """View windows of `size` elements at every `step` along a dimension, each window in a new last dimension.
 
     The public name is `unfold`, as in PyTorch.  Windows that overlap can't be written to.
@@ -144,7 +144,7 @@ class sliding_window_view(Composite):
 
 
 @op("strided(Tensor x, *, int[] size, int[] stride, int offset) -> Tensor")
-class strided(Internal, View, linear="x"):
+class strided(Internal, View, linear="x", node_name="AsStridedBackward0"):
     """Elements of a vector in shape `size`: from `offset` on, along dimension d in steps of stride[d]."""
 
     def impl(xp, x, *, size, stride, offset):

@@ -250,7 +250,7 @@ class angle(Composite):
 
 real_angle = pointwise("real_angle(Tensor x) -> Tensor", lambda xp, x: xp.arctan2(0, x + 0),  # + 0 turns -0 into 0
     "The angle of a real value, with -0 taken as 0; the derivative is 0.",
-    vjp=zero_cotangent, promotion="float", internal=True, oracle="numpy.angle")  # fmt: skip
+    vjp=zero_cotangent, promotion="float", internal=True, oracle="numpy.angle", node_name="AngleBackward0")  # fmt: skip
 
 
 @op("sgn(Tensor x) -> Tensor")

@@ -32,7 +32,7 @@ class ClassOperator(Definition):
 
 
 @op("class_loss(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
-class class_loss(Internal, ClassOperator, snapshots="x"):
+class class_loss(Internal, ClassOperator, snapshots="x", node_name="NllLossBackward0"):
     """-log softmax(x) at the target: x (..., classes), integers (...) to (...); 0 for ignore_index."""
 
     def impl(xp, x, target, *, ignore_index):

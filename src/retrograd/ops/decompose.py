@@ -163,7 +163,7 @@ class linalg_cholesky_ex(Composite):
 
 
 @op("qr_factors(Tensor A, *, str mode) -> (Tensor Q, Tensor R)")
-class qr_factors(Internal, CoreDims):
+class qr_factors(Internal, CoreDims, node_name="LinalgQrBackward0"):
     """Q and R of matrices with at least as many rows as columns; mode "complete" has no derivative if more."""
 
     def impl(xp, A, *, mode):

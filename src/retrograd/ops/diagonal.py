@@ -44,7 +44,7 @@ def _diagonal_shape(shape, offset, dim1, dim2):
 
 
 @op("diagonal_backward(Tensor src, *, int[] shape, int offset, int dim1, int dim2) -> Tensor")
-class diagonal_backward(Internal, linear="src", elements="moved"):
+class diagonal_backward(Internal, linear="src", elements="moved", node_name="DiagEmbedBackward0"):
     """Zeros of `shape` with src on a diagonal: the transpose of `diagonal`."""
 
     def impl(xp, src, *, shape, offset, dim1, dim2):

@@ -108,7 +108,7 @@ class HermitianResult(Internal, MatrixOperator, snapshots="A"):
 
 
 @op("eigh_values(Tensor A, Tensor values, Tensor vectors) -> Tensor")
-class eigh_values(HermitianResult):
+class eigh_values(HermitianResult, node_name="LinalgEighBackward0"):
     """The eigenvalues of Hermitian matrices, with given factors."""
 
     def impl(xp, A, values, vectors):
@@ -130,7 +130,7 @@ class eigh_values(HermitianResult):
 
 
 @op("eigh_vectors(Tensor A, Tensor values, Tensor vectors) -> Tensor")
-class eigh_vectors(HermitianResult):
+class eigh_vectors(HermitianResult, node_name="LinalgEighBackward0"):
     """The eigenvectors of Hermitian matrices, with given factors."""
 
     def impl(xp, A, values, vectors):
@@ -303,7 +303,7 @@ def _real_if_real(x, A):
 
 
 @op("eig_values(Tensor A, Tensor values, Tensor vectors) -> Tensor")
-class eig_values(GeneralResult):
+class eig_values(GeneralResult, node_name="LinalgEigBackward0"):
     """The eigenvalues of square matrices, with given factors."""
 
     def impl(xp, A, values, vectors):
@@ -325,7 +325,7 @@ class eig_values(GeneralResult):
 
 
 @op("eig_vectors(Tensor A, Tensor values, Tensor vectors) -> Tensor")
-class eig_vectors(GeneralResult):
+class eig_vectors(GeneralResult, node_name="LinalgEigBackward0"):
     """The eigenvectors of square matrices, of length 1, with given factors."""
 
     def impl(xp, A, values, vectors):

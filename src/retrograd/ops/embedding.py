@@ -19,7 +19,7 @@ from retrograd.ops.view import cat, expand, narrow, reshape, unsqueeze
 
 
 @op("lookup(Tensor weight, Tensor ids) -> Tensor")
-class lookup(Internal, linear="weight", elements="moved"):
+class lookup(Internal, linear="weight", elements="moved", node_name="EmbeddingBackward0"):
     """Return the rows of weight (rows, ...) at the integer indices `ids`: (*ids.shape, ...)."""
 
     impl = xp.lookup

@@ -38,7 +38,7 @@ def _check(name, x, dims, norm):
 
 
 @op("dft(Tensor x, int[] dim, *, bool inverse=False, str norm='backward') -> Tensor")
-class dft(Internal, AlongDims, linear="x"):
+class dft(Internal, AlongDims, linear="x", node_name="FftC2CBackward0"):
     """The sums of x * exp(-2 pi i j k / n) over each of the dimensions, or, inverse, of x * exp(2 pi i j k / n).
 
     `norm` says what is divided by n: the "forward" sums, the "backward" (inverse) ones, or "ortho" both by sqrt(n).
@@ -69,7 +69,7 @@ class dft(Internal, AlongDims, linear="x"):
 
 
 @op("half_dft(Tensor x, int dim, *, bool inverse=False, str norm='backward') -> Tensor")
-class half_dft(Internal, AlongDims, linear="x"):
+class half_dft(Internal, AlongDims, linear="x", node_name="FftR2CBackward0"):
     """The first n // 2 + 1 values of the `dft` of n real ones; the others are their conjugates."""
 
     def impl(xp, x, *, dim, inverse, norm):
@@ -98,7 +98,7 @@ class half_dft(Internal, AlongDims, linear="x"):
 
 
 @op("full_dft(Tensor x, int dim, int n, *, bool inverse=True, str norm='backward') -> Tensor")
-class full_dft(Internal, AlongDims, linear="x"):
+class full_dft(Internal, AlongDims, linear="x", node_name="FftC2RBackward0"):
     """The n real values of the `dft` of a spectrum with first half x, n // 2 + 1 values, and their conjugates.
 
     The imaginary parts of the first value of x, and if n is even of the last, are ignored.

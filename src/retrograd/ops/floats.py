@@ -95,7 +95,7 @@ class rsub(Composite, opmath="a b"):
 
 
 @op("rounded_quotient(Tensor a, Tensor b, *, str rounding_mode) -> Tensor")
-class rounded_quotient(Internal, Pointwise):
+class rounded_quotient(Internal, Pointwise, node_name="DivBackward2"):
     """a / b rounded down ("floor") or towards 0 ("trunc"); its derivatives are 0."""
 
     def impl(xp, a, b, *, rounding_mode):
@@ -330,7 +330,7 @@ class frexp_exponent(Internal, Pointwise, differentiable=False):
 
 
 @op("frexp_mantissa(Tensor x) -> Tensor")
-class frexp_mantissa(Internal, Pointwise, snapshots="x"):
+class frexp_mantissa(Internal, Pointwise, snapshots="x", node_name="FrexpBackward0"):
     """The mantissa of `frexp`; its derivative is 2 to the power -exponent."""
 
     def impl(xp, x):

@@ -36,7 +36,7 @@ def fill_slots(spec, ids):
 
 
 @op("getitem(Tensor x, Tensor[] ids, *, any spec) -> Tensor")
-class getitem(Internal, linear="x", elements="moved"):
+class getitem(Internal, linear="x", elements="moved", node_name="IndexBackward0"):
     """x[spec], where each T in the static spec is replaced by the next index tensor, integer or boolean."""
 
     def impl(xp, x, *ids, spec):
@@ -74,6 +74,13 @@ class basic_slice(Internal, View, linear="x"):
     def impl(xp, x, *, spec):
         # Without an ellipsis NumPy returns a scalar, a copy, where integers name one element.
         return x[spec] if Ellipsis in spec else x[(*spec, ...)]
+
+    def node_name(fn):
+        steps = [s for s in fn.params["spec"] if s is not Ellipsis and s != slice(None)]  # PyTorch's, one node each
+        if not steps:
+            return "AliasBackward0"
+        last = steps[-1]
+        return f"{'Unsqueeze' if last is None else 'Slice' if isinstance(last, slice) else 'Select'}Backward0"
 
     def shape(x, *, spec):
         return Aval(indexed_shape(x, (), spec), x.dtype)

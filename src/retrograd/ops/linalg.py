@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from retrograd.core import Aval, Definition, Internal, op, registry, shape_of, xp
 from retrograd.core.aval import symbolic
+from retrograd.core.graph import output_aval
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import align_batched
 from retrograd.ops.diagonal import diagonal
@@ -115,6 +116,9 @@ class matmul(Product, linear="a b", aliases="linalg.matmul"):
     """
 
     impl = xp.matmul
+
+    def node_name(fn):
+        return ("DotBackward0", "MvBackward0", "MmBackward0", "BmmBackward0")[min(output_aval(fn, 0).ndim, 3)]
 
     def shape(a, b):
         check_operands("matmul", (a, b))
@@ -270,6 +274,12 @@ class linear(Product, aliases="nn.functional.linear"):
     method = False
 
     impl = xp.linear
+
+    def node_name(fn):
+        has_bias = fn.edges[2] is not None
+        if output_aval(fn, 0).ndim == 2:
+            return "AddmmBackward0" if has_bias else "MmBackward0"
+        return "ViewBackward0" if has_bias else "UnsafeViewBackward0"
 
     def shape(x, weight, bias=None):
         check_operands("linear", (x, weight, bias))
@@ -619,7 +629,7 @@ def _contract_cheapest(pairs, out):
 
 
 @op("contract(Tensor a, Tensor b, *, str equation) -> Tensor")
-class contract(Internal, Product, linear="a b"):
+class contract(Internal, Product, linear="a b", node_name="ViewBackward0"):
     """An explicit einsum of two operands: each letter once per term and in at least two terms, the result included."""
 
     def promote(arrays):

@@ -44,7 +44,7 @@ class least_squares(Internal, MatrixOperator, differentiable=False):
 
 
 @op("minimizer(Tensor A, Tensor B, Tensor X) -> Tensor")
-class minimizer(Internal, MatrixOperator):
+class minimizer(Internal, MatrixOperator, node_name="LinalgLstsqBackward0"):
     """X, a given minimiser of |A X - B|, with its derivative as pinv(A) B."""
 
     def impl(xp, A, B, X):

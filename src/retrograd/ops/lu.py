@@ -26,7 +26,7 @@ def _eye(n, dtype):
 
 
 @op("lu_of(Tensor A, Tensor LU) -> Tensor")
-class lu_of(Internal, MatrixOperator):
+class lu_of(Internal, MatrixOperator, node_name="LinalgLuFactorExBackward0"):
     """LU, the given L and U with A = L U in one matrix, with its derivative."""
 
     def impl(xp, A, LU):

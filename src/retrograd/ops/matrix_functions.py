@@ -106,7 +106,7 @@ class Inverse(Gufunc, fit=None):
 
 
 @op("linalg.inv(Tensor A) -> Tensor")
-class linalg_inv(Inverse, aliases="inverse"):
+class linalg_inv(Inverse, aliases="inverse", node_name="LinalgInvExBackward0"):
     """The inverse of square matrices; LinAlgError if one is singular.  To solve A X = B, prefer `linalg.solve`.
 
     >>> import retrograd as rg
@@ -126,7 +126,7 @@ class linalg_inv(Inverse, aliases="inverse"):
 
 
 @op("inverse_or_nan(Tensor A) -> Tensor")
-class inverse_or_nan(Internal, Inverse):
+class inverse_or_nan(Internal, Inverse, node_name="LinalgInvExBackward0"):
     """The inverse of square matrices; NaN for singular ones."""
 
     impl = xp.invert_or_nan
@@ -175,7 +175,7 @@ def pinv_vjp(A, P, g):
 
 
 @op("pseudo_inverse(Tensor A, Tensor atol, Tensor rtol, *, bool hermitian=False) -> Tensor")
-class pseudo_inverse(Internal, Gufunc, fit=None):
+class pseudo_inverse(Internal, Gufunc, fit=None, node_name="LinalgPinvBackward0"):
     """The pseudo-inverse by the singular values above max(atol, rtol * the largest), bounds for each matrix."""
 
     core = "(m,n),(),()->(n,m)"
@@ -352,7 +352,7 @@ class SignLogDet(NamedTuple):
 
 
 @op("log_determinant(Tensor A) -> (Tensor sign, Tensor logabsdet)")
-class log_determinant(Internal, CoreDims):
+class log_determinant(Internal, CoreDims, node_name="LinalgSlogdetBackward0"):
     """The sign and the log absolute value of determinants, as `linalg.slogdet` returns them."""
 
     impl = xp.log_determinant

@@ -67,6 +67,9 @@ class view_scatter(Internal, linear="base,src", elements="moved"):
             out.reshape(-1)[_view_of_array(xp.arange(out.size).reshape(out.shape), chain)] = src
         return out
 
+    def node_name(fn):
+        return "CopySlices" if fn.params["chain"] else "CopyBackwards"
+
     def shape(base, src, *, chain):
         return base
 

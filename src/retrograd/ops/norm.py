@@ -35,7 +35,7 @@ from retrograd.ops.view import movedim, reshape, unsqueeze
 
 
 @op("euclidean_norm(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
-class euclidean_norm(Internal, Reduction, result="real", opmath="x"):
+class euclidean_norm(Internal, Reduction, result="real", opmath="x", node_name="LinalgVectorNormBackward0"):
     """The square root of the sum of |x|^2 over `dim`.  The derivative at 0 is taken as 0."""
 
     def impl(xp, x, *, dim, keepdim):
@@ -85,7 +85,7 @@ def _cast(name, x, dtype):
 
 
 @op("power_norm(Tensor x, number p, int[]? dim=None, bool keepdim=False) -> Tensor")
-class power_norm(Internal, Reduction, opmath="x"):
+class power_norm(Internal, Reduction, opmath="x", node_name="LinalgVectorNormBackward0"):
     """sum(|x|^p)^(1/p) over `dim`, p neither 0 nor infinite.  The derivative at 0 is taken as 0."""
 
     def impl(xp, x, *, p, dim, keepdim):

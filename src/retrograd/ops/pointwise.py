@@ -151,7 +151,7 @@ def _logarithm(number, dtype):
 square = pointwise("square(Tensor x) -> Tensor", lambda xp, x: xp.square(x, dtype=_square_dtype(x)),
     "The elementwise square x * x; int64 for booleans.",
     vjp=lambda g, x: g * (2 * x), shape=lambda x: type(x)(x.shape, _square_dtype(x)),
-    oracle=lambda np, x: x * x)  # fmt: skip
+    oracle=lambda np, x: x * x, node_name="PowBackward0")  # fmt: skip
 sqrt = pointwise("sqrt(Tensor x) -> Tensor", xp.sqrt,
     "The elementwise square root; NaN for negative values.",
     vjp=lambda g, out: g / (2 * out), promotion="float", domain=POSITIVE,
@@ -507,7 +507,7 @@ def _clamp_dtype(x, min, max):
 
 
 @op("clamp_numbers(Tensor x, number? min=None, number? max=None) -> Tensor")
-class clamp_numbers(Internal, Pointwise):
+class clamp_numbers(Internal, Pointwise, node_name="ClampBackward1"):
     """`clamp` with bounds that are Python numbers."""
 
     def impl(xp, x, *, min, max):
@@ -532,7 +532,7 @@ class clamp_numbers(Internal, Pointwise):
 
 
 @op("clamp_tensors(Tensor x, Tensor? min, Tensor? max) -> Tensor")
-class clamp_tensors(Internal, Pointwise):
+class clamp_tensors(Internal, Pointwise, node_name="ClampBackward0"):
     """`clamp` with at least one bound that is a tensor."""
 
     def impl(xp, x, min, max):
@@ -653,7 +653,9 @@ isfinite = pointwise("isfinite(Tensor x) -> Tensor", xp.isfinite,
 
 
 @op("to(Tensor x, dtype dtype) -> Tensor")
-class to(Internal, Pointwise, linear="x", promotion=None, in_place=False, all_dtypes=True):
+class to(
+    Internal, Pointwise, linear="x", promotion=None, in_place=False, all_dtypes=True, node_name="ToCopyBackward0"
+):
     """x converted to another dtype; complex to real takes the real part."""
 
     def impl(xp, x, *, dtype):
@@ -680,7 +682,8 @@ clone = pointwise("clone(Tensor x) -> Tensor", xp.copy,
 
 row_major = pointwise("row_major(Tensor x) -> Tensor", lambda xp, x: xp.array(x, order="C", copy=True),
     "A copy of x with row-major strides; `contiguous` calls it.",
-    vjp=lambda g: g, linear="x", internal=True, in_place=False, all_dtypes=True, oracle="numpy.array")  # fmt: skip
+    vjp=lambda g: g, linear="x", internal=True, in_place=False, all_dtypes=True, oracle="numpy.array",
+    node_name="CloneBackward0")  # fmt: skip
 
 
 @op("detach(Tensor x) -> Tensor")

@@ -111,6 +111,11 @@ def reduction_samples(r, within=(-2.0, 2.0)):
 # -------------------------------------------------------------------------------------------- sums and means
 
 
+def name_of_overload(name, fn):
+    """Return the node name of a reduction with PyTorch's number of the overload: 0 reduces all elements, 1 `dim`."""
+    return f"{name}Backward{0 if fn.params['dim'] is None else 1}"
+
+
 @op("sum(Tensor x, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
 class sum(Reduction, linear="x"):
     """The sum of elements over `dim` (None or (): all).  Integers and booleans are summed in int64.
@@ -125,6 +130,9 @@ class sum(Reduction, linear="x"):
             return xp.add_up(x, None, None, None, keepdim)
         x = in_dtype(xp, x, dtype)
         return xp.sum(x, axis=numpy_axes(x, dim), dtype=sum_dtype(x, dtype), keepdims=keepdim)
+
+    def node_name(fn):
+        return name_of_overload("Sum", fn)
 
     def shape(x, *, dim, keepdim, dtype):
         return reduced_aval("sum", x, dim, keepdim, sum_dtype(x, dtype))
@@ -166,6 +174,9 @@ class mean(Reduction, linear="x"):
         _check_mean_dtype(dtype or x.dtype)
         x = in_dtype(xp, x, dtype)
         return xp.mean(x, axis=numpy_axes(x, dim), dtype=dtype, keepdims=keepdim)
+
+    def node_name(fn):
+        return name_of_overload("Mean", fn)
 
     def shape(x, *, dim, keepdim, dtype):
         _check_mean_dtype(dtype or x.dtype)
@@ -240,7 +251,7 @@ class nanmean(Composite):
 
 
 @op("variance(Tensor x, int[]? dim=None, bool keepdim=False, *, number correction=1) -> Tensor")
-class variance(Internal, Reduction, opmath="x"):
+class variance(Internal, Reduction, opmath="x", node_name="VarBackward0"):
     """The variance with divisor n - correction; real for complex x, too."""
 
     def impl(xp, x, *, dim, keepdim, correction):
@@ -404,6 +415,9 @@ class prod(Reduction, opmath="x"):
     def impl(xp, x, *, dim, keepdim, dtype):
         x = in_dtype(xp, x, dtype)
         return xp.prod(x, axis=numpy_axes(x, dim), dtype=sum_dtype(x, dtype), keepdims=keepdim)
+
+    def node_name(fn):
+        return name_of_overload("Prod", fn)
 
     def shape(x, *, dim, keepdim, dtype):
         return reduced_aval("prod", x, dim, keepdim, sum_dtype(x, dtype))

@@ -222,6 +222,9 @@ class running_extremes(Internal, Rowwise):
         check_ordered("running_extremes", x)
         return xp.running_extremes(x, dim, largest)
 
+    def node_name(fn):
+        return "CummaxBackward0" if fn.params["largest"] else "CumminBackward0"
+
     def shape(x, *, dim, largest):
         check_ordered("running_extremes", x)
         canonical_dim("cummax" if largest else "cummin", dim, x.ndim)

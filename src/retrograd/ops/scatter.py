@@ -50,7 +50,7 @@ def check_scatter(x, index, src, dim):
 
 
 @op("scatter_set(Tensor x, Tensor index, Tensor src, *, int dim) -> Tensor")
-class scatter_set(Scatter, linear="x,src", elements="moved"):
+class scatter_set(Scatter, linear="x,src", elements="moved", node_name="ScatterBackward0"):
     """x with src, a tensor or a number, written at the indices; of duplicates the last is written."""
 
     def impl(xp, x, index, src, *, dim):
@@ -70,7 +70,7 @@ class scatter_set(Scatter, linear="x,src", elements="moved"):
 
 
 @op("scatter_prod(Tensor x, Tensor index, Tensor src, *, int dim) -> Tensor")
-class scatter_prod(Scatter, linear="x"):
+class scatter_prod(Scatter, linear="x", node_name="ScatterReduceBackward0"):
     """x multiplied by the elements of src at the indices; derivatives of every order hold where factors are 0."""
 
     def impl(xp, x, index, src, *, dim):
@@ -174,7 +174,7 @@ def _tie_shares(x, index, src, out, dim):
 
 
 @op("scatter_max(Tensor x, Tensor index, Tensor src, *, int dim) -> Tensor")
-class scatter_max(ScatterExtreme):
+class scatter_max(ScatterExtreme, node_name="ScatterReduceBackward0"):
     """The maximum of x and the elements of src for each index.  NaN wins."""
 
     def impl(xp, x, index, src, *, dim):
@@ -184,7 +184,7 @@ class scatter_max(ScatterExtreme):
 
 
 @op("scatter_min(Tensor x, Tensor index, Tensor src, *, int dim) -> Tensor")
-class scatter_min(ScatterExtreme):
+class scatter_min(ScatterExtreme, node_name="ScatterReduceBackward0"):
     """The minimum of x and the elements of src for each index.  NaN wins."""
 
     def impl(xp, x, index, src, *, dim):

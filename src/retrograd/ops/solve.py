@@ -258,7 +258,7 @@ def check_info(name, info, check_errors, reason):
 
 
 @op("triangular(Tensor A, Tensor B, *, bool upper, bool unit) -> Tensor")
-class triangular(Internal, Gufunc, linear="B"):
+class triangular(Internal, Gufunc, linear="B", node_name="LinalgSolveTriangularBackward0"):
     """X with A X = B, reading one triangle of A, with ones on its diagonal if `unit`."""
 
     core = "(m,m),(m,n)->(m,n)"

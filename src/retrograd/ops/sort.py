@@ -83,7 +83,7 @@ class sort(Composite):
 
 
 @op("sorted_values(Tensor x, *, int dim, bool descending=False) -> Tensor")
-class sorted_values(Internal, Rowwise, snapshots="x"):
+class sorted_values(Internal, Rowwise, snapshots="x", node_name="SortBackward0"):
     """x sorted along `dim`; the indices are computed only if derivatives are needed."""
 
     def impl(xp, x, *, dim, descending):
@@ -415,7 +415,7 @@ def _raise_unknown_size(name):
 
 
 @op("unique_values(Tensor x, *, bool counted=False) -> (Tensor values, Tensor counts)")
-class unique_values(Internal, ragged=True):
+class unique_values(Internal, ragged=True, node_name="Unique2Backward0"):
     """The unique elements of a 1-d tensor, sorted, and optionally their counts.
 
     Their indices are computed only if derivatives are needed.

@@ -141,7 +141,7 @@ class special_kl_div(Composite):
 
 
 @op("log_odds(Tensor x) -> Tensor")
-class log_odds(Internal, Special):
+class log_odds(Internal, Special, node_name="LogitBackward0"):
     """log(x / (1 - x)); value and derivative are NaN outside [0, 1]."""
 
     impl = xp.logit

@@ -48,7 +48,7 @@ from retrograd.ops.pointwise import (
     where,
 )
 from retrograd.ops.reduce import any as any_of
-from retrograd.ops.reduce import mean, reduced_aval
+from retrograd.ops.reduce import mean, name_of_overload, reduced_aval
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.sort import argsort, sorted_values
 from retrograd.ops.view import cat, expand, movedim, narrow, reshape, transpose, unsqueeze
@@ -92,6 +92,9 @@ class middle(Internal, Reduction):
     def impl(xp, x, *, dim, keepdim, skip_nan):
         _check_median(x, dim)
         return xp.lower_median(x, canonical_dims("median", dim, x.ndim), keepdim, skip_nan)
+
+    def node_name(fn):
+        return name_of_overload("Nanmedian" if fn.params["skip_nan"] else "Median", fn)
 
     def shape(x, *, dim, keepdim, skip_nan):
         _check_median(x, dim)

@@ -77,7 +77,7 @@ class SVDResult(Internal, MatrixOperator, snapshots="A"):
 
 
 @op("svd_values(Tensor A, Tensor U, Tensor S, Tensor Vh) -> Tensor")
-class svd_values(SVDResult):
+class svd_values(SVDResult, node_name="LinalgSvdBackward0"):
     """The singular values of matrices with known factors."""
 
     def impl(xp, A, U, S, Vh):
@@ -99,7 +99,7 @@ class svd_values(SVDResult):
 
 
 @op("svd_vectors(Tensor A, Tensor U, Tensor S, Tensor Vh) -> (Tensor U, Tensor Vh)")
-class svd_vectors(SVDResult):
+class svd_vectors(SVDResult, node_name="LinalgSvdBackward0"):
     """The singular vectors of matrices with known factors; those beyond the singular values have no derivative."""
 
     def impl(xp, A, U, S, Vh):

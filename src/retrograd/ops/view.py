@@ -51,7 +51,7 @@ def inferred_shape(name, old, new):
 
 
 @op("reshape(Tensor x, int... shape) -> Tensor")
-class reshape(View, linear="x"):
+class reshape(View, linear="x", node_name="ViewBackward0"):
     """x with the same elements, in row-major order, in another shape; one size may be -1.  A view if strides allow."""
 
     def impl(xp, x, *, shape):
@@ -191,6 +191,10 @@ class squeeze(View, linear="x"):
 
     def impl(xp, x, *, dim):
         return xp.reshape(x, squeezed_shape(x.shape, dim))
+
+    def node_name(fn):
+        dim = fn.params["dim"]
+        return f"SqueezeBackward{0 if dim is None else 1 if isinstance(dim, int) or len(dim) == 1 else 2}"
 
     def shape(x, *, dim):
         return Aval(squeezed_shape(x.shape, dim), x.dtype)
@@ -652,7 +656,7 @@ class stack(Composite):
 
 
 @op("narrow(Tensor x, int dim, int start, int length) -> Tensor")
-class narrow(View, linear="x"):
+class narrow(View, linear="x", node_name="SliceBackward0"):
     """A view of x at the indices start to start + length along `dim`; a negative start counts from the end."""
 
     def impl(xp, x, *, dim, start, length):

@@ -30,7 +30,7 @@ class Adafactor(DeclaredOptimizer):
     >>> x.square().sum().backward()
     >>> optimizer.step()
     >>> x[0], optimizer.state[x]["row_var"].shape
-    (tensor([0.7500, 0.7500, 0.7500], grad_fn=<SliceBackward0>), (2, 1))
+    (tensor([0.7500, 0.7500, 0.7500], grad_fn=<SelectBackward0>), (2, 1))
     """
 
     entries = declare_entries("variance", step=count, row_var=mean_of(-1), col_var=mean_of(-2))

@@ -1,0 +1,65 @@
+"""The nodes of PyTorch's operators have the same names here, except for listed operators, whose reasons are given."""
+
+import pytest
+import torch
+
+import retrograd as rg
+
+from .operator_database.node_names import EXEMPTED, differentiable, node_names
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+NAMES = differentiable()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in EXEMPTED])
+def test_the_nodes_of_an_operator_have_pytorchs_names(name):
+    theirs, ours = node_names(name)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("name", sorted(EXEMPTED))
+def test_every_exemption_is_needed(name):
+    theirs, ours = node_names(name)
+    assert ours != theirs
+
+
+# Calls whose nodes have names that depend on their arguments.
+CALLS = [
+    "x[0]", "x[1:]", "x[:, 1]", "x[None]", "x[:, None]", "x[0, 1:]", "x[1:, 0]", "x[...]", "x[m.tensor([0, 1])]",
+    "x[x > 0]", "x.select(0, 1)", "x.narrow(0, 0, 1)", "x.reshape(4)", "x.view(4)", "x.flatten()", "x.unsqueeze(0)",
+    "x.sum()", "x.sum(0)", "x.sum((0, 1))", "x.mean()", "x.mean(1)", "x.prod()", "x.prod(0)", "x[None].squeeze()",
+    "x[None].squeeze(0)", "x[None, None].squeeze((0, 1))", "x @ x", "x @ v", "v @ v", "m.bmm(x[None], x[None])",
+    "m.mm(x, x)", "m.mv(x, v)", "m.dot(v, v)", "m.nn.functional.linear(x, x, v)", "m.nn.functional.linear(x, x)",
+    "m.nn.functional.linear(x[None], x, v)", "m.nn.functional.linear(x[None], x)", "x.split(1)[0]", "x.unbind()[0]",
+    "m.split(m.cat([x, x]), [1, 2, 1])[0]", "x.cummax(0)[0]", "x.cummin(0)[0]", "x.median()", "x.nanmedian()",
+    "x.clamp(0, 1)", "x.clamp(x, x)", "x.double()", "x.t().contiguous()", "x ** 2", "x.square()", "x.var()",
+    "x.log1p()", "m.deg2rad(x)", "x.as_strided((2,), (1,))", "m.nn.functional.embedding(m.tensor([0]), x)",
+    "m.nn.functional.relu6(x)", "m.nn.functional.logsigmoid(x)", "x.clone().mul_(2)", "m.linalg.inv(x + m.eye(2))",
+    "x.norm()", "m.special.i0e(x)", "x.unfold(0, 1, 1)", "m.fft.rfft(x)", "m.div(x, 2, rounding_mode='floor')",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_names_that_depend_on_the_call(call):
+    ours, theirs = (
+        eval(call, {"m": m, "x": m.ones(2, 2, requires_grad=True) * 1, "v": m.ones(2, requires_grad=True)})
+        for m in (rg, torch)
+    )
+    assert ours.grad_fn.name() == theirs.grad_fn.name()
+
+
+WRITES = {
+    "to part of a tensor": "y[0] = 3.0",
+    "by an operator to part of a tensor": "y[0].mul_(2)",
+    "by an operator": "y.exp_()",
+}
+
+
+@pytest.mark.parametrize("what", WRITES)
+def test_names_after_a_write(what):
+    found = []
+    for m in (rg, torch):
+        known = {"y": m.ones(2, 2, requires_grad=True) * 1}
+        exec(WRITES[what], known)
+        found.append(known["y"].grad_fn.name().rpartition(":")[2])
+    assert found[0] == found[1]
