@@ -121,7 +121,7 @@ class PReLU(_Elementwise):
     >>> import retrograd as rg
     >>> from retrograd import nn
     >>> nn.PReLU()(rg.tensor([-1.0, 2.0]))
-    tensor([-0.2500,  2.0000], grad_fn=<PreluScaleBackward0>)
+    tensor([-0.2500,  2.0000], grad_fn=<PreluKernelBackward0>)
     """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:

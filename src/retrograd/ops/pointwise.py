@@ -653,9 +653,7 @@ isfinite = pointwise("isfinite(Tensor x) -> Tensor", xp.isfinite,
 
 
 @op("to(Tensor x, dtype dtype) -> Tensor")
-class to(
-    Internal, Pointwise, linear="x", promotion=None, in_place=False, all_dtypes=True, node_name="ToCopyBackward0"
-):
+class to(Internal, Pointwise, linear="x", promotion=None, in_place=False, all_dtypes=True, node_name="ToCopyBackward0"):
     """x converted to another dtype; complex to real takes the real part."""
 
     def impl(xp, x, *, dtype):
