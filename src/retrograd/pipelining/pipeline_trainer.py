@@ -5,12 +5,11 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from statistics import median
 from typing import Any
 
 from retrograd import autograd
-from retrograd.core import Tensor, current, registry
+from retrograd.core import Tensor, current
 from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.fx import trace
 from retrograd.nn import Module, ModuleList
@@ -20,7 +19,6 @@ from retrograd.pipelining.microbatch import (
     Spec,
     TensorChunkSpec,
     count_examples,
-    element_shares,
     join_microbatches,
     merge_chunks,
     split_batch,
@@ -28,8 +26,9 @@ from retrograd.pipelining.microbatch import (
 from retrograd.pipelining.planning.simulate import simulate
 from retrograd.pipelining.runtime.agreement import Agreement
 from retrograd.pipelining.runtime.gradient_sums import Gradients
+from retrograd.pipelining.runtime.microbatch_loss import LossWeights, MicroBatchLoss, backward_to_inputs
 from retrograd.pipelining.runtime.randomness import Draw, record_draws
-from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of
+from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of, events_of
 from retrograd.pipelining.runtime.rng_plan import RngPlan
 from retrograd.pipelining.runtime.stage import PipelineStageBase
 from retrograd.pipelining.runtime.unsplit import check_unsplit, predict_unsplit, step_unsplit
@@ -41,7 +40,7 @@ from retrograd.pipelining.split.manual_stages import AnyPipe
 from retrograd.pipelining.split.markers import SplitPoint
 from retrograd.pipelining.split.recapture import Cutter
 from retrograd.pipelining.split.shared_parameters import MultiUseParamSpec
-from retrograd.pipelining.timeline.timeline import Event, Timeline
+from retrograd.pipelining.timeline.timeline import Timeline
 from retrograd.pipelining.transports import get_transport
 from retrograd.pipelining.transports.fingerprint import Fingerprint, qualified_name
 
@@ -77,7 +76,6 @@ class Pipeline(SuggestsKeywords):
     multi_use_param_spec: how to treat parameters that several stages use, see `MultiUseParameterConfig`.
     loss_scale: a factor of the gradients, as if the loss were multiplied before its backward pass; the loss that
      `step` returns is not scaled.  May be set between steps.
-
     max_captures: the number of captures for microbatches of one kind, if the model's control flow depends on values.
 
     The first batch is captured, and later batches run the captured graph.  Other shapes, other values of
@@ -157,8 +155,7 @@ class Pipeline(SuggestsKeywords):
         self._args_spec = args_chunk_spec
         self._kwargs_spec = kwargs_chunk_spec or {}
         self._output_spec = output_chunk_spec
-        self._loss_reduction = loss_reduction
-        self._count_fn = count_fn
+        self._loss_weights = LossWeights(loss_reduction, count_fn)
         self._target_spec = target_chunk_spec or TensorChunkSpec()
         self._captures = Captures(self.model, cutter, self._synchronize, max_captures)
         self._rng_plan = RngPlan(self._joined_draws)
@@ -236,7 +233,7 @@ class Pipeline(SuggestsKeywords):
             MicroBatch(tuple(a), dict(k), size / total) for a, k, size in zip(arg_mbs, kwarg_mbs, sizes, strict=True)
         ]
         if current().level is not None:
-            return self._step_unsplit("step_microbatches", batches, targets, self._shares(batches, targets))
+            return self._step_unsplit("step_microbatches", batches, targets, self._loss_weights.of(batches, targets))
         self._begin("step_microbatches", arg_mbs, {}, targets)
         loss, self.timeline = self._step(batches, list(targets), nullcontext())
         return loss
@@ -420,53 +417,15 @@ class Pipeline(SuggestsKeywords):
                 "Pipeline.step: no loss_fn was given to the Pipeline, and the model returns no loss; for outputs use "
                 "predict()"
             )
-        shares = self._shares(batches, targets)
+        shares = self._loss_weights.of(batches, targets)
         batches = [batch._replace(weight=share) for batch, share in zip(batches, shares, strict=True)]
-        loss = partial(self._loss, [one.pipe for one in captured], targets, shares)
+        loss = MicroBatchLoss(self.loss_fn, [one.pipe for one in captured], targets, shares)
         reports, timeline = self._run(captured, batches, loss, turn)
-        self._backward_inputs(captured, batches, _merge_dicts(report.input_gradients for report in reports))
+        backward_to_inputs(captured, batches, _merge_dicts(report.input_gradients for report in reports))
         self._stale = self._transport.local is not None
         losses = _merge_dicts(report.results for report in reports)
         weighted = [losses[i] * batch.weight for i, batch in enumerate(batches)]
         return sum(weighted[1:], start=weighted[0]), timeline
-
-    def _loss(
-        self,
-        pipes: Sequence[AnyPipe],
-        targets: Sequence[Any],
-        shares: Sequence[float],
-        micro_batch: int,
-        outputs: dict[str, Any],
-    ) -> Tensor:
-        pipe = pipes[micro_batch]
-        if self.loss_fn is None:
-            value, what = outputs[str(pipe.loss_name)], "the model's loss"
-        else:
-            value, what = self.loss_fn(pipe.restored_output(outputs), targets[micro_batch]), "loss_fn's result"
-        if not isinstance(value, Tensor) or value.ndim:
-            raise ValueError(f"{what} must be a 0-d tensor, got {getattr(value, 'aval', value)!r}")
-        return value if shares[micro_batch] else _zero_loss(outputs)
-
-    def _shares(self, batches: Sequence[MicroBatch], targets: Sequence[Any]) -> list[float]:
-        """Return the weight of each microbatch in the loss."""
-        if self._loss_reduction == "sum":
-            return [1.0] * len(batches)
-        if self._count_fn is None:
-            return element_shares(targets) or [batch.weight for batch in batches]
-        counts = [float(self._count_fn(target)) for target in targets]
-        if not sum(counts) > 0 or min(counts) < 0:
-            raise ValueError(f"Pipeline: count_fn must return numbers of elements, some above 0; it returned {counts}")
-        return [count / sum(counts) for count in counts]
-
-    def _backward_inputs(self, captured: Sequence[Captured], batches: Sequence[MicroBatch], gradients: Mapping) -> None:
-        """Continue the backward pass from the model's inputs into the graphs they come from."""
-        pairs: list[tuple[Tensor, Tensor]] = []
-        for i, (one, batch) in enumerate(zip(captured, batches, strict=True)):
-            inputs = one.pipe.named_inputs(batch.args, batch.kwargs)
-            for key in sorted([key for key in gradients if key[0] == i], reverse=True):  # the last stage first
-                pairs += [(inputs[name], part) for name, part in gradients[key].items()]
-        if pairs:
-            autograd.backward([tensor for tensor, _ in pairs], [part for _, part in pairs])
 
     def _run(
         self, captured: list[Captured], batches: list[MicroBatch], loss: Any, turn: AbstractContextManager
@@ -500,7 +459,7 @@ class Pipeline(SuggestsKeywords):
             finally:
                 for stage in stages:
                     stage.clear_step()
-        return reports, Timeline(_events(program, reports), len(reports))
+        return reports, Timeline(events_of(program.actions, reports), len(reports))
 
     def _fingerprint(self, captured: list[Captured], program: Program, batches: list[MicroBatch]) -> Fingerprint | None:
         """Return what the ranks must have in common in a run, if they are processes."""
@@ -531,12 +490,6 @@ class Pipeline(SuggestsKeywords):
         return first
 
 
-def _zero_loss(outputs: Mapping[str, Any]) -> Tensor:
-    """Return a zero loss for a microbatch of weight 0: its mean over no elements would be NaN."""
-    parts = [(out * 0).sum() for out in outputs.values() if isinstance(out, Tensor) and out.requires_grad]
-    return sum(parts, start=registry["zeros"](()))
-
-
 def _all_stages(pipes: Iterable[AnyPipe]) -> list[PipelineStageBase]:
     return [stage for pipe in pipes for stage in pipe.stages]
 
@@ -544,11 +497,3 @@ def _all_stages(pipes: Iterable[AnyPipe]) -> list[PipelineStageBase]:
 def _merge_dicts(parts: Any) -> dict:
     """Merge dicts with disjoint keys."""
     return {key: value for part in parts for key, value in part.items()}
-
-
-def _events(program: Program, reports: Sequence[Report]) -> list[Event]:
-    return [
-        Event(rank, action, start, end)
-        for rank, (actions, report) in enumerate(zip(program.actions, reports, strict=True))
-        for action, (start, end) in zip(actions, report.times, strict=True)
-    ]

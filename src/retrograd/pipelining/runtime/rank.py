@@ -11,6 +11,7 @@ from retrograd.core import Tensor, registry
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.stage import PipelineStageBase, PipeliningMetadataError, StageMessage
 from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.timeline.timeline import Event
 from retrograd.pipelining.transports import Aborted, Arrival, Link, RankMismatchError
 
 
@@ -61,6 +62,15 @@ class Report(NamedTuple):
     results: dict[int, Any]
     input_gradients: dict[tuple[int, int], dict[str, Tensor]]
     times: list[tuple[float, float]]
+
+
+def events_of(actions: Sequence[Sequence[Action]], reports: Sequence[Report]) -> list[Event]:
+    """Return the events of a step from the actions and the report of each rank."""
+    return [
+        Event(rank, action, start, end)
+        for rank, (done, report) in enumerate(zip(actions, reports, strict=True))
+        for action, (start, end) in zip(done, report.times, strict=True)
+    ]
 
 
 Edge = tuple[int, int, int]  # from stage, to stage, microbatch
