@@ -100,8 +100,8 @@ def statements(node: ast.AST, late: bool = False, typing: bool = False) -> Itera
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import | ast.ImportFrom):
             yield child, late, typing
-        else:
-            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        elif not isinstance(child, ast.expr):  # expressions contain no statements
+            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
             guarded = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
             yield from statements(child, late or inside, typing or guarded)
 
@@ -127,20 +127,22 @@ def targets(node: ast.stmt, module: str, files: dict[str, Path]) -> set[str]:
 def imports(root: Path) -> list[Import]:
     """Return every import in every module below root."""
     files = sources(root)
-    trees = {module: ast.parse(path.read_text(), str(path)) for module, path in files.items()}
+    texts = {module: path.read_text() for module, path in files.items()}
+    trees = {module: ast.parse(text, str(files[module])) for module, text in texts.items()}
     by_statement = [
         Import(module, target, node.lineno, late, typing)
         for module, tree in trees.items()
         for node, late, typing in statements(tree)
         for target in sorted(targets(node, module, files))
     ]
-    return by_statement + [edge for module, tree in trees.items() for edge in by_call(tree, module)]
+    calling = [module for module, text in texts.items() if any(name in text for name in IMPORTERS)]
+    return by_statement + [edge for module in calling for edge in by_call(trees[module], module)]
 
 
 def by_call(tree: ast.Module, module: str) -> Iterator[Import]:
     """Yield the imports by calls of lazy_module and lazy_names, and those of our modules by import_module."""
     for node in ast.walk(tree):
-        called = ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+        called = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
         if isinstance(node, ast.Call) and called in IMPORTERS and len(node.args) > IMPORTERS[called]:
             given = node.args[IMPORTERS[called]]
             names = literals(given)

@@ -443,6 +443,7 @@ def growth(name):
             yield i, max(many.counts.total() / max(few.counts.total(), 1), many.largest / few.largest)
 
 
+@pytest.mark.once("it counts operators, which func/series composes and no core changes")
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore")
 def test_the_cost_is_a_polynomial_in_the_order(name):

@@ -8,6 +8,8 @@ import pytest
 
 import retrograd.hips as hips
 
+pytestmark = pytest.mark.once("which module an import finds does not depend on the core")
+
 START = "import numpy as onp; import retrograd as rg; import retrograd.hips; retrograd.hips.install()\n"
 
 

@@ -11,6 +11,8 @@ from retrograd.func import grad, hessian, jacfwd, jacrev, vmap
 from retrograd.scipy import integrate
 from retrograd.scipy.integrate import initial_value
 
+pytestmark = pytest.mark.once("solvers are never compiled; the operators that they call have the laws in plain Python")
+
 P = np.array([1.1, 0.4, 0.3])
 START = np.array([2.0, 1.0])
 TIMES = np.array([0.0, 0.7, 1.5, 3.0])

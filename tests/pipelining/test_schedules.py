@@ -14,6 +14,8 @@ from retrograd.pipelining.schedules import (
 from retrograd.pipelining.schedules.actions import Action, Kind, format_schedule
 from retrograd.pipelining.schedules.lowering import buffer_depth, chain, lower, validate
 
+pytestmark = pytest.mark.once("schedules are lists of actions, without tensors")
+
 V_SHAPED = ["zbvzerobubble", "dualpipev", "v-half", "v-min"]
 LOOPED = ["interleaved1f1b", "loopedbfs", "interleavedzerobubble"]
 BLOCKS = ["gpipe", "1f1b", "zb-h1", "zb-h2"]
