@@ -7,16 +7,19 @@ function publishes all its members at once, so another thread never uses a modul
 
 import importlib
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from threading import RLock
 
 from retrograd.foundation.suggestions import missing_name
 
-_homes = {}  # of each package: name -> full name of a module
-_incomplete = {}  # full name of a module -> function that publishes its members
-_completed = set()  # full names of modules
+_homes: dict[str, dict[str, str]] = {}  # of each package: name -> full name of a module
+_incomplete: dict[str, Callable[[str], None]] = {}  # full name of a module -> function that publishes its members
+_completed: set[str] = set()  # full names of modules
 _completing = RLock()
-_late_attributes = {}  # (class, name) -> `LazyAttribute`, until its module is complete
+_late_attributes: dict[
+    tuple[type, str], "LazyAttribute"
+] = {}  # (class, name) -> `LazyAttribute`, until its module is complete
 
 
 def lazy_module(name):
