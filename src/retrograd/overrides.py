@@ -162,7 +162,7 @@ def get_overridable_functions() -> dict[str, list[Operator]]:
     for operator in registry.values():
         for name in operator.public_names:
             found.setdefault(name.rpartition(".")[0], []).append(operator)
-        if operator.public_names and operator.definition.method:
+        if operator.method_names:
             found.setdefault("Tensor", []).append(operator)
     return found
 

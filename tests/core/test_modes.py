@@ -227,6 +227,12 @@ def test_own_functions_take_part():
     assert not has_torch_function((X,))
 
 
+def test_the_overridable_functions_of_tensors_are_their_methods():
+    for operator in get_overridable_functions()["Tensor"]:
+        assert operator.method_names
+        assert all(hasattr(rg.Tensor, name) for name in operator.method_names)
+
+
 def test_names_of_functions():
     assert resolve_name(rg.Tensor.add) == resolve_name(rg.add) == "retrograd.add"
     assert resolve_name(math.sin) is None

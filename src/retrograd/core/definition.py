@@ -57,6 +57,12 @@ class Operator(Op):
         of = self.definition
         return () if issubclass(of, Internal) else (f"{of.home}.{self.name}".lstrip("."), *of.aliases.split())
 
+    @property
+    def method_names(self):
+        """The names of the tensors' methods that call the operator: its public names without dots."""
+        is_method = self.definition.method and self.schema.inputs
+        return tuple([name for name in self.public_names if "." not in name]) if is_method else ()
+
     def call_arguments(self, args, params):
         """Return the positional and the keyword arguments by which a call has these flat inputs and params."""
         return call_arguments(self.schema, args, params)

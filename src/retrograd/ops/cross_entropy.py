@@ -342,7 +342,7 @@ class cross_entropy(Composite, aliases="nn.functional.cross_entropy", opmath="x 
     "Tensor? weight=None, str reduction='mean', int? ignore_index=None, float label_smoothing=0.0, any options=None) "
     "-> Tensor"
 )
-class linear_cross_entropy(Composite, home="nn.functional", method=False):
+class linear_cross_entropy(Composite, home="nn.functional"):
     """Return `cross_entropy` of a linear map of x (n, features) or (features,).
 
     linear_weight is (classes, ..., features), linear_bias (classes, ...); target has x's n and the dimensions between

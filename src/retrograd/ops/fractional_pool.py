@@ -128,7 +128,7 @@ def _fractional_max_pool(ndim):
         f"{name}(Tensor x, any kernel_size, any output_size=None, any output_ratio=None, bool return_indices=False, "
         "Tensor? _random_samples=None) -> Tensor"
     )
-    class fractional_max_pool(Composite, home="nn.functional", method=False):
+    class fractional_max_pool(Composite, home="nn.functional"):
         __doc__ = _DOC.format(
             sizes=("h, w", "d, h, w")[ndim - 2], ndim=ndim, example=_EXAMPLE if ndim == 2 else ""
         )

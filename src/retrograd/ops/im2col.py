@@ -77,7 +77,7 @@ def _window_params(name, kernel_size, stride, padding, dilation):
 
 
 @op("unfold(Tensor x, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] stride=1) -> Tensor")
-class unfold(Composite, home="nn.functional", method=False):
+class unfold(Composite, home="nn.functional"):
     """Extract windows of images (n, c, h, w) as columns (n, c * kernel_h * kernel_w, windows).
 
     >>> import retrograd as rg
@@ -109,7 +109,7 @@ class unfold(Composite, home="nn.functional", method=False):
     "fold(Tensor x, int[] output_size, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] stride=1) "
     "-> Tensor"
 )
-class fold(Composite, home="nn.functional", method=False):
+class fold(Composite, home="nn.functional"):
     """Sum columns (n, c * kernel_h * kernel_w, windows) into images (n, c, *output_size), where windows may overlap.
 
     The transpose of `unfold`.

@@ -148,7 +148,7 @@ def _linear_map(mode, old, new, scale, align, antialias):
     "interpolate(Tensor x, any size=None, any scale_factor=None, str mode='nearest', bool? align_corners=None, "
     "bool? recompute_scale_factor=None, bool antialias=False) -> Tensor"
 )
-class interpolate(Composite, home="nn.functional", method=False):
+class interpolate(Composite, home="nn.functional"):
     """Resize images (n, c, *sizes) with one to three spatial dimensions.
 
     mode: nearest, nearest-exact, area (averages), linear, bilinear or trilinear (for one, two and three dimensions),
@@ -199,7 +199,7 @@ def _upsample(name, mode, align_corners):
     """Return a function with an earlier name of `interpolate` in one mode."""
 
     @op(f"{name}(Tensor x, any size=None, any scale_factor=None) -> Tensor")
-    class upsample(Composite, home="nn.functional", method=False):
+    class upsample(Composite, home="nn.functional"):
         __doc__ = f"Resize images: `interpolate` with mode {mode!r}{' and align_corners' * bool(align_corners)}."
 
         def compose(x, *, size, scale_factor):
@@ -223,7 +223,7 @@ upsample_bilinear = _upsample("upsample_bilinear", "bilinear", True)
     "upsample(Tensor x, any size=None, any scale_factor=None, str mode='nearest', bool? align_corners=None) "
     "-> Tensor"
 )
-class upsample(Composite, home="nn.functional", method=False):
+class upsample(Composite, home="nn.functional"):
     """Resize images: an earlier name of `interpolate`."""
 
     def compose(x, *, size, scale_factor, mode, align_corners):
@@ -315,7 +315,7 @@ def _gather_neighbours(x, choice):
     "grid_sample(Tensor x, Tensor grid, str mode='bilinear', str padding_mode='zeros', bool? align_corners=None) "
     "-> Tensor"
 )
-class grid_sample(Composite, home="nn.functional", method=False, opmath="x grid"):
+class grid_sample(Composite, home="nn.functional", opmath="x grid"):
     """Sample images (n, c, *sizes) at the positions in grid (n, *out, d), d = 2 or 3: (n, c, *out).
 
     A position is (x, y) or (x, y, z), from -1 to 1 over the image: x along the last dimension.  mode: bilinear,
@@ -395,7 +395,7 @@ def _check_grid(x, grid, mode, padding_mode):
 
 
 @op("affine_grid(Tensor theta, int[] size, bool? align_corners=None) -> Tensor")
-class affine_grid(Composite, home="nn.functional", method=False):
+class affine_grid(Composite, home="nn.functional"):
     """Return the grid for `grid_sample` of an affine map: theta (n, d, d + 1) to (n, *out, d), size being (n, c, *out).
 
     >>> import retrograd as rg

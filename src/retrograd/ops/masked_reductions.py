@@ -24,7 +24,7 @@ from retrograd.ops.statistics import nanmedian
 from retrograd.ops.view import broadcast_to
 
 
-class MaskedReduction(Composite, method=False):
+class MaskedReduction(Composite):
     """Base of operators on the elements where `mask` (None: everywhere) is true."""
 
 

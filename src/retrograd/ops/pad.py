@@ -59,7 +59,7 @@ _REACH = {"reflect": lambda size: size - 1, "circular": lambda size: size, "repl
 
 
 @op("pad(Tensor x, int[] pad, str mode='constant', number? value=None) -> Tensor")
-class pad(Composite, home="nn.functional", method=False):
+class pad(Composite, home="nn.functional"):
     """x padded before and after, from the last dimension on, by `pad` elements; negative amounts crop.
 
     mode: "constant", with `value`; "reflect", mirrored at the boundary element; "replicate", the boundary element;

@@ -368,7 +368,7 @@ def _max_unpool(ndim):
         f"{name}(Tensor x, Tensor indices, int[] kernel_size, int[]? stride=None, int[] padding=0, "
         "int[]? output_size=None) -> Tensor"
     )
-    class max_unpool(Composite, home="nn.functional", method=False):
+    class max_unpool(Composite, home="nn.functional"):
         __doc__ = _UNPOOL.format(n=ndim)
 
         def compose(x, indices, *, kernel_size, stride, padding, output_size):
@@ -564,7 +564,7 @@ def _lp_pool(ndim, averages, maxima):
     name = f"lp_pool{ndim}d"
 
     @op(f"{name}(Tensor x, number norm_type, int[] kernel_size, int[]? stride=None, bool ceil_mode=False) -> Tensor")
-    class lp_pool(Composite, home="nn.functional", method=False, opmath="x"):
+    class lp_pool(Composite, home="nn.functional", opmath="x"):
         __doc__ = _LP.format(n=ndim)
 
         def compose(x, *, norm_type, kernel_size, stride, ceil_mode):
