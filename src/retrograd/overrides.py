@@ -5,6 +5,7 @@ The names are those of `torch.overrides`.  A class or mode may also define its m
 
 import functools
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from typing import Any
 
 from retrograd.core import Operator, Tensor, current, override_state, registry
@@ -27,6 +28,7 @@ __all__ = [
     "has_torch_function",
     "is_tensor_like",
     "is_tensor_method_or_property",
+    "redispatch_function",
     "resolve_name",
     "wrap_torch_function",
 ]
@@ -101,8 +103,14 @@ def is_tensor_like(inp: Any) -> bool:
     return isinstance(inp, Tensor) or is_foreign(inp)
 
 
+_skip_next: ContextVar[bool] = ContextVar("skip_next", default=False)
+
+
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Return whether a function has to call `handle_torch_function`: an argument or a mode overrides it."""
+    if _skip_next.get():
+        _skip_next.set(False)
+        return False
     mode = current().overrides_off < 2 and bool(entered_modes(FunctionModeLevel))
     return mode or any(is_foreign(a) for a in relevant_args)
 
@@ -138,6 +146,34 @@ def handle_torch_function(public_api: Callable, relevant_args: Iterable[Any], *a
         with override_state("level", level.parent):
             return call_mode(level.mode, public_api, overriding_types(foreign), args, kwargs)
     return override_result(public_api, foreign, args, kwargs)
+
+
+def redispatch_function(func: Callable, types: tuple, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
+    """Return what a function computes itself: nothing overrides this call, but calls that the function makes.
+
+    For use in `__torch_function__` with its own arguments.  An operator makes no such calls.
+
+    >>> import retrograd as rg
+    >>> def double(x):
+    ...     return handle_torch_function(double, (x,), x) if has_torch_function((x,)) else x * 2
+    >>> class Logging(rg.Tensor):
+    ...     @classmethod
+    ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+    ...         print(func.__name__)
+    ...         return redispatch_function(func, types, args, kwargs)
+    >>> double(rg.ones(2).as_subclass(Logging))
+    double
+    mul
+    tensor([2., 2.])
+    """
+    if isinstance(func, Operator):
+        with override_state("overrides_off", 2):
+            return func(*args, **(kwargs or {}))
+    token = _skip_next.set(True)
+    try:
+        return func(*args, **(kwargs or {}))
+    finally:
+        _skip_next.reset(token)
 
 
 def wrap_torch_function(dispatcher: Callable) -> Callable:

@@ -66,15 +66,13 @@ ABSENT = {
     "autograd.profiler.profile.export_stacks": "it reads the stacks of modules that Kineto records",
     "autograd.profiler.profile.toggle_collection_dynamic": KINETO,
     "autograd.variable.VariableMeta": "the metaclass of an alias",
-    "utils.checkpoint.CheckpointFunction": "the node of reentrant checkpoints; there is one kind here",
-    "utils.checkpoint.SAC_IGNORED_OPS": "names of operators that ask for metadata, which are no operators here",
-    "utils.checkpoint.GraphExecGroup": "shares recomputation between backward passes of one graph; see checkpoint.md",
+    "utils.checkpoint.CheckpointFunction.forward": "checkpoints are no nodes; apply runs the reentrant kind",
+    "utils.checkpoint.CheckpointFunction.backward": "checkpoints are no nodes; apply runs the reentrant kind",
 }
 # Parameters of PyTorch's that are not ours, and why; "" stands for all.
 PARAMETERS = {
     "autograd.profiler.EventList.__init__": ({"args", "kwargs"}, PROFILER),
     "autograd.profiler.FunctionEvent.__init__": ("", PROFILER),
-    "utils.checkpoint.checkpoint_sequential": ({"kwargs"}, "they are named: preserve_rng_state, and our budget_bytes"),
 }
 
 

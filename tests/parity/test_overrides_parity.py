@@ -18,7 +18,6 @@ from .signatures import missing
 ABSENT = {
     "get_testing_overrides": "for PyTorch's own tests",
     "enable_reentrant_dispatch": "a dispatch mode is off in its own method, and calls of operators reach outer modes",
-    "redispatch_function": "func(*args) in a function mode does the same",
 }
 MODES_ABSENT = {
     "AliasInfo": "schemas say it: op.schema",
@@ -257,10 +256,52 @@ def dispatch_stack(m):
     return inside, o._get_current_dispatch_mode(), o.any_torch_dispatch_mode_on_stack()
 
 
+def scaled(m, a, b):
+    """Return a function that can be overridden, and what it calls."""
+    o = overrides_of(m)
+
+    def scaled_mul(a, b):
+        if o.has_torch_function((a, b)):
+            return o.handle_torch_function(scaled_mul, (a, b), a, b)
+        return m.mul(a, b) + 1
+
+    return scaled_mul(a, b)
+
+
+def redispatch_of_a_class(m):
+    log = []
+
+    class Logged(m.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            log.append(func.__name__)
+            return overrides_of(m).redispatch_function(func, types, args, kwargs)
+
+    x = m.ones(2).as_subclass(Logged)
+    y = scaled(m, x, x)
+    return list(log), type(y).__name__, y.sum().item(), scaled(m, m.ones(1), m.ones(1))
+
+
+def redispatch_of_a_mode(m):
+    log = []
+
+    class Mode(overrides_of(m).TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            log.append(func.__name__)
+            with self:
+                return overrides_of(m).redispatch_function(func, types, args, kwargs)
+
+    x = m.ones(2)
+    with Mode():
+        y = scaled(m, x, x)
+    return [name.strip("_") for name in log], y
+
+
 PROGRAMS = {p.__name__: p for p in [
     subclass_calls, subclass_gradient, subclass_gradient_of_grad, subclass_in_place, subclass_order, strangers,
     disabled, parameter, plain_parameter, foreign_class, foreign_refusal, function_mode, function_mode_replaces,
     own_function, dispatch_mode, dispatch_mode_result, dispatch_stack,
+    redispatch_of_a_class, redispatch_of_a_mode,
 ]}  # fmt: skip
 
 

@@ -48,4 +48,6 @@ __all__ = [
     "wrap_triton",
 ]
 
+_scoped_library = Library  # which undoes its registrations at the end of a block
+
 __getattr__, __dir__ = lazy_names(__name__, {})  # opcheck is above this layer: the root adds it
