@@ -105,7 +105,7 @@ def test_gradients_accumulate_until_they_are_reset():
     [
         (np.zeros(2), TypeError, "ndarray"),
         (rg.zeros(3, dtype=rg.float64), RuntimeError, r"size '\[3\]' to a tensor of size '\[2\]'"),
-        (rg.zeros(2, dtype=rg.float32), RuntimeError, r"dtype 'float32' to a tensor with dtype 'float64'"),
+        (rg.zeros(2, dtype=rg.float32), RuntimeError, r"dtype 'float32' to a tensor with grad_dtype 'float64'"),
     ],
 )
 def test_a_gradient_that_does_not_fit_is_refused(value, error, pattern):

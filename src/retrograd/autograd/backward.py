@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from retrograd.autograd.grad_dtype import in_grad_dtype
 from retrograd.autograd.graph import GradientEdge
 from retrograd.autograd.outer_graph import OuterGraph
 from retrograd.autograd.seeds import as_list, make_seeds
@@ -430,6 +431,8 @@ def _accumulate(leaf: Tensor, g: Tensor, owned: bool) -> None:
     """Add to .grad in place; memory that is not owned is copied first."""
     if g.dtype.kind == "c":
         g = conjugate(g)
+    if leaf._hooks is not None:
+        g = in_grad_dtype(leaf, g)
     with accumulating:
         old = leaf._grad
         if old is None:
@@ -446,7 +449,7 @@ def _add_gradients(old: Tensor, g: Tensor) -> Tensor:
 
 def _accumulate_with_graph(leaf: Tensor, g: Tensor, owned: bool) -> None:
     """Replace .grad by a new tensor, the sum with its graph."""
-    g = conjugate(g)
+    g = in_grad_dtype(leaf, conjugate(g))
     with accumulating:
         old = leaf._grad
         leaf._grad = registry["clone"](g) if old is None else old + g  # several leaves may share the same tensor

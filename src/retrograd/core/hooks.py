@@ -62,15 +62,18 @@ def add_hook(hooks, hook):
     return handle
 
 
+OF_LEAF = object()  # the default of `grad_dtype`: the dtype of the leaf itself
+
+
 class Hooks:
     """The hooks of a node or a leaf; each dict maps a handle's id to a function.
 
     `tensor` holds functions of the gradient of each output. `retaining` holds, for each output, the tensor whose
     `.grad` receives its gradient. `before` and `after` run around the node; those of a leaf run around the accumulation
-    into `.grad`.
+    into `.grad`. `grad_dtype` is the dtype that a leaf's `.grad` must have, None for any, or OF_LEAF.
     """
 
-    __slots__ = ("__weakref__", "accumulated", "after", "before", "metadata", "retaining", "tensor")
+    __slots__ = ("__weakref__", "accumulated", "after", "before", "grad_dtype", "metadata", "retaining", "tensor")
 
     def __init__(self):
         self.tensor = {}
@@ -79,6 +82,7 @@ class Hooks:
         self.after = {}
         self.accumulated = {}
         self.metadata = {}
+        self.grad_dtype = OF_LEAF
 
     def any(self):
         """Return whether there is a function to run."""
@@ -99,6 +103,12 @@ def hooks_of(owner):
                     of_leaves[id(hooks)] = weakref.ref(hooks, partial(_forget, id(hooks)))
                 owner._hooks = hooks
     return owner._hooks
+
+
+def grad_dtype_of(leaf):
+    """Return the dtype that the `.grad` of a tensor must have; None for any."""
+    chosen = OF_LEAF if leaf._hooks is None else leaf._hooks.grad_dtype
+    return leaf.dtype if chosen is OF_LEAF else chosen
 
 
 def _forget(key, reference):

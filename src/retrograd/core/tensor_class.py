@@ -4,6 +4,7 @@ import warnings
 
 from retrograd.core import dtype as dtypes
 from retrograd.core.arithmetic import Arithmetic
+from retrograd.core.hooks import grad_dtype_of
 from retrograd.core.level import grad_at, graph_level, set_grad_at
 from retrograd.core.overrides import as_subclass, default_override, prepare_subclass
 from retrograd.core.state import current
@@ -162,9 +163,12 @@ class Tensor(Arithmetic):
                 f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
                 f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size"
             )
-        if value.dtype != self.dtype:
+        expected = grad_dtype_of(self)
+        if expected is not None and expected != value.dtype:
             raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with dtype '{self.dtype}'"
+                f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with grad_dtype '{expected}'. "
+                f"The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype, {self.dtype}); None "
+                f"allows any"
             )
 
 

@@ -566,6 +566,11 @@ class Tensor:
     @grad.setter
     def grad(self, value: Tensor | None) -> None: ...
     @property
+    def grad_dtype(self) -> Any:
+        """The dtype that `.grad` of this leaf must have, by default that of the leaf; None allows any."""
+    @grad_dtype.setter
+    def grad_dtype(self, value: Any) -> None: ...
+    @property
     def grad_fn(self) -> Any:
         """The graph node that made this tensor; None for leaves."""
     def greater(self, b: _Operand) -> Tensor:

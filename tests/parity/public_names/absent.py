@@ -57,7 +57,6 @@ ABSENT = {
         autograd.profiler.EnforceUnique
         autograd.profiler.KinetoStepTracker autograd.profiler.MemRecordsAcc overrides.*
         profiler.ExecutionTraceObserver
-        Tensor.grad_dtype
     """,
     "not yet": """
         testing.make_tensor
