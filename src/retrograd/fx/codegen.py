@@ -312,8 +312,9 @@ class _Writer:
         if isinstance(origin, type) and origin is not types.UnionType and not any(isinstance(m, list) for m in inner):
             generic = getattr(typing, getattr(annotation, "_name", None) or "", origin)
             return f"{self._annotation(generic)}[{','.join(map(self._annotation, inner)) or '()'}]"
-        if isinstance(annotation, type) and getattr(package(), annotation.__name__, None) is annotation:
-            return f"{self._add_global(package(), package().__name__)}.{annotation.__name__}"
+        public_name = annotation.__name__ if isinstance(annotation, type) else ""
+        if public_name and getattr(package(), public_name, None) is annotation:
+            return f"{self._add_global(package(), package().__name__)}.{public_name}"
         name = type_text(annotation).removeprefix("retrograd.").replace(".", "_")
         return name if getattr(builtins, name, None) is annotation else self._add_global(annotation, name)
 
