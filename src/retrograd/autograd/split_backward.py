@@ -133,7 +133,7 @@ def _select_saved(fn: GradFn, edges: Sequence[Any]) -> tuple:
 
 def _attach_cotangents(fn: GradFn, copy: GradFn, found: dict) -> Start:
     """Return a stashed node with its cotangents. From now on the copy is the node of a user's ctx."""
-    if fn.rules is None:
+    if "ctx" in fn.params:
         fn.params["ctx"]._node = weakref.ref(copy)
     return copy, tuple([found.get((fn, number)) for number in range(len(fn.out_avals or (None,)))])
 

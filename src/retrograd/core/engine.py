@@ -214,7 +214,7 @@ class BackwardPass:
     def watched_step(self, fn, g):
         """Run one node with its hooks and the watchers, and count down the edges to leaves."""
         gs = (g,) if fn.out_avals is None else tuple(g)
-        if self.in_place and self.arrived and (fn._hooks is not None or fn.rules is None):
+        if self.in_place and self.arrived and (fn._hooks is not None or calls_user_code(fn)):
             self.copy_shared_grads()
         if fn._hooks is not None and fn._hooks.before:
             gs = run_before(fn._hooks, gs)
@@ -237,7 +237,7 @@ class BackwardPass:
                     self.accumulate_leaf(edge, results[i], fresh)
                 else:
                     self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], results[i])
-            elif fn.rules is None or g is None:
+            elif g is None or calls_user_code(fn):
                 self.deliver_nothing(edge)
             if isinstance(edge, TensorBase) and self.left is not None:
                 self.count_down(edge)
@@ -331,6 +331,11 @@ class BackwardPass:
         for number in range(len(g)):
             if (fn, number) in self.targets and g[number] is not None:
                 self.captured[fn, number] = unlink_copy(g[number])
+
+
+def calls_user_code(fn):
+    """Return whether the gradients of a node are computed by a user's Function."""
+    return fn.rules is None and getattr(fn.op, "calls_user_code", True)
 
 
 def is_fresh(result, g):

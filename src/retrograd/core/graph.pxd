@@ -62,5 +62,6 @@ cdef int MOST_SIZES
 @cython.locals(array=ndarray, i=int)
 cpdef GradFn note_output(GradFn fn, TensorBase out)
 
+cpdef long long reserve_numbers(long long n) except -1
 @cython.locals(fn=GradFn)
 cpdef GradFn node(object op, tuple rules, dict params, tuple edges, bint has_list_input)

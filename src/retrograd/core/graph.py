@@ -155,6 +155,11 @@ def zeros(aval):
     return make(array, None, None)
 
 
+def passes_on_to(edge, leaf):
+    """Return whether an edge leads to a leaf through an identity node."""
+    return not isinstance(edge, TensorBase) and edge.op is PASS_ON and edge.edges[0] is leaf
+
+
 PASS_ON = NodeOperator("alias", lambda g: g)  # the identity
 ZERO_SLOPE = NodeOperator("zero_slope", lambda g: zeros(g.aval))  # a derivative of zero wherever there is one
 
@@ -308,7 +313,7 @@ class GradFn:
 
     def check_attached(self, saved, edge):
         """Raise if a saved input was taken out of its graph by `detach_` since it was saved."""
-        if edge is not None and edge is not saved:
+        if edge is not None and edge is not saved and not passes_on_to(edge, saved):
             raise RuntimeError(
                 f"backward of {self.op.name}: its input of shape {saved.shape} was detached in place by detach_() "
                 f"after it had been saved. Use x = x.detach() instead."
@@ -483,6 +488,16 @@ def node(op, rules, params, edges, has_list_input):
     else:
         fn.sequence = next(_numbers)
     return fn
+
+
+def reserve_numbers(n):
+    """Return the highest of n new creation numbers, or of a few more: nodes between can be made later."""
+    if compiled:
+        counter.last += n
+        return counter.last
+    for _ in range(n):
+        next(_numbers)
+    return next(_numbers)
 
 
 def empty(fn):
