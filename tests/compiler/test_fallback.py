@@ -106,7 +106,7 @@ class Counter:
         (selects, "shape of the result of .* depends on values"),
         (seeds, "random generator"),
         (generates, "retrograd.ops.generator|random generator"),
-        (keeps_graph, "part of a graph"),
+        (keeps_graph, "a leaf that the call has made"),
         (catches, "handles exceptions"),
         (suppresses, "exceptions|contextlib"),
         (Counter(), "changes .*calls"),

@@ -13,7 +13,18 @@ from retrograd.core.views import requires_grad_synced
 class TensorGuard:
     """The properties of a tensor that a program takes for granted: all except its values."""
 
-    __slots__ = ("dtype", "grad_guard", "inference", "is_leaf", "is_view", "kind", "requires_grad", "shape", "strides")
+    __slots__ = (
+        "dtype",
+        "grad_guard",
+        "has_hooks",
+        "inference",
+        "is_leaf",
+        "is_view",
+        "kind",
+        "requires_grad",
+        "shape",
+        "strides",
+    )
 
     def __init__(self, t: Any, with_grad: bool = True) -> None:
         self.kind = type(t)
@@ -23,7 +34,7 @@ class TensorGuard:
             t._grad_fn is None,
             t._view is not None,
         )
-        self.inference = t.version is INFERENCE
+        self.inference, self.has_hooks = t.version is INFERENCE, t._hooks is not None
         self.grad_guard = TensorGuard(t._grad, False) if with_grad and is_ordinary(t._grad) else None
 
     def holds(self, t: Any) -> bool:
@@ -40,7 +51,7 @@ class TensorGuard:
             and array.strides == self.strides
             and (t._grad_fn is None) is self.is_leaf
             and (t._view is not None) is self.is_view
-            and t._hooks is None
+            and (t._hooks is not None) is self.has_hooks
             and (t.version is INFERENCE) is self.inference
             and (t._grad is None if self.grad_guard is None else self._holds_grad(t._grad))
         )

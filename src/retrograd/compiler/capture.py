@@ -5,14 +5,18 @@ from typing import Any
 
 from retrograd.compiler import player
 from retrograd.compiler.arguments import ArgumentGuards, TensorGuard
+from retrograd.compiler.compiled_node import CompiledGraph, ConnectedTree
+from retrograd.compiler.graph_template import GraphTemplate
+from retrograd.compiler.output_tree import OutputTree
 from retrograd.compiler.plain_values import is_plain_value
-from retrograd.compiler.program import External, Instruction, Result, Slot, result_slots, without_dead_code
+from retrograd.compiler.program import Instruction, without_dead_code
 from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.surroundings import Entry, Guards, Surroundings, first_change
-from retrograd.core import Tensor, current
+from retrograd.core import current
 from retrograd.core.dtype import get_default_dtype
 from retrograd.core.state import watching
+from retrograd.foundation.source_location import describe_function
 
 
 class Modes:
@@ -38,6 +42,7 @@ class Program:
         self.tensors: list[Any] = []  # from outside, apart from arguments
         self.tensor_guards: list[TensorGuard] = []
         self.instructions: list[Instruction] = []
+        self.graph: CompiledGraph | None = None  # of results that require grad
         self.source: Any = None
         self.play: Any = None
         self._ids: frozenset[int] = frozenset()
@@ -103,6 +108,7 @@ class Capture:
         self.recorder, self.surroundings = Recorder(), Surroundings()
         self.watch = PythonWatch(self.recorder, self.surroundings)
         self._begin(function)
+        self._name = describe_function(function)
         with self.recorder, watching(self.recorder), self.watch:
             self.result = function(*args, **kwargs)
         self.refusal = self._find_refusal(args, kwargs)
@@ -139,7 +145,12 @@ class Capture:
 
     def _build(self) -> Program:
         """Return the program; the recorder notes if it cannot be made."""
-        output = OutputTree(self.result, self)
+        kept = {id(container) for container in self.arguments.containers} | self.surroundings.seen_ids()
+        output: Any = OutputTree(self.result, self.recorder, kept)
+        graph = None
+        if output.roots and not self.recorder.refusal:
+            graph = CompiledGraph(GraphTemplate(output.roots, self.recorder), self._name)
+            output = ConnectedTree(output, graph, self.recorder)
         instructions = without_dead_code(self.recorder.instructions, output.slots())
         names, loads, objects = self._name_tensors()
         source = player.Source(len(self.arguments.tensors), names)
@@ -148,7 +159,7 @@ class Capture:
             source.add(f"{name} = {value}")
         program = Program(self.modes, self.arguments, self.surroundings.guards())
         program.guard_tensors(list(self.surroundings.tensors.values()), self.watch.tensor_guards)
-        program.instructions, program.source = instructions, source
+        program.instructions, program.source, program.graph = instructions, source, graph
         if not self.recorder.refusal:
             player.write_source(instructions, source, output.write, output.slots())
             program.play = player.function_of(source)
@@ -173,77 +184,3 @@ class Capture:
             if external.slot is not None and id(external.tensor) in names:
                 loads.append((f"a{int(external.slot)}", f"{names[id(external.tensor)]}.value"))
         return names, loads, objects
-
-
-class OutputTree:
-    """The result of a call: a tree of containers, tensors and plain values, which each run makes again."""
-
-    def __init__(self, result: Any, capture: Capture) -> None:
-        self._recorder = capture.recorder
-        self._kept = {id(container) for container in capture.arguments.containers} | capture.surroundings.seen_ids()
-        self._leaves: list[External | Result] = []
-        self._tree = self._describe(result)
-
-    def _describe(self, value: Any) -> Any:
-        """Return the tree with how to make each tensor."""
-        kind = type(value)
-        if isinstance(value, Tensor):
-            made = self._recorder.result_of(value)
-            if made is not None:
-                self._leaves.append(made)
-            return made
-        if is_plain_value(value) and not (kind is tuple and value):
-            return Constant(value)
-        if id(value) in self._kept and value != ():
-            self._recorder.refuse("the function returns a container or object that it was given")
-            return None
-        if kind in (list, tuple):
-            return kind, [self._describe(member) for member in value]
-        if kind is dict and all(map(is_plain_value, value)):
-            return kind, {key: self._describe(member) for key, member in value.items()}
-        if isinstance(value, tuple):
-            return Rebuilt(kind, [self._describe(member) for member in value])
-        self._recorder.refuse(f"the function returns a {kind.__name__}")
-        return None
-
-    def slots(self) -> list[Slot]:
-        """Return the slots that the results are made from."""
-        return [slot for made in self._leaves for slot in result_slots(made)]
-
-    def write(self, source: Any) -> str:
-        """Return the expression of the result."""
-        return self._expression(source, self._tree)
-
-    def _expression(self, source: Any, tree: Any) -> str:
-        if isinstance(tree, External | Result):
-            return str(source.name_of(tree))
-        if isinstance(tree, Constant):
-            return str(source.constant(tree.value))
-        if isinstance(tree, Rebuilt):
-            members = ", ".join(self._expression(source, member) for member in tree.members)
-            return f"{source.constant(tree.make)}([{members}])"
-        kind, members = tree
-        if kind is dict:
-            pairs = [f"{source.constant(key)}: {self._expression(source, member)}" for key, member in members.items()]
-            return f"{{{', '.join(pairs)}}}"
-        inside = "".join(f"{self._expression(source, member)}, " for member in members)
-        return f"[{inside}]" if kind is list else f"({inside})"
-
-
-class Constant:
-    """A plain value in the result."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
-class Rebuilt:
-    """A tuple of another class in the result."""
-
-    __slots__ = ("make", "members")
-
-    def __init__(self, kind: Any, members: list[Any]) -> None:
-        self.make = getattr(kind, "_make", kind)
-        self.members = members

@@ -8,6 +8,7 @@ import sysconfig
 import types
 from typing import Any
 
+from retrograd.compiler import disabling
 from retrograd.compiler.arguments import TensorGuard, is_ordinary
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.surroundings import Surroundings, handles_exceptions, is_library_code
@@ -22,8 +23,8 @@ from retrograd.optim.optimizer import Optimizer
 _PURE = (
     "amp/autocast_mode", "autograd/backward", "autograd/function", "autograd/grad_mode", "autograd/graph",
     "autograd/hooks", "autograd/outer_graph", "autograd/seeds", "autograd/variable", "backend", "compiler", "core",
-    "distributions", "fft", "func", "interop/array_namespace", "interop/numpy_protocol", "kernels", "levels", "linalg",
-    "masked", "nested", "nn", "ops", "signal", "special", "types", "_",
+    "distributions", "fft", "foundation", "func", "interop/array_namespace", "interop/numpy_protocol", "kernels",
+    "levels", "linalg", "masked", "nested", "nn", "ops", "signal", "special", "types", "_",
 )  # fmt: skip
 _IMPURE = {  # their functions have effects of other kinds, or read values
     "ops/printing": "prints or formats a tensor",
@@ -95,14 +96,14 @@ class PythonWatch:
         kind = self._kinds.get(code)
         if kind is None:
             kind = self._kinds[code] = _kind_of(code)
-        if kind == "" or (kind == "user" and _serves_library(frame)):
+        if kind == "" or (kind == "user" and (_serves_library(frame) or _makes_named_tuple(frame))):
             return
         if kind == "user":
             if not _is_of_platform(code) and handles_exceptions(code):
                 self.recorder.refuse(f"{code.co_qualname} handles exceptions, which depend on values")
             self.surroundings.enter(code, frame.f_globals)
             self.watch_tensors()
-        elif kind == "import":
+        elif kind == "outside":
             self._go_outside(frame)
         elif kind == "optimizer":
             self._on_optimizer(frame)
@@ -188,6 +189,11 @@ def _serves_library(frame: Any) -> bool:
     return False
 
 
+def _makes_named_tuple(frame: Any) -> bool:
+    """Return whether a frame is the constructor that `collections.namedtuple` generates."""
+    return str(frame.f_globals.get("__name__", "")).startswith("namedtuple_")
+
+
 def _is_of_platform(code: types.CodeType) -> bool:
     """Return whether code is of Python's standard library, or of a package that this one needs."""
     name = code.co_filename
@@ -196,8 +202,10 @@ def _is_of_platform(code: types.CodeType) -> bool:
 
 def _kind_of(code: types.CodeType) -> str:
     """Return how the watch handles a function: "" if it is harmless, or a word, or the reason of a refusal."""
-    if code.co_filename.startswith("<frozen importlib"):
-        return "import"
+    if code.co_filename.startswith("<frozen importlib") or (
+        code.co_filename == disabling.__file__ and code.co_name == "run_once"
+    ):
+        return "outside"
     if code is contextlib.suppress.__exit__.__code__:
         return "suppresses exceptions, which depend on values"
     if not is_library_code(code):

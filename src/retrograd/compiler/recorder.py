@@ -11,6 +11,7 @@ from retrograd.compiler.program import Add, Call, Eager, External, Instruction, 
 from retrograd.core import Tensor, call, current
 from retrograd.core.aval import Aval
 from retrograd.core.dispatch import in_row_major
+from retrograd.core.graph import reserve_numbers
 from retrograd.core.level import TransparentLevel
 from retrograd.core.op import AuxOutput
 from retrograd.core.state import Watcher
@@ -61,6 +62,7 @@ class Recorder(TransparentLevel, Watcher):
     observes = True
 
     def __init__(self) -> None:
+        self.start = reserve_numbers(0)  # the creation number of the last node before the call
         self.instructions: list[Instruction] = []
         self.externals: dict[int, External] = {}  # by the id of the tensor
         self.refusal = ""
@@ -99,7 +101,7 @@ class Recorder(TransparentLevel, Watcher):
         operands = [self._operand(op, a) for a in args]
         if any(_contains_array(value) for value in params.values()):
             self.refuse(f"a param of {op.name} contains an array")
-        if self.refusal or (type(out) is not tuple and self._slot_of(out.value) is not None):
+        if self.refusal or (type(out) is not tuple and self.slot_of_array(out.value) is not None):
             return  # a result that is an operand itself, as that of detach()
         if not _has_known_shape(op, args, params, outs):
             self.refuse(f"the shape of the result of {op.name} depends on values")
@@ -133,7 +135,7 @@ class Recorder(TransparentLevel, Watcher):
         if not _is_on_ground(t):
             self.refuse("a tensor that is no plain tensor of the ground is used")
             return None
-        known = self._slot_of(t.value)
+        known = self.slot_of_array(t.value)
         if known is not None:
             return known
         if t._view is not None and t._view.creation_meta == COPIED:
@@ -150,20 +152,21 @@ class Recorder(TransparentLevel, Watcher):
             found = self.externals[id(t)] = External(t)
         return found
 
-    def _slot_of(self, array: Any) -> Slot | None:
+    def slot_of_array(self, array: Any) -> Slot | None:
+        """Return the slot of an array; None if it has none."""
         found = self._slots.get(id(array))
         return found[1] if found is not None and found[0]() is array else None
 
     def _new_slot(self, array: Any) -> Slot:
         slot = Slot(self._count)
         self._count += 1
-        if self._slot_of(array) is None:
+        if self.slot_of_array(array) is None:
             self._slots[id(array)] = weakref.ref(array), slot
         return slot
 
     def note_constant(self, array: Any) -> None:
         """Record an array that was made from Python numbers."""
-        if array_programs.is_plain(array) and self._slot_of(array) is None and not self.refusal:
+        if array_programs.is_plain(array) and self.slot_of_array(array) is None and not self.refusal:
             make = partial(array_programs.copy, array_programs.copy(array))
             self._append_call(make, (), array)
 
@@ -197,9 +200,9 @@ class Recorder(TransparentLevel, Watcher):
         for watched in self.watched.values():
             if watched.tensor.version is version:
                 watched.writes += 1
-        return self._known_with(version)
+        return self.known_with(version)
 
-    def _known_with(self, version: Any) -> Any:
+    def known_with(self, version: Any) -> Any:
         """Return the first result or external tensor with this version counter; None if there is none."""
         for watched in self.watched.values():
             if watched.tensor.version is version:
@@ -207,12 +210,20 @@ class Recorder(TransparentLevel, Watcher):
         known = [(e.tensor, e) for e in self.externals.values()] + list(self._results.values())
         return next((found for t, found in known if t.version is version), None)
 
+    def run_node(self, proceed: Callable, fn: Any, cotangents: Any) -> Any:
+        """Run a node of a backward pass inside of the call."""
+        if fn.sequence <= self.start:
+            self.refuse("a backward pass in the call continues in a graph outside")
+        if any(isinstance(edge, Tensor) and edge._hooks is not None for edge in fn.edges):
+            self.refuse("a backward pass in the call reaches a tensor that has hooks")
+        return proceed(fn, cotangents)
+
     def on_array_call(self, function: Callable, operands: tuple, out: Any) -> None:
         """Record an array that a backward pass has computed."""
         if self.refusal:
             return
         self.record_grads()
-        found: list[Any] = [self._slot_of(a) if array_programs.is_array(a) else a for a in operands]
+        found: list[Any] = [self.slot_of_array(a) if array_programs.is_array(a) else a for a in operands]
         for i, a in enumerate(operands):
             if array_programs.is_array(a) and found[i] is None:
                 found[i] = self._slot_of_grad(a)
@@ -242,8 +253,6 @@ class Recorder(TransparentLevel, Watcher):
         """Record from now on when the .grad of a tensor becomes another one, and check at the end what else changed."""
         if id(t) not in self.watched:
             self.watched[id(t)] = Watched(t)
-            if t._hooks is not None:
-                self.refuse(f"a tensor of shape {t.shape} has hooks")
 
     def record_grads(self) -> None:
         """Record which tensors have another .grad than before."""
@@ -264,8 +273,6 @@ class Recorder(TransparentLevel, Watcher):
     def check_externals(self) -> None:
         """Refuse the capture if the code uses a tensor that no guard knows."""
         for external in self.externals.values():
-            if external.tensor._grad_fn is not None:
-                self.refuse(f"a tensor of shape {external.tensor.shape} from outside is part of a graph")
             if id(external.tensor) not in self.watched and not self._is_grad(external.tensor):
                 self.refuse(f"the code uses a tensor of shape {external.tensor.shape} of unknown origin")
 
@@ -290,17 +297,17 @@ class Recorder(TransparentLevel, Watcher):
     def _new_result(self, t: Any) -> Result | None:
         if not _is_on_ground(t) or type(t) is not Tensor:
             self.refuse("a result is no plain tensor of the ground")
-        elif t._requires_grad:
-            self.refuse("the result is part of a graph that a later backward pass needs")
+        elif t._requires_grad and t._grad_fn is None:
+            self.refuse("a result is a leaf that the call has made")
         elif t._hooks is not None or t.version is INFERENCE:
             self.refuse("a result has hooks, or is made in inference mode")
         elif t._view is not None:
             return self._result_of_view(t)
         else:
-            slot = self._slot_of(t.value)
+            slot = self.slot_of_array(t.value)
             if slot is None:
                 self.refuse("a result has an array of unknown origin")
-            return Result(slot, t.tag, count_of(t), None if t.version is None else self._known_with(t.version))
+            return Result(slot, t.tag, count_of(t), None if t.version is None else self.known_with(t.version))
         return None
 
     def _result_of_view(self, t: Any) -> Result | None:

@@ -1,0 +1,279 @@
+"""The node of a compiled call in the graph around: its backward pass runs by a program too."""
+
+import sys
+import warnings
+from typing import Any
+
+from retrograd.backend import array_programs
+from retrograd.compiler import player
+from retrograd.compiler.graph_template import GraphTemplate
+from retrograd.compiler.output_tree import OutputTree
+from retrograd.compiler.program import External, Slot, without_dead_code
+from retrograd.compiler.python_watch import PythonWatch
+from retrograd.compiler.recorder import Recorder
+from retrograd.compiler.surroundings import Surroundings
+from retrograd.core import Tensor, current
+from retrograd.core.engine import pullback
+from retrograd.core.graph import node, note_output, reserve_numbers, snapshot_of
+from retrograd.core.record import saved_version
+from retrograd.core.state import watching
+from retrograd.core.tensor import count_of, make, version_of
+
+_UNKNOWN = object()
+
+
+class BackwardProgram:
+    """A program for the backward pass of a call, and the nodes that it replaces."""
+
+    __slots__ = ("nodes", "play")
+
+    def __init__(self, play: Any, nodes: frozenset[int]) -> None:
+        self.play, self.nodes = play, nodes
+
+
+class CompiledGraph:
+    """How a program connects its results to the graph, and the backward programs of its calls.
+
+    A backward program is valid for the cotangents that arrive, by their strides, and for the edges that need one.
+    """
+
+    def __init__(self, template: GraphTemplate, name: str) -> None:
+        self.template = template
+        self._name = name
+        self.programs: dict[Any, BackwardProgram | None] = {}  # None: this backward pass runs eagerly
+
+    def connect(self, tree: Any, outs: tuple, saved: tuple, owners: tuple, ends: tuple) -> Any:
+        """Return the results of a call, after making the tensors `outs` among them the outputs of a new node.
+
+        `saved` are the arrays and external tensors that the backward pass needs, `owners` the tensors whose version
+        counters they share, and `ends` the tensors at the edges out of the graph.
+        """
+        call = CompiledCall(self, saved, owners)
+        edges = tuple([t if t._grad_fn is None else t._grad_fn for t in ends])
+        fn: Any = node(COMPILED, None, {"call": call}, edges, True)
+        fn.sequence = reserve_numbers(self.template.span)
+        if any(t._output_nr for t in ends):
+            fn.numbers = tuple([t._output_nr for t in ends])
+        if len(self.template.avals) == 1:
+            note_output(fn, outs[0])
+        else:
+            fn.out_avals = tuple(self.template.avals)
+        for out, number in zip(outs, self.template.number_of.values(), strict=True):
+            out._grad_fn, out._output_nr, out._requires_grad = fn, number, True
+        return tree
+
+    def report(self, reason: str) -> None:
+        """Warn that a backward pass runs eagerly."""
+        warnings.warn(f"compile: a backward pass of {self._name} runs eagerly: {reason}", UserWarning, stacklevel=4)
+
+
+class ConnectedTree:
+    """The results of a call of which some require grad: they become the outputs of one node."""
+
+    def __init__(self, results: OutputTree, graph: CompiledGraph, recorder: Recorder) -> None:
+        self._results, self._graph = results, graph
+        self._outs: list[Any] = [recorder.result_of(root) for root in results.roots]
+
+    def slots(self) -> list[Slot]:
+        """Return the slots that the results are made from, and those that the backward pass needs."""
+        return self._results.slots() + self._graph.template.slots()
+
+    def write(self, source: Any) -> str:
+        """Return the expression of the result, which also connects it to the graph."""
+        template = self._graph.template
+        name = source.name_of
+        saved = [f"a{int(s.source)}" if isinstance(s.source, Slot) else name(s.source) for s in template.saved]
+        owners = ["None" if s.owner is None else name(s.owner) for s in template.saved]
+        groups = [map(name, self._outs), saved, owners, map(name, template.ends)]
+        tuples = [f"({''.join([f'{item}, ' for item in group])})" for group in groups]
+        return f"{source.constant(self._graph.connect, 'f')}({self._results.write(source)}, {', '.join(tuples)})"
+
+
+class CompiledCall:
+    """The saved tensors of one call, for its backward pass, with their versions when the call ended."""
+
+    __slots__ = ("_checked", "_counts", "_graph", "_saved", "_snapshots", "compiled", "freed", "is_expanded",
+                 "tensors")  # fmt: skip
+
+    def __init__(self, compiled: CompiledGraph, saved: tuple, owners: tuple) -> None:
+        self.compiled = compiled
+        self.is_expanded = False
+        self.freed: frozenset[int] = frozenset()  # the nodes whose saved values are freed
+        self.tensors: list[Any] = []
+        self._saved: list[Any] = []
+        self._counts: list[int] = []
+        self._checked: list[tuple] = []
+        self._snapshots: list[Any] = []
+        self._graph: tuple | None = None
+        for entry, value, owner in zip(compiled.template.saved, saved, owners, strict=True):
+            self._keep(entry, value, owner)
+
+    def _keep(self, entry: Any, value: Any, owner: Any) -> None:
+        t = value
+        if not isinstance(entry.source, External):
+            t = make(value, None, entry.tag)
+            if owner is not None:
+                t.version = version_of(owner)
+        self.tensors.append(t)
+        if entry.is_snapshot:
+            snapshot = snapshot_of(t)
+            self._snapshots.append(snapshot)
+            self._saved.append(snapshot)
+            self._counts.append(0)
+            return
+        self._saved.append(t)
+        self._counts.append(saved_version(COMPILED, t))
+        if entry.is_checked:
+            self._checked.append((t, t.value, t._grad_fn, self._counts[-1]))
+
+    def is_intact(self) -> bool:
+        """Return whether the saved tensors are as they were."""
+        for t, array, edge, count in self._checked:
+            if t.value is not array or t._grad_fn is not edge or count_of(t) != count:
+                return False
+        return not any(s.version is None or s.is_overwritten() for s in self._snapshots)
+
+    def free(self, nodes: frozenset[int]) -> None:
+        """Note that a pass has freed the saved values of nodes."""
+        self.freed |= nodes & self.compiled.template.saving
+        if len(self.freed) == len(self.compiled.template.saving):
+            self.tensors = self._saved = self._checked = self._snapshots = []
+
+    def graph(self, fn: Any) -> tuple:
+        """Return the nodes of the call, and those at the ends of the edges out of it; `fn` is the node of the whole."""
+        if self._graph is None:
+            template = self.compiled.template
+            self._graph = template.make_graph(self._saved, self._counts, fn.edges, fn.numbers, fn.sequence)
+        nodes, _ = self._graph
+        for i in self.freed:
+            nodes[i].release()
+        return self._graph
+
+    # -------------------------------------------------------------------------------------------- backward passes
+
+    def expand(self, fn: Any, gs: tuple) -> list:
+        """Let the node of the call lead to the nodes inside, in this pass and in later ones; return their cotangents.
+
+        All of them then run in the order of an eager pass, with its errors, hooks and graphs of gradients.
+        """
+        run = current().running
+        nodes, exits = self.graph(fn)
+        if run.needed is not None:
+            for inside in (*exits, *nodes):  # those at its edges come first
+                if not run.needed.isdisjoint(inside.edges):
+                    run.needed.add(inside)
+        if run.reachable is not None:
+            run.reachable.update(nodes, exits)
+        outputs = self.compiled.template.outputs
+        fn.edges, fn.numbers = tuple([nodes[i] for i, _ in outputs]), tuple([number for _, number in outputs])
+        self.is_expanded = True
+        self.tensors = self._saved = self._checked = self._snapshots = []
+        return list(gs)
+
+    def run_nodes(self, fn: Any, gs: tuple, needs: list[bool]) -> list:
+        """Return the cotangents at the edges by a pass over the nodes inside."""
+        state = current()
+        nodes, exits = self.graph(fn)
+        outputs = self.compiled.template.outputs
+        pairs = [((nodes[i], number), g) for (i, number), g in zip(outputs, gs, strict=True) if g is not None]
+        found = pullback(
+            [root for root, _ in pairs],
+            [g for _, g in pairs],
+            level=state.level,
+            inputs=[(end, 0) for end, need in zip(exits, needs, strict=True) if need],
+            retain_graph=state.running.retain,
+        )
+        self.free(frozenset([i for i, made in enumerate(nodes) if made.freed]))
+        return [found.get((end, 0)) for end in exits]
+
+    def capture(self, fn: Any, gs: tuple, needs: list[bool], key: Any) -> list:
+        """Return the cotangents at the edges, and record the pass as a program for the same case."""
+        seeds = [None if g is None else make(g.value, None, g.tag) for g in gs]
+        recorder, surroundings = BackwardRecorder(), Surroundings()
+        given = [t for t in (*seeds, *self.tensors) if t is not None]
+        for t in given:
+            recorder.slot_of_tensor(t)
+        nodes = [id(n) for n in self.graph(fn)[0]]
+        with recorder, watching(recorder), PythonWatch(recorder, surroundings):
+            found = self.run_nodes(fn, tuple(seeds), needs)
+        ran = frozenset([nodes.index(i) for i in recorder.ran if i in nodes])
+        play = None if surroundings.entries else _player(recorder, given, found)
+        self.compiled.programs[key] = None if play is None else BackwardProgram(play, ran)
+        if play is None:
+            self.compiled.report(recorder.refusal or "it runs code of the user")
+        return [next((g for g, s in zip(gs, seeds, strict=True) if s is t and s is not None), t) for t in found]
+
+
+class BackwardRecorder(Recorder):
+    """Records a backward pass over the nodes of one call, and which nodes ran."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ran: set[int] = set()  # ids
+
+    def run_node(self, proceed: Any, fn: Any, cotangents: Any) -> Any:
+        """Note the node, and run it."""
+        self.ran.add(id(fn))
+        return proceed(fn, cotangents)
+
+
+class CompiledOperator:
+    """The operator of the node of a compiled call."""
+
+    name = "CompiledFunction"
+    calls_user_code = False
+
+    @staticmethod
+    def gradients(fn: Any, gs: tuple, needs: list[bool]) -> list:
+        """Return the cotangent at each edge, None where none arrives."""
+        call: CompiledCall = fn.params["call"]
+        if call.is_expanded:
+            return list(gs)
+        key = _case(gs, needs) if call.is_intact() else None
+        if key is None or call.freed:
+            return call.expand(fn, gs)
+        program = call.compiled.programs.get(key, _UNKNOWN)
+        if program is _UNKNOWN and sys.getprofile() is None:
+            return call.capture(fn, gs, needs, key)
+        if not isinstance(program, BackwardProgram):
+            return call.expand(fn, gs)
+        found: list = program.play(*[g for g in gs if g is not None], *call.tensors)
+        if not current().running.retain:
+            call.free(program.nodes)
+        return found
+
+
+COMPILED: Any = CompiledOperator()
+
+
+def _case(gs: tuple, needs: list[bool]) -> Any:
+    """Return the kind of backward pass, by which its program is found; None if only the nodes inside can run it."""
+    state = current()
+    if state.level is not None or state.grad_enabled or state.watchers is not None:
+        return None
+    layouts = []
+    for g in gs:
+        if g is not None and (g.level is not None or type(g) is not Tensor or not array_programs.is_plain(g.value)):
+            return None
+        layouts.append(None if g is None else (g.value.strides, g.value.dtype))
+    return tuple(layouts), tuple(needs)
+
+
+def _player(recorder: Recorder, given: list, found: list) -> Any:
+    """Return the function that computes cotangents from the given tensors; None if the recorder refuses."""
+    output = OutputTree(found, recorder, set())
+    instructions = without_dead_code(recorder.instructions, output.slots())
+    names = {id(t): f"p{i}" for i, t in enumerate(given)}
+    source = player.Source(len(given), names)
+    used = {slot for i in instructions for slot in player.makes_and_reads(i)} | set(output.slots())
+    for external in recorder.externals.values():
+        if id(external.tensor) not in names:
+            recorder.refuse("a backward pass uses a tensor of unknown origin")
+        elif external.slot in used:
+            source.add(f"a{int(external.slot)} = {names[id(external.tensor)]}.value")
+    if recorder.refusal:
+        return None
+    for instruction in instructions:
+        instruction.backward = False  # the pass itself ignores the warnings of NumPy
+    player.write_source(instructions, source, output.write, output.slots())
+    return player.function_of(source)

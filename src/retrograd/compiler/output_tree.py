@@ -1,0 +1,91 @@
+"""The results of a call: how a program makes them again at each run."""
+
+from typing import Any
+
+from retrograd.compiler.plain_values import is_plain_value
+from retrograd.compiler.program import External, Result, Slot, result_slots
+from retrograd.compiler.recorder import Recorder
+from retrograd.core import Tensor
+
+
+class OutputTree:
+    """The result of a call: a tree of containers, tensors and plain values, which each run makes again."""
+
+    def __init__(self, result: Any, recorder: Recorder, kept: set[int]) -> None:
+        self._recorder = recorder
+        self._kept = kept  # the ids of containers and objects that the call was given
+        self.roots: list[Tensor] = []  # results, and bases of results, that the call has made and that require grad
+        self._leaves: list[External | Result] = []
+        self._tree = self._describe(result)
+
+    def _describe(self, value: Any) -> Any:
+        """Return the tree with how to make each tensor."""
+        kind = type(value)
+        if isinstance(value, Tensor):
+            made = self._recorder.result_of(value)
+            if made is not None:
+                self._leaves.append(made)
+            self._add_root(value)
+            if value._view is not None:
+                self._add_root(value._view.base)
+            return made
+        if is_plain_value(value) and not (kind is tuple and value):
+            return Constant(value)
+        if id(value) in self._kept and value != ():
+            self._recorder.refuse("the function returns a container or object that it was given")
+            return None
+        if kind in (list, tuple):
+            return kind, [self._describe(member) for member in value]
+        if kind is dict and all(map(is_plain_value, value)):
+            return kind, {key: self._describe(member) for key, member in value.items()}
+        if isinstance(value, tuple):
+            return Rebuilt(kind, [self._describe(member) for member in value])
+        self._recorder.refuse(f"the function returns a {kind.__name__}")
+        return None
+
+    def _add_root(self, t: Tensor) -> None:
+        """Note a tensor that the call has made and that requires grad."""
+        if t._requires_grad and isinstance(self._recorder.result_of(t), Result) and not any(t is r for r in self.roots):
+            self.roots.append(t)
+
+    def slots(self) -> list[Slot]:
+        """Return the slots that the results are made from."""
+        return [slot for made in self._leaves for slot in result_slots(made)]
+
+    def write(self, source: Any) -> str:
+        """Return the expression of the result."""
+        return self._expression(source, self._tree)
+
+    def _expression(self, source: Any, tree: Any) -> str:
+        if isinstance(tree, External | Result):
+            return str(source.name_of(tree))
+        if isinstance(tree, Constant):
+            return str(source.constant(tree.value))
+        if isinstance(tree, Rebuilt):
+            members = ", ".join(self._expression(source, member) for member in tree.members)
+            return f"{source.constant(tree.make)}([{members}])"
+        kind, members = tree
+        if kind is dict:
+            pairs = [f"{source.constant(key)}: {self._expression(source, member)}" for key, member in members.items()]
+            return f"{{{', '.join(pairs)}}}"
+        inside = "".join(f"{self._expression(source, member)}, " for member in members)
+        return f"[{inside}]" if kind is list else f"({inside})"
+
+
+class Constant:
+    """A plain value in the result."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Rebuilt:
+    """A tuple of another class in the result."""
+
+    __slots__ = ("make", "members")
+
+    def __init__(self, kind: Any, members: list[Any]) -> None:
+        self.make = getattr(kind, "_make", kind)
+        self.members = members
