@@ -1,9 +1,29 @@
 """`rg.compile`: functions and whole training steps as programs of kernel calls, with the results of the eager run."""
 
 from retrograd.compiler.api import compile as compile
+from retrograd.compiler.api import list_backends as list_backends
 from retrograd.compiler.compiled_function import is_compiling as is_compiling
+from retrograd.compiler.compiled_function import is_compiling as is_dynamo_compiling
 from retrograd.compiler.compiled_function import reset as reset
+from retrograd.compiler.disabling import allow_in_graph as allow_in_graph
+from retrograd.compiler.disabling import assume_constant_result as assume_constant_result
+from retrograd.compiler.disabling import cudagraph_mark_step_begin as cudagraph_mark_step_begin
 from retrograd.compiler.disabling import disable as disable
+from retrograd.compiler.disabling import nested_compile_region as nested_compile_region
 from retrograd.compiler.explanation import explain as explain
+from retrograd.compiler.stance import set_stance as set_stance
 
-__all__ = ["compile", "disable", "explain", "is_compiling", "reset"]
+__all__ = [
+    "allow_in_graph",
+    "assume_constant_result",
+    "compile",
+    "cudagraph_mark_step_begin",
+    "disable",
+    "explain",
+    "is_compiling",
+    "is_dynamo_compiling",
+    "list_backends",
+    "nested_compile_region",
+    "reset",
+    "set_stance",
+]

@@ -1,11 +1,10 @@
 """The function `compile`."""
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.compiler.compiled_function import CompiledFunction
+from retrograd.compiler.compiled_function import LIMIT, CompiledFunction
 from retrograd.compiler.compiled_module import OptimizedModule
 from retrograd.nn.module import Module
 
@@ -18,7 +17,9 @@ def compile(
     backend: str | Callable[..., Any] = "retrograd",
     mode: str | None = None,
     options: dict[str, Any] | None = None,
+    name: str | None = None,
     disable: bool = False,
+    recompile_limit: int | None = None,
 ) -> Any:
     """Return a function that computes the same as `model`, and after its first call without running its Python code.
 
@@ -26,16 +27,22 @@ def compile(
     gradients of leaves, random numbers. Later calls with arguments of the same kind run the recorded kernels, and the
     methods of optimizers and schedules, which stay as they are. The results have the bits of the eager run. Guards
     check all that the code reads: shapes, dtypes, strides, numbers, modules, global variables, modes. Where they fail,
-    another program is made, up to 8 of them. A function that cannot be recorded runs eagerly, and a warning says why:
-    it reads the value of a tensor, prints, changes Python objects, or returns a tensor that is part of a graph.
+    another program is made, up to 8 of them. A result that requires grad is the output of one node for the whole call,
+    whose backward pass is recorded when it first runs. A function that cannot be recorded runs eagerly, and a warning
+    says why: it reads the value of a tensor, prints, or changes Python objects.
 
     - model: a function, or a `Module`, of which a module with the same parameters is returned. None: return the
       decorator.
     - fullgraph: raise RuntimeError in place of running eagerly. The call that finds the reason has run then.
-    - dynamic, backend, mode, options: accepted as in PyTorch; there is one way to compile, for fixed sizes.
+    - dynamic: True, False and None are accepted; each shape gets a program of its own.
+    - backend: "retrograd". The names of PyTorch's backends are accepted and mean the same. A function is refused.
+    - mode: one of PyTorch's four modes; all of them mean the same here.
+    - options: a dict, whose entries are settings of PyTorch's backends and have no effect. Not with a mode.
+    - name: the name of the function in messages.
     - disable: return `model` itself.
+    - recompile_limit: how many programs are made; None: 8.
 
-    Raises TypeError if `model` cannot be called.
+    Raises TypeError if `model` cannot be called, RuntimeError for an unknown mode or backend, or for mode and options.
 
     Source: the names are those of torch.compile.
 
@@ -54,14 +61,44 @@ def compile(
     >>> w
     tensor([0., 0., 0.], requires_grad=True)
     """
+    _check_settings(backend, mode, options)
+    settings = {"fullgraph": fullgraph, "name": name, "limit": LIMIT if recompile_limit is None else recompile_limit}
     if model is None:
-        return functools.partial(
-            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
+        return functools.partial(_compile, settings=settings, disable=disable)
+    return _compile(model, settings, disable)
+
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+BACKEND = "retrograd"
+_OTHER_BACKENDS = ("inductor", "eager", "aot_eager", "cudagraphs", "openxla", "onnxrt", "tvm")
+
+
+def list_backends(exclude_tags: tuple[str, ...] = ("debug", "experimental")) -> list[str]:
+    """Return the names of the backends of `compile`: there is one.
+
+    >>> import retrograd as rg
+    >>> rg.compiler.list_backends()
+    ['retrograd']
+    """
+    return [BACKEND]
+
+
+def _check_settings(backend: Any, mode: str | None, options: dict[str, Any] | None) -> None:
+    if mode is not None and options is not None:
+        raise RuntimeError(
+            "compile: Either mode or options can be specified, but both can't be specified at the same time."
         )
+    if mode is not None and mode not in MODES:
+        raise RuntimeError(f"compile: Unrecognized mode={mode!r}, should be one of: {', '.join(MODES)}")
+    if not isinstance(backend, str):
+        raise RuntimeError("compile: a function as backend would get a graph of PyTorch's; use fx.symbolic_trace")
+    if backend != BACKEND and backend not in _OTHER_BACKENDS:
+        raise RuntimeError(f"compile: Invalid backend: {backend!r}; there is {BACKEND!r}")
+
+
+def _compile(model: Any, settings: dict[str, Any], disable: bool) -> Any:
     if not callable(model):
         raise TypeError(f"compile: expected a function or a Module, got {type(model).__name__}")
-    if dynamic:
-        warnings.warn("compile: dynamic=True has no effect: each shape gets a program of its own", stacklevel=2)
     if disable:
         return model
-    return OptimizedModule(model, fullgraph) if isinstance(model, Module) else CompiledFunction(model, fullgraph)
+    return OptimizedModule(model, settings) if isinstance(model, Module) else CompiledFunction(model, **settings)

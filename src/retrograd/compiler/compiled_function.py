@@ -10,6 +10,8 @@ from typing import Any
 
 from retrograd.compiler.capture import Capture, Program
 from retrograd.compiler.recorder import Recorder
+from retrograd.compiler.stance import current_stance
+from retrograd.compiler.surroundings import FunctionHolder
 from retrograd.core import current
 from retrograd.core.level import TransparentLevel
 from retrograd.foundation.source_location import describe_function
@@ -18,12 +20,15 @@ LIMIT = 8  # of programs for one function, as in PyTorch
 _functions: "weakref.WeakSet[CompiledFunction]" = weakref.WeakSet()
 
 
-class CompiledFunction:
+class CompiledFunction(FunctionHolder):
     """A function that runs by programs, captured from calls of it, or eagerly where that is not possible."""
 
-    def __init__(self, function: Callable[..., Any], fullgraph: bool = False, limit: int = LIMIT) -> None:
+    def __init__(
+        self, function: Callable[..., Any], fullgraph: bool = False, limit: int = LIMIT, name: str | None = None
+    ) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function = function
+        self._name = name
         self._fullgraph = fullgraph
         self._limit = limit
         self._lock = threading.Lock()  # one thread captures at a time
@@ -40,17 +45,31 @@ class CompiledFunction:
         reason = reason_to_run_eagerly()
         if reason:
             return self._run_eagerly(reason, args, kwargs)
+        stance = current_stance()
+        if stance == "force_eager":
+            return self._function(*args, **kwargs)
         for program in self.programs:
             tensors = program.match(args, kwargs)
             if tensors is not None:
                 return program.run(tensors)
+        if stance == "fail_on_recompile":
+            raise RuntimeError(
+                f"compile: {self.name} has no program for this call, and the stance is 'fail_on_recompile': call it "
+                f"with such arguments before, or use another stance"
+            )
+        if stance == "eager_on_recompile":
+            return self._function(*args, **kwargs)
         return self._capture(args, kwargs)
+
+    def __reduce__(self) -> Any:
+        """Return how a copy is made: with the function, and without its programs."""
+        return type(self), (self._function, self._fullgraph, self._limit, self._name)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
-        return f"<compiled {describe_function(self._function)}: {len(self.programs)} programs>"
+        return f"<compiled {self.name}: {len(self.programs)} programs>"
 
     def _capture(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call for which there is no program, and make one if possible."""
@@ -76,10 +95,15 @@ class CompiledFunction:
         self._report(reason)
         return self._function(*args, **kwargs)
 
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+        return describe_function(self._function) if self._name is None else self._name
+
     def _report(self, reason: str) -> None:
         """Raise, or warn once for each reason, that the function runs eagerly."""
-        message = f"compile: {describe_function(self._function)} runs eagerly: {reason}"
-        if self._fullgraph:
+        message = f"compile: {self.name} runs eagerly: {reason}"
+        if self._fullgraph and not is_compiling():
             raise RuntimeError(message)
         if reason != INSIDE and reason not in self._warned:
             self._warned.add(reason)

@@ -11,10 +11,10 @@ class OptimizedModule(Module):
 
     _orig_mod: Module
 
-    def __init__(self, module: Module, fullgraph: bool = False) -> None:
+    def __init__(self, module: Module, settings: dict[str, Any]) -> None:
         super().__init__()
         self._orig_mod = module
-        object.__setattr__(self, "_compiled_call", CompiledFunction(module.__call__, fullgraph))
+        object.__setattr__(self, "_compiled_call", CompiledFunction(module.__call__, **settings))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return the result of the other module."""

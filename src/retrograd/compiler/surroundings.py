@@ -79,6 +79,12 @@ class _View:
         return self._read(key, default)
 
 
+class FunctionHolder:
+    """A callable of this package that runs a function of the user, `_function`."""
+
+    _function: Callable[..., Any]
+
+
 class Surroundings:
     """The values that the code of one call reads, apart from its arguments."""
 
@@ -183,6 +189,8 @@ class Surroundings:
         elif isinstance(value, types.MethodType):
             self.visit(value.__self__, name, attribute)
             self.visit(value.__func__, name, attribute)
+        elif isinstance(value, FunctionHolder):
+            self.visit(value._function, name, attribute)
         elif isinstance(value, functools.partial):
             for part in (value.func, value.args, value.keywords):
                 self.visit(part, name, attribute)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from retrograd.core.hooks import RemovableHandle, add_hook, check_callable
 
 FORWARD_PRE, FORWARD, BACKWARD_PRE, BACKWARD = "forward pre", "forward", "backward pre", "backward"
+COMPILED = "compiled"  # the compiled call of a module, which replaces all the others: see `Module.compile`
 SAVE_PRE, SAVE, LOAD_PRE, LOAD = "state_dict pre", "state_dict", "load_state_dict pre", "load_state_dict"
 
 

@@ -5,10 +5,12 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core import dtype as dtypes
+from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.nn.backward_hooks import ModuleCallGradients
 from retrograd.nn.hooks import (
     BACKWARD,
     BACKWARD_PRE,
+    COMPILED,
     FORWARD,
     FORWARD_PRE,
     LOAD,
@@ -89,6 +91,11 @@ class Module(ModuleTree):
         return self.forward(*args, **kwargs)
 
     def _call_with_hooks(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        compiled = of_kind(self._call_hooks, COMPILED)
+        return compiled[0].function(*args, **kwargs) if compiled else self._call_impl(*args, **kwargs)
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        """Run forward with the hooks of calls."""
         hooks, called, gradients = self._call_hooks, list[Hook](), None
         try:
             args, kwargs = run_forward_pre_hooks(self, hooks, args, kwargs)
@@ -101,6 +108,23 @@ class Module(ModuleTree):
             run_hooks_after_exception(self, hooks, args, kwargs, called)
             raise
         return output if gradients is None else gradients.watch_results(output)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile the calls of this module, hooks included, by `rg.compile` with these arguments.
+
+        The module stays the same object, with the same parameters, and can be saved and copied as before.
+
+        >>> import retrograd as rg
+        >>> layer = rg.nn.Linear(2, 1, bias=False)
+        >>> _ = rg.nn.init.ones_(layer.weight)
+        >>> layer.compile()
+        >>> [layer(rg.tensor([1.0, n])).tolist() for n in range(3)]
+        [[1.0], [2.0], [3.0]]
+        """
+        compiled = lazy_module("retrograd.compiler").compile(self._call_impl, *args, **kwargs)
+        for key in [key for key, hook in self._call_hooks.items() if hook.kind == COMPILED]:
+            del self._call_hooks[key]
+        register_hook(self._call_hooks, Hook(compiled, COMPILED))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the result of a call; subclasses override it."""

@@ -20,7 +20,7 @@ COUNTED = (
     "special", "utils.data", "distributions",
 )  # fmt: skip
 APART = (
-    "amp", "cuda", "profiler", "serialization", "random", "overrides", "library", "masked",
+    "amp", "compiler", "cuda", "profiler", "serialization", "random", "overrides", "library", "masked",
     "utils.checkpoint", "signal.windows", "testing",
 )  # fmt: skip
 NAMESPACES = COUNTED + APART
