@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from typing import Any, Protocol
 
+from retrograd.utils.data.shared_batches import Packed, pack, receive_packed, send_packed, skip_packed
 from retrograd.utils.data.worker import Failure, FetchSettings, use_worker_generator, work
 
 STOP_TIMEOUT = 1.0  # seconds that a process has to end by itself, and again after SIGTERM
@@ -80,7 +81,7 @@ def _until_stopped(tasks: "queue.SimpleQueue[Any]", stopped: threading.Event) ->
 
 
 class ProcessWorker:
-    """A worker process with a copy of the dataset; tasks and results are pickled."""
+    """A worker process with a copy of the dataset; tasks and results are pickled, large arrays shared."""
 
     def __init__(self, settings: FetchSettings, number: int, context: BaseContext) -> None:
         self._number = number
@@ -99,7 +100,7 @@ class ProcessWorker:
         if not self._connection.poll(timeout):
             raise TimeoutError
         try:
-            return pickle.loads(self._connection.recv_bytes())
+            return receive_packed(self._connection)
         except (EOFError, ConnectionResetError):
             self._process.join(STOP_TIMEOUT)
             raise RuntimeError(
@@ -124,7 +125,7 @@ class ProcessWorker:
         """Discard results, because the process may be blocked writing them."""
         with suppress(EOFError, OSError):
             while (left := deadline - time.monotonic()) > 0 and self._connection.poll(left):
-                self._connection.recv_bytes()
+                skip_packed(self._connection)
 
 
 def _run_in_process(settings: FetchSettings, number: int, connection: Connection) -> None:
@@ -135,7 +136,7 @@ def _run_in_process(settings: FetchSettings, number: int, connection: Connection
     with use_worker_generator():
         for result in work(settings, number, _until_stopped(tasks, stopped)):
             try:
-                connection.send_bytes(_pickle_result(result, number))
+                send_packed(connection, _pack_result(result, number))
             except OSError:
                 return  # the parent no longer reads
 
@@ -183,15 +184,15 @@ def _unpickle_failure(error: BaseException, text: str) -> Failure:
     return Failure(error)
 
 
-def _pickle_result(result: Any, number: int) -> bytes:
-    """Return a result as bytes, or a failure if it cannot be pickled."""
+def _pack_result(result: Any, number: int) -> Packed:
+    """Return a result to be sent, or a failure if it cannot be pickled."""
     if isinstance(result, Failure):
-        return _pickle_failure(result.error)
+        return Packed(_pickle_failure(result.error))
     try:
-        return pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
+        return pack(result)
     except Exception as error:
         error.add_note(f"DataLoader: worker {number} can't send what collate_fn made to another process")
-        return _pickle_failure(error)
+        return Packed(_pickle_failure(error))
 
 
 def _pickle_failure(error: BaseException) -> bytes:
