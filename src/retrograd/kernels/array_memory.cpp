@@ -271,6 +271,11 @@ PyMethodDef methods[] = {
 
 const Part part_array_memory{methods};
 
+PyObject* ufunc_of(PyObject* object) {
+    const bool is_caching = Py_TYPE(object)->tp_dealloc == dealloc;
+    return is_caching ? reinterpret_cast<Caching*>(object)->function : object;
+}
+
 PyObject* caching(PyObject* function) {
     static PyTypeObject type = caching_type();
     if (PyType_Ready(&type) < 0) return nullptr;

@@ -25,4 +25,7 @@ inline size_t bytes_of(PyObject* o) {
 // Returns a function that calls `function`, with CachedMemory if the first operand is large: a new reference.
 PyObject* caching(PyObject* function);
 
+// Returns the function that `caching` was given, or the object itself if it is no result of that: a borrowed reference.
+PyObject* ufunc_of(PyObject* object);
+
 }  // namespace retrograd
