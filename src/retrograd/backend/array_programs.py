@@ -39,6 +39,11 @@ def add_into(target, source):
     np.add(target, source, target)
 
 
+def fill(array, shape):
+    """Return a view of the one element of an array as an array of a shape."""
+    return np.broadcast_to(array.reshape(()), shape)
+
+
 def copy(array):
     """Return a copy with the same order of the dimensions in memory."""
     return array.copy(order="K")

@@ -76,6 +76,14 @@ def real_kernel(name, kernel):
     return wrapper
 
 
+_NUMBERS = (int, float, np.generic)
+
+
+def _as_array(x):
+    """Return an array; an array, or a stand-in for one, as it is: fusion traces kernels with those."""
+    return x if hasattr(x, "dtype") else np.asarray(x)
+
+
 def _float_kernel(name, kernel):
     """Wrap a kernel for float32 and float64: raise for complex numbers, compute half precision in single.
 
@@ -83,11 +91,11 @@ def _float_kernel(name, kernel):
     """
 
     def function(x, *others):
-        x = np.asarray(x)
+        x = _as_array(x)
         if x.dtype.kind == "c":
             raise TypeError(f"{name}: complex numbers are not supported, got {x.dtype}")
         if x.dtype.num in (_SINGLE, _DOUBLE):
-            return kernel(x, *[o if isinstance(o, np.ndarray) else x.dtype.type(o) for o in others])
+            return kernel(x, *[x.dtype.type(o) if isinstance(o, _NUMBERS) else o for o in others])
         wide = np.dtype(np.float32 if x.dtype == np.float16 else np.float64)
         return kernel(x.astype(wide), *[np.asarray(o, wide) for o in others]).astype(x.dtype)
 
@@ -99,7 +107,7 @@ def _or_complex(name, kernel, formula):
     of_floats = _float_kernel(name, kernel)
 
     def function(x, *others):
-        return formula(x, *others) if np.asarray(x).dtype.kind == "c" else of_floats(x, *others)
+        return formula(x, *others) if _as_array(x).dtype.kind == "c" else of_floats(x, *others)
 
     return function
 
