@@ -36,8 +36,8 @@ class FunctionOp(Op):
     It is the target of a node that calls the Function, and pickles as the name of the class.
     """
 
-    def __init__(self, cls: type["Function"]) -> None:
-        self.cls = cls
+    def __init__(self, cls: Any) -> None:
+        self.cls: type[Function] = cls
         self.name = self.__name__ = cls.__name__
         self.schema = FunctionSchema(cls.__name__)
         self.definition = self

@@ -78,4 +78,6 @@ class BackwardCFunction(FunctionCtx, metaclass=_ContextClass):
 
 def make_backward_class(cls: Any) -> type[BackwardCFunction]:
     """Return the class of the ctx of a Function: MyFnBackward for MyFn."""
-    return _ContextClass(f"{cls.__name__}Backward", (BackwardCFunction,), {"_forward_cls": cls})
+    made: Any = _ContextClass(f"{cls.__name__}Backward", (BackwardCFunction,), {"_forward_cls": cls})
+    kind: type[BackwardCFunction] = made
+    return kind
