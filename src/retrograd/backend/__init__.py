@@ -145,8 +145,8 @@ def text(array, options, *, name="", notes=(), part_notes=()):
     """
     if type(array) is np.ndarray:
         return lazy_module("retrograd.backend.array_text").text(array, options, name=name or "tensor", notes=notes)
-    whole = name or "nested_tensor"
-    return namespaces[type(array)].text(array, options, name=whole, notes=notes, part_notes=part_notes)
+    given = {"name": name} if name else {}
+    return namespaces[type(array)].text(array, options, notes=notes, part_notes=part_notes, **given)
 
 
 def as_numpy(array):

@@ -32,6 +32,21 @@ def text(array, options, *, name="tensor", notes=()):
     return append_notes(prefix + elements, [*_type_notes(array, options), *notes], options, len(prefix))
 
 
+def part_text(label, array, options, column):
+    """Return an array as a part of another one's text, after its label: without its dtype.
+
+    `column` is where the label begins.
+    """
+    prefix = f"{label}=tensor("
+    shown = _elements_text(array, options, column + len(prefix)) if array.size else f"[], size={tuple(array.shape)}"
+    return f"{prefix}{shown})"
+
+
+def dtype_notes(array, options):
+    """Return the argument that tells an array's dtype, if that is not the default one of its elements."""
+    return [note for note in _type_notes(array, options) if note.startswith("dtype=")]
+
+
 def append_notes(shown, notes, options, indent=0):
     """Append arguments and the closing bracket; an argument that does not fit begins a line of its own."""
     column = len(shown) - shown.rfind("\n") + 1
