@@ -47,6 +47,8 @@ class CompositeArray:
     the parts only.
     """
 
+    complete = True  # whether all elements are stored, so that they can be replaced one by one
+
     def call(self, op, args, params):
         """Compute an operator by operators on the parts; NotImplemented if it has to run as it is."""
         raise NotImplementedError
@@ -58,6 +60,22 @@ class CompositeArray:
     def numel(self, x):
         """Return the number of elements of x, where its shape does not determine it."""
         raise NotImplementedError
+
+    def layout(self, x):
+        """Return the layout of x, an `ops.layout.layout`."""
+        raise NotImplementedError
+
+    def values(self, x):
+        """Return the plain tensor with the stored elements of x, for the method of that name."""
+        raise NotImplementedError
+
+    def sparse_dim(self, x):
+        """Return the number of sparse dimensions."""
+        return 0
+
+    def to_dense(self, x, dtype, masked_grad):
+        """Return x without elements left out, in a dtype unless that is None."""
+        return x if dtype is None else x.to(dtype)
 
     def write(self, name, x, src):
         """Write a tensor into the memory of x, for the in-place function `name`; return x."""

@@ -299,6 +299,8 @@ class Tensor:
         """Cube root, with the sign of x."""
     def cbrt_(self) -> Tensor:
         """`cbrt`, written into the tensor; returns it."""
+    def ccol_indices(self) -> Tensor:
+        """Return where the entries of each column begin, of a tensor compressed by columns, not copied; RuntimeError for other layouts."""
     def cdouble(self, memory_format: Any = ...) -> Tensor:
         """The tensor in complex128; itself if it is so already."""
     def ceil(self) -> Tensor:
@@ -335,6 +337,10 @@ class Tensor:
         """`clamp`, written into the tensor; returns it."""
     def clone(self, *, memory_format: Any = ...) -> Tensor:
         """Return a differentiable copy, with the same strides unless a memory format is given."""
+    def coalesce(self) -> Tensor:
+        """Return a COO tensor with sorted, unique entries, the sums of those at the same position; x if it is marked so."""
+    def col_indices(self) -> Tensor:
+        """Return the column of each entry, of a tensor compressed by rows, not copied; RuntimeError for other layouts."""
     def conj(self) -> Tensor:
         """Return the complex conjugate; a real tensor is returned itself."""
     def conj_physical(self) -> Tensor:
@@ -373,6 +379,8 @@ class Tensor:
         """Return the tensor itself: it is on the CPU."""
     def cross(self, other: _Operand, dim: _int | None = None) -> Tensor:
         """The cross product `linalg.cross`; without `dim`, along the first dimension of size 3."""
+    def crow_indices(self) -> Tensor:
+        """Return where the entries of each row begin, of a tensor compressed by rows, not copied; RuntimeError for other layouts."""
     def cuda(self, device: Any = None, non_blocking: Any = False, memory_format: Any = ...) -> Tensor:
         """Raise a RuntimeError: tensors are on the CPU."""
     def cummax(self, dim: _int) -> return_types.cummax:
@@ -399,7 +407,7 @@ class Tensor:
     def deg2rad_(self) -> Tensor:
         """`deg2rad`, written into the tensor; returns it."""
     def dense_dim(self) -> _int:
-        """Return the number of dimensions, all of which are dense."""
+        """Return the number of dimensions that are dense: all but those of entries of a sparse tensor."""
     def dequantize(self) -> Any:
         """Return a tensor, or each of a list, in float32: no tensor here is quantised."""
     def det(self) -> Tensor:
@@ -644,6 +652,8 @@ class Tensor:
         """`index_reduce`, written into the tensor; returns it."""
     def index_select(self, dim: _int, index: _Operand) -> Tensor:
         """Select slices along `dim` by a 1-d integer tensor, in its order; negative indices are errors."""
+    def indices(self) -> Tensor:
+        """Return the indices of a coalesced COO tensor, (sparse_dim, nnz), not copied."""
     def inner(self, b: _Operand) -> Tensor:
         """The sum of products over the last dimensions of a and b; a tensor without dimensions multiplies elementwise."""
     def int(self, memory_format: Any = ...) -> Tensor:
@@ -652,6 +662,8 @@ class Tensor:
         """The inverse of square matrices; LinAlgError if one is singular.  To solve A X = B, prefer `linalg.solve`."""
     def ipu(self, device: Any = None, non_blocking: Any = False, memory_format: Any = ...) -> Tensor:
         """Raise a RuntimeError: tensors are on the CPU."""
+    def is_coalesced(self) -> _bool:
+        """Return whether a COO tensor is known to have sorted, unique entries."""
     def is_complex(self) -> _bool:
         """Whether the dtype is complex."""
     def is_conj(self) -> _bool:
@@ -711,10 +723,10 @@ class Tensor:
         """Whether the dtype can represent negative values."""
     @property
     def is_sparse(self) -> Any:
-        """Whether the tensor is sparse: never."""
+        """Whether the tensor is sparse, in the layout `rg.sparse_coo`."""
     @property
     def is_sparse_csr(self) -> Any:
-        """Whether the tensor is sparse csr: never."""
+        """Whether the tensor is sparse, in the layout `rg.sparse_csr`."""
     @property
     def is_vulkan(self) -> Any:
         """Whether the array is one of the device vulkan: never."""
@@ -751,7 +763,7 @@ class Tensor:
         """The k-th smallest element (k from 1) along `dim` (None: the last), and its index."""
     @property
     def layout(self) -> Any:
-        """The layout: strided."""
+        """The layout: `rg.strided`, that of sparse tensors, or `rg.jagged` of nested ones."""
     def lcm(self, b: _Operand) -> Tensor:
         """Least common multiple of |a| and |b|; 0 where one is 0."""
     def lcm_(self, b: _Operand) -> Tensor:
@@ -1097,6 +1109,8 @@ class Tensor:
         """Resize this tensor in place to another shape over its memory, in row-major order; return it."""
     def resize_as_(self, the_template: Any, *, memory_format: Any = ...) -> Tensor:
         """Resize this tensor in place to the shape of another one, as `resize_` does."""
+    def resize_as_sparse_(self, the_template: Tensor) -> Tensor:
+        """Give a COO tensor the size of another one, in place; return it."""
     def resolve_conj(self) -> Tensor:
         """Return x itself: no lazy conjugation exists here, unlike in PyTorch."""
     def resolve_neg(self) -> Tensor:
@@ -1114,6 +1128,8 @@ class Tensor:
         """x rounded to `decimals` decimals, halves to even; negative decimals round to tens.  Its derivative is 0."""
     def round_(self, *, decimals: _int = 0) -> Tensor:
         """`round`, written into the tensor; returns it."""
+    def row_indices(self) -> Tensor:
+        """Return the row of each entry, of a tensor compressed by columns, not copied; RuntimeError for other layouts."""
     def rsqrt(self) -> Tensor:
         """The reciprocal of the square root, 1 / sqrt(x)."""
     def rsqrt_(self) -> Tensor:
@@ -1182,6 +1198,8 @@ class Tensor:
         """Return x with src in place of x[start:end:step] along `dim`."""
     def slogdet(self) -> return_types.linalg_slogdet:
         """The sign, and the log of the absolute value, of determinants of square matrices, which can't overflow."""
+    def smm(self, mat: Tensor) -> Tensor:
+        """Return the product of a sparse matrix and a dense one as a sparse matrix, with all elements of nonempty rows."""
     def softmax(self, dim: _int, dtype: DTypeLike | None = None) -> Tensor:
         """The softmax exp(x) / sum(exp(x)) along dim, without overflow; computed in `dtype` (None: that of x)."""
     def softplus(self, beta: _float = 1.0, threshold: _float = 20.0) -> Tensor:
@@ -1191,7 +1209,13 @@ class Tensor:
     def sort(self, dim: _int = -1, descending: _bool = False, *, stable: _bool = False) -> return_types.sort:
         """x sorted along `dim` and the indices that sort it, as a named tuple (values, indices)."""
     def sparse_dim(self) -> _int:
-        """Return the number of sparse dimensions, 0."""
+        """Return the number of sparse dimensions, 0 of a dense tensor."""
+    def sparse_mask(self, mask: Tensor) -> Tensor:
+        """Return the elements of x, dense or sparse, at the entries of a sparse tensor of the same shape."""
+    def sparse_resize_(self, size: Any, sparse_dim: _int, dense_dim: _int) -> Tensor:
+        """Set the size of a COO tensor in place; return it.  With entries, no size may shrink nor dimension change kind."""
+    def sparse_resize_and_clear_(self, size: Any, sparse_dim: _int, dense_dim: _int) -> Tensor:
+        """Set the size of a COO tensor in place, and remove its entries; return it."""
     def split(self, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
         """A tuple of views along `dim`: of one size (the last may be smaller), or of the sizes listed."""
     def split_with_sizes(self, split_sizes: _Ints, dim: _int = 0) -> tuple[Tensor, ...]:
@@ -1208,6 +1232,8 @@ class Tensor:
         """A view of x without its dimensions of size 1, or without those of them listed in `dim`."""
     def squeeze_(self, dim: Any = None) -> Tensor:
         """Remove dimensions of size 1 of this tensor: all, or those of `dim`; returns it."""
+    def sspaddmm(self, mat1: Tensor, mat2: Tensor, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
+        """Return beta · input + alpha · (mat1 @ mat2) for sparse input and mat1 and a dense mat2; the result is sparse."""
     def std(self, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> Tensor:
         """The standard deviation over `dim`, the square root of `var`.  Its derivative where it is 0 is taken as 0."""
     def stft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: _Operand | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
@@ -1265,9 +1291,21 @@ class Tensor:
     def to(self, *target: Any, dtype: Any = None, device: Any = None, other: Any = None, non_blocking: Any = False, copy: Any = False, memory_format: Any = ...) -> Tensor:
         """The tensor converted to another dtype; itself if it already has it and no copy is requested."""
     def to_dense(self, dtype: Any = None, *, masked_grad: Any = True) -> Tensor:
-        """Return the tensor itself, or in another dtype: it is dense."""
+        """Return the tensor itself, or in another dtype if it is dense; the dense tensor of a sparse one."""
     def to_device(self, device: Any, *, stream: Any = None) -> Tensor:
         """Return the tensor itself, on the only device.  RuntimeError for others, ValueError for streams."""
+    def to_sparse(self, sparse_dim: _int | None = None, *, layout: Any = None, blocksize: Any = None, dense_dim: _int | None = None) -> Tensor:
+        """Return a sparse tensor with the nonzero elements of a dense one, or a sparse one in another layout."""
+    def to_sparse_bsc(self, blocksize: Any, dense_dim: _int | None = None) -> Tensor:
+        """Return a matrix compressed by columns of blocks, each of (rows, columns) = blocksize, which divides its sizes."""
+    def to_sparse_bsr(self, blocksize: Any, dense_dim: _int | None = None) -> Tensor:
+        """Return a matrix compressed by rows of blocks, each of (rows, columns) = blocksize, which divides its sizes."""
+    def to_sparse_coo(self) -> Tensor:
+        """Return the tensor in the layout `rg.sparse_coo`, as `to_sparse()`."""
+    def to_sparse_csc(self, dense_dim: _int | None = None) -> Tensor:
+        """Return a matrix compressed by columns; the last `dense_dim` dimensions are dense."""
+    def to_sparse_csr(self, dense_dim: _int | None = None) -> Tensor:
+        """Return a matrix compressed by rows; the last `dense_dim` dimensions are dense."""
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
     def topk(self, k: _int, dim: _int | None = None, largest: _bool = True, sorted: _bool = True) -> return_types.topk:
@@ -1336,6 +1374,8 @@ class Tensor:
         """Insert a dimension of size 1 in this tensor at `dim`; returns it."""
     def untyped_storage(self) -> Any:
         """Return the bytes of the memory that the tensor views, as a storage, which shares them."""
+    def values(self) -> Tensor:
+        """Return the stored elements as a view with gradients: of a nested tensor its buffer, of a sparse one its values."""
     def var(self, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> Tensor:
         """The variance over `dim` (None: all): sum(|x - mean(x)|^2) / (n - correction)."""
     def vdot(self, b: _Operand) -> Tensor:

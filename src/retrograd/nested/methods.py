@@ -4,14 +4,12 @@ import copyreg
 from typing import Any
 
 from retrograd.backend.ragged import Ragged, pack
-from retrograd.core import Tensor, call
+from retrograd.core import Tensor
 from retrograd.foundation.read_only import read_only
-from retrograd.nested import buffer
 from retrograd.nested.buffer_layout import get_layout as get_ragged_layout
 from retrograd.nested.buffer_layout import is_nested
 from retrograd.nested.offsets_op import offsets_of
-from retrograd.ops.layout import jagged, strided
-from retrograd.ops.layout import layout as Layout
+from retrograd.ops.layout import jagged
 from retrograd.ops.methods import attribute, method
 
 
@@ -20,21 +18,6 @@ def _require_layout(name: str, x: Tensor) -> Any:
     if not is_nested(x):
         raise RuntimeError(f"{name}(): expected a nested tensor, got a tensor of shape {x.shape}")
     return get_ragged_layout(x)
-
-
-@method
-def values(x: Tensor) -> Tensor:
-    """Return the buffer: the rows of all components, one after the other, as a view with gradients.
-
-    If there are holes between components, their rows are included: see `offsets` and `lengths`.
-
-    >>> import retrograd as rg
-    >>> rg.nested.nested_tensor([[1.0, 2.0], [3.0]]).values()
-    tensor([1., 2., 3.])
-    """
-    _require_layout("values", x)
-    out: Tensor = call(buffer.values, (x,), {})
-    return out
 
 
 @method
@@ -64,7 +47,7 @@ def lengths(x: Tensor) -> Tensor | None:
 
 def _sequence_lengths(name: str, x: Tensor, error: type[Exception] = AttributeError) -> list[int]:
     """Return the sizes of the ragged dimension of a nested tensor in the jagged layout; raise for others."""
-    if _layout(x) is not jagged:
+    if x.layout is not jagged:
         raise error(f"{name}: only nested tensors in the jagged layout have it; see layout=rg.jagged")
     sizes: list[int] = get_ragged_layout(x).structure.lengths.tolist()
     return sizes
@@ -126,20 +109,7 @@ def _is_nested(x: Tensor) -> bool:
     return is_nested(x)
 
 
-def _layout(x: Tensor) -> Layout:
-    """Return the storage layout: jagged if it was asked for, with one ragged dimension and dense components."""
-    if (
-        not is_nested(x)
-        or get_ragged_layout(x).num_ragged != 1
-        or get_ragged_layout(x).structure.strided
-        or is_nested(values(x))
-    ):
-        return strided
-    return jagged
-
-
-for _name, _attribute in {"is_nested": _is_nested, "layout": _layout}.items():
-    setattr(Tensor, _name, read_only(_attribute, _name))
+Tensor.is_nested = read_only(_is_nested, "is_nested")
 
 
 def _rebuilt(*fields: Any) -> Ragged:

@@ -14,10 +14,12 @@ from retrograd.ops.layout import (
     has_format,
     is_device,
     preserve_format,
+    sparse_coo,
+    sparse_csr,
     strided,
     to_format,
 )
-from retrograd.ops.methods import attribute, concrete, lost_derivatives, method
+from retrograd.ops.methods import attribute, check_complete, concrete, lost_derivatives, method
 
 
 @function()
@@ -112,8 +114,21 @@ def device(x):
 
 @attribute
 def layout(x):
-    """The layout: strided."""
-    return strided
+    """The layout: `rg.strided`, that of sparse tensors, or `rg.jagged` of nested ones."""
+    parts = compound(x)
+    return strided if parts is None else parts.layout(x)
+
+
+@attribute
+def is_sparse(x):
+    """Whether the tensor is sparse, in the layout `rg.sparse_coo`."""
+    return x.layout is sparse_coo
+
+
+@attribute
+def is_sparse_csr(x):
+    """Whether the tensor is sparse, in the layout `rg.sparse_csr`."""
+    return x.layout is sparse_csr
 
 
 def _constant_attribute(name, value, doc):
@@ -127,8 +142,8 @@ def _constant_attribute(name, value, doc):
 _constant_attribute("is_cpu", True, "Whether the array lives on the CPU: always.")
 for _kind in ("cuda", "mps", "xpu", "xla", "meta", "mkldnn", "ipu", "maia", "mtia", "vulkan"):
     _constant_attribute(f"is_{_kind}", False, f"Whether the array is one of the device {_kind}: never.")
-for _kind in ("sparse", "sparse_csr", "quantized", "nested"):
-    _constant_attribute(f"is_{_kind}", False, f"Whether the tensor is {_kind.replace('_', ' ')}: never.")
+for _kind in ("quantized", "nested"):
+    _constant_attribute(f"is_{_kind}", False, f"Whether the tensor is {_kind}: never.")
 
 
 @function()
@@ -171,20 +186,50 @@ def record_stream(x, stream) -> None:
 
 @method
 def to_dense(x, dtype=None, *, masked_grad=True) -> Tensor:
-    """Return the tensor itself, or in another dtype: it is dense."""
-    return x if dtype is None else x.to(dtype)
+    """Return the tensor itself, or in another dtype if it is dense; the dense tensor of a sparse one.
+
+    The gradient of a sparse tensor is sparse, with its entries: masked_grad=True.  masked_grad=False makes it dense.
+    """
+    parts = compound(x)
+    if parts is None:
+        return x if dtype is None else x.to(dtype)
+    return parts.to_dense(x, dtype, masked_grad)
 
 
 @method
 def dense_dim(x) -> int:
-    """Return the number of dimensions, all of which are dense."""
-    return x.ndim
+    """Return the number of dimensions that are dense: all but those of entries of a sparse tensor."""
+    return x.ndim - sparse_dim(x)
 
 
 @method
 def sparse_dim(x) -> int:
-    """Return the number of sparse dimensions, 0."""
-    return 0
+    """Return the number of sparse dimensions, 0 of a dense tensor."""
+    parts = compound(x)
+    return 0 if parts is None else parts.sparse_dim(x)
+
+
+@method
+def values(x) -> Tensor:
+    """Return the stored elements as a view with gradients: of a nested tensor its buffer, of a sparse one its values.
+
+    The buffer of a nested tensor has the rows of all components, one after the other.  If there are holes between
+    components, their rows are included: see `offsets` and `lengths`.  A sparse tensor in the layout `rg.sparse_coo`
+    must be coalesced.
+
+    >>> import retrograd as rg
+    >>> rg.nested.nested_tensor([[1.0, 2.0], [3.0]]).values()
+    tensor([1., 2., 3.])
+    >>> rg.eye(2).to_sparse().values()
+    tensor([1., 1.])
+    """
+    parts = compound(x)
+    if parts is None:
+        raise RuntimeError(
+            f"values expected sparse tensor layout but got Strided: a tensor of shape {x.shape} is neither sparse nor "
+            f"nested; see x.to_sparse()"
+        )
+    return parts.values(x)
 
 
 @method
@@ -256,6 +301,7 @@ def map_(x, tensor, callable) -> Tensor:
 
 def _flat_values(x):
     composite = compound(x)
+    check_complete("apply_", x, composite)
     return concrete(x if composite is None else composite.plain(x)[0]).ravel().tolist()
 
 

@@ -444,6 +444,15 @@ def _delete_data(x):
 Tensor.data = property(_data, _set_data, _delete_data)  # type: ignore[assignment]
 
 
+def check_complete(name, x, composite):
+    """Refuse a tensor that does not store all its elements, for a function that makes others of them one by one."""
+    if composite is not None and not composite.complete:
+        raise NotImplementedError(
+            f"{name}: Could not run it on a tensor of shape {x.shape} in the layout {x.layout!r}, which does not store "
+            f"all elements; x.to_dense() does"
+        )
+
+
 @function()
 @method
 def numel(input) -> int:

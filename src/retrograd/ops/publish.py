@@ -8,13 +8,13 @@ from retrograd.ops.functions import functions, public_members
 attributes_of = {}  # full name of a module -> names of the attributes that it will add to the Tensor class
 
 
-def announce(contents):
-    """Register the modules of operators that are imported on first use.
+def announce(contents, package="retrograd.ops"):
+    """Register the modules of a package that are imported on first use.
 
     contents: for each module the names of its operators, its functions, further public names, and methods of tensors.
     """
     for name, (operators, own_functions, names, attributes) in contents.items():
-        home = f"retrograd.ops.{name}"
+        home = f"{package}.{name}"
         complete_on_first_use(home, publish)
         registry.homes.update(dict.fromkeys(operators.split(), home))
         functions.homes.update(dict.fromkeys(own_functions.split(), home))

@@ -15,6 +15,7 @@ from retrograd.ops.generator import get_rng_state as get_rng_state
 from retrograd.ops.generator import manual_seed as manual_seed
 from retrograd.ops.generator import resolve_generator
 from retrograd.ops.generator import set_rng_state as set_rng_state
+from retrograd.ops.methods import check_complete
 from retrograd.ops.pointwise import to
 
 
@@ -297,6 +298,7 @@ def _random_like(x, draw):
     composite = compound(x) if symbolic(x.shape) is None else None
     if composite is None:
         return draw(x.shape)
+    check_complete("rand_like", x, composite)
     plain, rebuilt = composite.plain(x)
     return rebuilt(draw(plain.shape), 0)
 
