@@ -19,8 +19,8 @@ MODULES = {
         "implicit", "ode",
     ],
     "Arrays": [
-        "linalg", "fft", "special", "masked", "random", "distributions", "signal.windows", "nested", "numpy", "scipy",
-        "hips",
+        "linalg", "fft", "special", "masked", "random", "distributions", "signal.windows", "nested", "sparse", "numpy",
+        "scipy", "hips",
     ],
     "Networks": [
         "nn", "nn.functional", "nn.init", "nn.parallel", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize",

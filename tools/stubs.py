@@ -15,6 +15,7 @@ from pathlib import Path
 import contents
 
 import retrograd as rg
+import retrograd.sparse  # adds its functions and methods, which are imported on first use
 from retrograd import ops
 from retrograd.core import Operator, Tensor
 from retrograd.core.schema import REQUIRED, Parameter, Schema

@@ -64,6 +64,11 @@ from retrograd.ops.layout import jagged as jagged
 from retrograd.ops.layout import layout as layout
 from retrograd.ops.layout import memory_format as memory_format
 from retrograd.ops.layout import preserve_format as preserve_format
+from retrograd.ops.layout import sparse_bsc as sparse_bsc
+from retrograd.ops.layout import sparse_bsr as sparse_bsr
+from retrograd.ops.layout import sparse_coo as sparse_coo
+from retrograd.ops.layout import sparse_csc as sparse_csc
+from retrograd.ops.layout import sparse_csr as sparse_csr
 from retrograd.ops.layout import strided as strided
 from retrograd.ops.legacy import BFloat16Tensor as BFloat16Tensor
 from retrograd.ops.legacy import BoolTensor as BoolTensor
@@ -87,13 +92,28 @@ from retrograd.ops.symbolic import SymFloat as SymFloat
 __version__ = "0.1.0"
 newaxis = None  # in an index, a new dimension of size 1
 
+ops.publish.announce(
+    {
+        "sparse": (
+            "sparse.from_values",
+            "ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy resize_as_sparse_ "
+            "row_indices_copy saddmm smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor "
+            "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm sspaddmm values_copy",
+            "",
+            "_coalesced_ _indices _nnz _values ccol_indices coalesce col_indices crow_indices indices is_coalesced "
+            "resize_as_sparse_ row_indices smm sparse_mask sparse_resize_ sparse_resize_and_clear_ sspaddmm to_sparse "
+            "to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr",
+        )
+    },
+    "retrograd",
+)
 globals().update(ops.imported())  # operators and public functions, by their names; the others on first use
 
 _PACKAGES = (
     "amp", "backends", "cli", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "fx",
     "higher_order", "hips", "implicit", "interop", "library", "linalg", "masked", "nested", "nn", "numpy", "ode",
     "optim", "overrides", "pipelining", "profiler", "random", "return_types", "scipy", "serialization", "signal",
-    "sklearn", "special", "testing", "types", "utils",
+    "sklearn", "sparse", "special", "testing", "types", "utils",
 )  # fmt: skip
 _OF_ARRAYS = (
     "deriv", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product",

@@ -71,6 +71,11 @@ from retrograd.ops.layout import jagged as jagged
 from retrograd.ops.layout import layout as layout
 from retrograd.ops.layout import memory_format as memory_format
 from retrograd.ops.layout import preserve_format as preserve_format
+from retrograd.ops.layout import sparse_bsc as sparse_bsc
+from retrograd.ops.layout import sparse_bsr as sparse_bsr
+from retrograd.ops.layout import sparse_coo as sparse_coo
+from retrograd.ops.layout import sparse_csc as sparse_csc
+from retrograd.ops.layout import sparse_csr as sparse_csr
 from retrograd.ops.layout import strided as strided
 from retrograd.ops.legacy import BFloat16Tensor as BFloat16Tensor
 from retrograd.ops.legacy import BoolTensor as BoolTensor
@@ -163,6 +168,7 @@ from retrograd.utils.threads import set_num_interop_threads as set_num_interop_t
 from retrograd.utils.threads import set_num_threads as set_num_threads
 from retrograd import signal as signal
 from retrograd import sklearn as sklearn
+from retrograd import sparse as sparse
 from retrograd import special as special
 from retrograd.func.autograd_api import tensor_jacobian_product as tensor_jacobian_product
 from retrograd import testing as testing
@@ -499,6 +505,9 @@ def cbrt(x: _Operand) -> Tensor:
 def cbrt_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`cbrt`, written into the tensor; returns it."""
 
+def ccol_indices_copy(input: Tensor) -> Tensor:
+    """Return a copy of `input.ccol_indices()`."""
+
 def cdist(x1: _Operand, x2: _Operand, p: _float = 2.0, compute_mode: _str | None = None) -> Tensor:
     """The p-norm distance between each row of x1, (..., m, d), and each row of x2, (..., n, d): (..., m, n)."""
 
@@ -558,6 +567,9 @@ def clip_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 
 def clone(input: Any, *, memory_format: Any = ...) -> Tensor:
     """Return a differentiable copy, with the same strides unless a memory format is given."""
+
+def col_indices_copy(input: Tensor) -> Tensor:
+    """Return a copy of `input.col_indices()`."""
 
 def column_stack(tensors: Sequence[_Operand]) -> Tensor:
     """Concatenate tensors along the second dimension; vectors are columns."""
@@ -642,6 +654,9 @@ def cross(x: _Operand, other: _Operand, dim: _int | None = None) -> Tensor:
 
 def cross_entropy(x: _Operand, target: _Operand, weight: _Operand | None = None, ignore_index: _int = -100, reduction: _str = 'mean', label_smoothing: _float = 0.0) -> Tensor:
     """Cross entropy of logits x: -sum(p * log softmax(x)) over the classes, for target probabilities p."""
+
+def crow_indices_copy(input: Tensor) -> Tensor:
+    """Return a copy of `input.crow_indices()`."""
 
 def ctc_loss(log_probs: _Operand, targets: _Operand, input_lengths: Any, target_lengths: Any, blank: _int = 0, reduction: _str = 'mean', zero_infinity: _bool = False) -> Tensor:
     """The CTC loss: -log of the probability of the target after repeated labels are merged and blanks dropped."""
@@ -732,6 +747,9 @@ def dropout(x: _Operand, p: _float = 0.5, training: _bool = True) -> Tensor:
 
 def dropout_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`dropout`, written into the tensor; returns it."""
+
+def dsmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+    """Return the product of a sparse matrix and a dense one, as `rg.sparse.mm`."""
 
 def dsplit(x: _Operand, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """`tensor_split` along the third of three or more dimensions; a number of parts must divide its size."""
@@ -994,8 +1012,14 @@ def histogram(x: _Operand, bins: Any, *, range: Any = None, weight: _Operand | N
 def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: Any = False) -> return_types.histogramdd:
     """Count points, the rows of matrices, in multidimensional bins, as a named tuple (hist, bin_edges)."""
 
+def hsmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+    """Return the product of a sparse matrix and a dense one as a hybrid tensor: of its nonempty rows."""
+
 def hsplit(x: _Operand, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """`tensor_split` along the second dimension, or the only one; a number of parts must divide its size."""
+
+def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+    """Return the product of a sparse matrix and a dense one as a hybrid tensor: of its nonempty rows."""
 
 def hstack(tensors: Sequence[_Operand]) -> Tensor:
     """Concatenate tensors along the second dimension, or along the only one."""
@@ -1041,6 +1065,9 @@ def index_reduce(x: _Operand, dim: _int, index: _Operand, source: _Operand, redu
 
 def index_select(x: _Operand, dim: _int, index: _Operand) -> Tensor:
     """Select slices along `dim` by a 1-d integer tensor, in its order; negative indices are errors."""
+
+def indices_copy(input: Tensor) -> Tensor:
+    """Return a copy of `input.indices()`."""
 
 def initial_seed() -> Any:
     """Return the seed that the default generator was started from."""
@@ -1612,6 +1639,9 @@ def reshape(x: _Operand, *shape: _Ints) -> Tensor:
 def resize_as_(input: Any, the_template: Any, *, memory_format: Any = ...) -> Tensor:
     """Resize this tensor in place to the shape of another one, as `resize_` does."""
 
+def resize_as_sparse_(input: Tensor, the_template: Tensor) -> Tensor:
+    """Give a COO tensor the size of another one, in place; return it."""
+
 def resolve_conj(x: _Operand) -> Tensor:
     """Return x itself: no lazy conjugation exists here, unlike in PyTorch."""
 
@@ -1642,6 +1672,9 @@ def round(x: _Operand, *, decimals: _int = 0) -> Tensor:
 def round_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`round`, written into the tensor; returns it."""
 
+def row_indices_copy(input: Tensor) -> Tensor:
+    """Return a copy of `input.row_indices()`."""
+
 def row_stack(tensors: Sequence[_Operand]) -> Tensor:
     """Concatenate tensors along the first dimension; vectors are rows."""
 
@@ -1662,6 +1695,9 @@ def rsqrt_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 
 def rsub(a: _Operand, b: _Operand, *, alpha: _Number = 1) -> Tensor:
     """Subtract with swapped operands: b - alpha * a."""
+
+def saddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
+    """Return beta · input + alpha · (mat1 @ mat2) for a sparse mat1 and dense others."""
 
 def sample_beta(a: _Operand, b: _Operand, *, generator: Any = None) -> Tensor:
     """Sample from beta distributions; gradients reach the parameters, as in `standard_gamma`."""
@@ -1795,6 +1831,9 @@ def sliding_window_view(x: _Operand, window_shape: _Ints, dim: _Ints | None = No
 def slogdet(A: _Operand) -> return_types.linalg_slogdet:
     """The sign, and the log of the absolute value, of determinants of square matrices, which can't overflow."""
 
+def smm(input: Tensor, mat: Tensor) -> Tensor:
+    """Return the product of a sparse matrix and a dense one as a sparse matrix, with all elements of nonempty rows."""
+
 def smooth_l1_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', beta: _float = 1.0) -> Tensor:
     """Smooth L1 loss: with d = abs(x - target), d^2 / (2 beta) where d < beta, d - beta / 2 elsewhere."""
 
@@ -1810,6 +1849,24 @@ def softplus_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def sort(x: _Operand, dim: _int = -1, descending: _bool = False, *, stable: _bool = False) -> return_types.sort:
     """x sorted along `dim` and the indices that sort it, as a named tuple (values, indices)."""
 
+def sparse_bsc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None) -> Tensor:
+    """Return a sparse tensor in the layout `rg.sparse_bsc`: see `sparse_compressed_tensor`."""
+
+def sparse_bsr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None) -> Tensor:
+    """Return a sparse tensor in the layout `rg.sparse_bsr`: see `sparse_compressed_tensor`."""
+
+def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None) -> Tensor:
+    """Return a sparse tensor compressed by rows or by columns, in a layout such as `rg.sparse_csr`."""
+
+def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None, is_coalesced: _bool | None = None) -> Tensor:
+    """Return a sparse tensor in COO format: the sum of `values` at the coordinates `indices`, and zeros elsewhere."""
+
+def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None) -> Tensor:
+    """Return a sparse tensor in the layout `rg.sparse_csc`: see `sparse_compressed_tensor`."""
+
+def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None) -> Tensor:
+    """Return a sparse tensor in the layout `rg.sparse_csr`: see `sparse_compressed_tensor`."""
+
 def split(tensor: _Operand, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
     """A tuple of views along `dim`: of one size (the last may be smaller), or of the sizes listed."""
 
@@ -1821,6 +1878,9 @@ def split_with_sizes(x: _Operand, split_sizes: _Ints, dim: _int = 0) -> tuple[Te
 
 def split_with_sizes_copy(x: Tensor, split_sizes: Any, dim: _int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
     """Return a copy of what `split_with_sizes` shows, in memory of its own."""
+
+def spmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+    """Return the product of two matrices, of which the first is sparse, or both are."""
 
 def sqrt(x: _Operand) -> Tensor:
     """The elementwise square root; NaN for negative values."""
@@ -1839,6 +1899,9 @@ def squeeze(x: _Operand, dim: _Ints | None = None) -> Tensor:
 
 def squeeze_copy(x: Tensor, dim: Any = None, *, out: Any = None) -> Tensor:
     """Return a copy of what `squeeze` shows, in memory of its own."""
+
+def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
+    """Return beta · input + alpha · (mat1 @ mat2) for sparse input and mat1 and a dense mat2; the result is sparse."""
 
 def stack(tensors: Sequence[_Operand], dim: _int = 0) -> Tensor:
     """Tensors of equal shape stacked along a new dimension."""
@@ -2056,6 +2119,9 @@ def unsqueeze_copy(x: Tensor, dim: _int, *, out: Any = None) -> Tensor:
 
 def use_deterministic_algorithms(mode: Any, *, warn_only: Any = False) -> Any:
     """Accept whether operators must be deterministic.  All are, so the setting has no effect."""
+
+def values_copy(input: Tensor) -> Tensor:
+    """Return a copy of `input.values()`."""
 
 def vander(x: _Operand, N: _int | None = None, increasing: _bool = False) -> Tensor:
     """The Vandermonde matrix: powers of the elements of a vector, one row each, from N - 1 (size - 1) down to 0."""

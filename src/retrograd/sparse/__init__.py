@@ -1,0 +1,20 @@
+"""Sparse tensors: values at the positions of a pattern, zeros elsewhere; PyTorch's `torch.sparse`."""
+
+from retrograd.sparse import methods as methods
+from retrograd.sparse import rules as rules
+from retrograd.sparse.construct import from_scipy, spdiags, to_scipy
+from retrograd.sparse.functions import addmm, log_softmax, mm, sampled_addmm, softmax, sum
+from retrograd.sparse.invariants import check_sparse_tensor_invariants
+
+__all__ = [
+    "addmm",
+    "check_sparse_tensor_invariants",
+    "from_scipy",
+    "log_softmax",
+    "mm",
+    "sampled_addmm",
+    "softmax",
+    "spdiags",
+    "sum",
+    "to_scipy",
+]
