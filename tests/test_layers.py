@@ -26,7 +26,7 @@ LEVELS = (
     ("compiler", "export", "fx", "higher_order", "implicit"),
     ("cuda", "profiler", "serialization"),
     ("amp",),
-    ("interop", "nn", "optim", "nested", "library", "func", "autograd", "utils"),
+    ("interop", "nn", "optim", "nested", "sparse", "library", "func", "autograd", "utils"),
     ("overrides",),
     ("levels",),
     ("backends", "cpu", "fft", "linalg", "masked", "random", "return_types", "signal", "special", "types"),
@@ -45,7 +45,7 @@ EXCEPTIONS = {
     "autograd": {"interop"},
     "utils": {"autograd", "interop"},
     "library": {"autograd"},
-    "interop": {"nested"},
+    "interop": {"nested", "sparse"},
     "backend": {"kernels"},
 }
 ABOVE_ALL = {"", "__main__", "testing"}  # the root's __init__ and these two may import anything, but not be imported

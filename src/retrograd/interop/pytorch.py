@@ -14,6 +14,7 @@ import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.backend.stored_dtypes import as_strided
 from retrograd.core import dtype as dtypes
 from retrograd.core.blocks import generator_block
+from retrograd.interop import pytorch_sparse
 from retrograd.interop.atomic_write import open_regular_file, shorten
 from retrograd.interop.pickled_objects import allowed_globals, restorers
 from retrograd.interop.pytorch_nested import (
@@ -161,6 +162,8 @@ class _Checkpoint:
             "torch._utils._rebuild_tensor_v3": self._tensor_of_dtype,
             "torch._utils._rebuild_parameter": _parameter,
             "torch._utils._rebuild_nested_tensor": self._nested_tensor,
+            "torch._utils._rebuild_sparse_tensor": pytorch_sparse.rebuild,
+            "torch.serialization._get_layout": pytorch_sparse.layout_named,
             "torch._tensor._rebuild_from_type_v2": self._tensor_subclass,
             "torch._dynamo.decorators._DimRange": IgnoredObject,
             "torch.Size": tuple,

@@ -12,10 +12,11 @@ import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.backend.stored_dtypes import as_strided
 from retrograd.core import Tensor
 from retrograd.core.dtype import TABLE
+from retrograd.interop import pytorch_nested, pytorch_sparse
 from retrograd.interop.atomic_write import atomic_replace
 from retrograd.interop.pickle_writer import Name, PersistentId, Writer
 from retrograd.interop.pickled_objects import writers
-from retrograd.interop.pytorch_nested import rebuild_call
+from retrograd.ops.layout import layout as Layout
 
 ALIGNMENT = 64
 
@@ -70,7 +71,7 @@ class _Checkpoint:
     def __init__(self, obj: Any) -> None:
         self._storages: dict[tuple, _Storage] = {}
         self._tensors: dict[int, tuple[Tensor, np.ndarray, _Storage]] = {}
-        self._nested: dict[int, tuple[Tensor, str, tuple]] = {}  # with the calls that rebuild them
+        self._composite: dict[int, tuple[Tensor, str, tuple]] = {}  # with the calls that rebuild them
         Writer(_object_writers(self._collect_storage)).put(obj, "the object")  # the storages and their sizes
         writer = Writer(_object_writers(self._tensor))
         writer.put(obj, "the object")
@@ -88,7 +89,7 @@ class _Checkpoint:
             _add(archive, "version", b"3\n")
 
     def _collect_storage(self, writer: Writer, tensor: Tensor, where: str) -> None:
-        if self._is_nested(writer, tensor, where):
+        if self._is_composite(writer, tensor, where):
             return
         array = _array(tensor, where)
         key = (id(_root(array)), array.dtype, _address(array) % array.itemsize)
@@ -97,20 +98,20 @@ class _Checkpoint:
         self._tensors[id(tensor)] = (tensor, array, storage)
         writer.keep(tensor)
 
-    def _is_nested(self, writer: Writer, tensor: Tensor, where: str) -> bool:
-        """Whether a tensor is nested, and so written as a call that builds it."""
-        if id(tensor) not in self._nested:
-            made = rebuild_call(tensor)
+    def _is_composite(self, writer: Writer, tensor: Tensor, where: str) -> bool:
+        """Whether a tensor is nested or sparse, and so written as a call that builds it."""
+        if id(tensor) not in self._composite:
+            made = pytorch_nested.rebuild_call(tensor) or pytorch_sparse.rebuild_call(tensor)
             if made is None:
                 return False
-            self._nested[id(tensor)] = (tensor, *made)
-        _, name, arguments = self._nested[id(tensor)]
+            self._composite[id(tensor)] = (tensor, *made)
+        _, name, arguments = self._composite[id(tensor)]
         writer.call(name, arguments, where)
         writer.keep(tensor)
         return True
 
     def _tensor(self, writer: Writer, tensor: Tensor, where: str) -> None:
-        if self._is_nested(writer, tensor, where):
+        if self._is_composite(writer, tensor, where):
             return
         _, array, storage = self._tensors[id(tensor)]
         name, (low, high) = array.dtype.name, storage.bounds()
@@ -134,6 +135,7 @@ def _object_writers(tensor: Any) -> dict:
         **writers(),
         Tensor: tensor,
         np.dtype: _dtype,
+        Layout: _layout,
         np.generic: lambda writer, value, where: writer.put(value.item(), where),
         tuple: lambda writer, value, where: writer.row(tuple(value), where),
         dict: lambda writer, value, where: writer.pairs(value, where),
@@ -143,6 +145,10 @@ def _object_writers(tensor: Any) -> dict:
 def _check_dtype(dtype: np.dtype, where: str) -> None:
     if dtype.name not in TABLE:
         raise TypeError(f"{where} has the dtype {dtype}, which PyTorch lacks")
+
+
+def _layout(writer: Writer, value: Layout, where: str) -> None:
+    writer.call("torch.serialization _get_layout", ("torch" + repr(value).removeprefix("retrograd"),), where)
 
 
 def _dtype(writer: Writer, value: np.dtype, where: str) -> None:
