@@ -15,13 +15,14 @@ DTYPES = (  # in promotion order
 
 
 def operators_on_arrays() -> list[str]:
-    """Return the names of all operators except those of `retrograd.nested`, which tests/nested checks.
+    """Return the names of all operators except those of composite arrays, which tests/nested and tests/sparse check.
 
-    Those are registered if another test has imported that package.
+    Those are registered if another test has imported these packages.
     """
     numbers = ("int", "float")  # the results of calculations with sizes in graphs
     found = {n: op for n, op in registry.items() if op.schema.returns not in numbers}
-    return sorted(n for n, op in found.items() if "retrograd.nested" not in op.definition.__module__)
+    packages = ("retrograd.nested", "retrograd.sparse")
+    return sorted(n for n, op in found.items() if not op.definition.__module__.startswith(packages))
 
 
 def on_tensors(op: Op, args: tuple, params: dict) -> tuple[Callable, list[Tensor]]:

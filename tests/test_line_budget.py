@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "retrograd"
 BUDGET = {
     "amp": 500,
     "autograd": 8200,
-    "backend": 5600,
+    "backend": 6200,
     "backends": 100,
     "bench": 1100,
     "cli": 2300,
@@ -42,6 +42,7 @@ BUDGET = {
     "scipy": 2700,
     "signal": 100,
     "sklearn": 400,
+    "sparse": 2100,
     "testing": 5100,
     "utils": 3600,
 }

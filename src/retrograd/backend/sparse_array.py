@@ -7,7 +7,7 @@ import numpy as np
 
 from retrograd.backend.sparse import scipy_sparse
 from retrograd.backend.sparse_pattern import COMPRESSED, Coordinates
-from retrograd.core.lazy_imports import lazy_module
+from retrograd.foundation.lazy_imports import lazy_module
 
 
 class Flags(NamedTuple):

@@ -4,7 +4,7 @@ from typing import Any
 
 from retrograd.backend.sparse_array import Sparse, check_compressed, check_indices
 from retrograd.core import Tensor
-from retrograd.core.lazy_imports import lazy_module
+from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.interop.safe_unpickler import short_repr
 from retrograd.ops import layout as layouts
 from retrograd.ops.as_tensor import from_numpy

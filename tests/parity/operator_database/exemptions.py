@@ -41,7 +41,7 @@ EXEMPT: dict[tuple[str, str], str] = {
 }
 
 _INTERNAL = "internal to PyTorch: no function of its documentation"
-_SPARSE = "of sparse tensors, which there are none of here"
+_SPARSE = "of sparse tensors, which tests/parity/test_sparse_parity.py compares"
 _FORMAT = "of a format that NumPy lacks"
 _CUDA = "compiles a kernel for CUDA"
 

@@ -13,13 +13,6 @@ ABSENT = {
     "dtypes that neither NumPy nor ml_dtypes has, or that are no sizes of numbers (decisions 30 and 37)": """
         bit bits* chalf complex32 float4_* int[1-7] uint[1-7] Tensor.chalf
     """,
-    "sparse tensors are those of retrograd.func.sparse, without the methods of PyTorch's": """
-        ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy resize_as_sparse_
-        row_indices_copy saddmm smm sparse_* spmm sspaddmm values_copy Tensor.ccol_indices Tensor.coalesce
-        Tensor.col_indices Tensor.crow_indices Tensor.indices Tensor.is_coalesced
-        Tensor.resize_as_sparse_ Tensor.row_indices Tensor.smm Tensor.sparse_* Tensor.sspaddmm
-        Tensor.to_sparse* optim.SparseAdam
-    """,
     "accelerators, their drivers, libraries and allocators": """
         Stream Event StreamObjType DeviceObjType batch_norm_backward_*
         batch_norm_elemt batch_norm_gather_stats* batch_norm_stats batch_norm_update_stats cudnn_* miopen_* mkldnn_*

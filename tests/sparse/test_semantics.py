@@ -1,0 +1,297 @@
+"""Sparse tensors: sharing, coalescing, writing, refusing, storing, checks."""
+
+import copy
+import io
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import retrograd as rg
+from retrograd.core import registry
+from retrograd.sparse.primitives import is_sparse
+from retrograd.testing import assert_close, samples_of
+
+LAYOUTS = ("coo", "csr", "csc", "bsr", "bsc")
+DENSE = rg.tensor([[0.0, 2.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0], [3.0, 0.0, -4.0, 0.0], [0.0, 5.0, 0.0, 6.0]])
+
+
+def in_layout(x, layout):
+    return x.to_sparse(layout=getattr(rg, f"sparse_{layout}"), blocksize=(2, 2) if layout[0] == "b" else None)
+
+
+# ------------------------------------------------------------------------------------------------ conversions
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_conversion_to_a_layout_and_back_keeps_all_elements(layout):
+    x = in_layout(DENSE, layout)
+    assert repr(x.layout) == f"retrograd.sparse_{layout}"
+    assert x.shape == DENSE.shape
+    assert_close(x.to_dense(), DENSE)
+
+
+@pytest.mark.parametrize("first", LAYOUTS)
+@pytest.mark.parametrize("second", LAYOUTS)
+def test_conversion_between_layouts_keeps_all_elements_and_gradients(first, second):
+    if first[0] == "b" and second in ("csr", "csc"):
+        pytest.skip("PyTorch has no such conversion, and it is refused")
+    x = DENSE.clone().requires_grad_()
+    out = in_layout(in_layout(x, first), second).to_dense()
+    assert_close(out, DENSE)
+    (out * out).sum().backward()
+    assert_close(x.grad, 2 * DENSE)
+
+
+def test_blocks_become_entries_only_through_coo():
+    with pytest.raises(RuntimeError, match="expected SparseCsr or SparseCsc layout but got SparseBsr"):
+        in_layout(DENSE, "bsr").to_sparse_csr()
+
+
+def test_hybrid_tensors_have_slices_as_entries():
+    x = DENSE.to_sparse(1)
+    assert (x.sparse_dim(), x.dense_dim(), x._nnz()) == (1, 1, 3)
+    assert_close(x.values(), DENSE[[0, 2, 3]])
+    assert_close(x.to_dense(), DENSE)
+
+
+def test_indices_and_values_share_the_users_memory():
+    indices, values = np.array([[0, 1]]), np.array([1.0, 2.0])
+    x = rg.sparse_coo_tensor(indices, values, (3,), is_coalesced=True)
+    assert np.shares_memory(x.indices().numpy(), indices)
+    values[0] = 7
+    assert x.to_dense().tolist() == [7, 2, 0]
+
+
+@pytest.mark.parametrize("kind", ["coo", "csr", "csc", "bsr"])
+def test_scipys_arrays_share_memory_both_ways(kind):
+    matrix = scipy.sparse.csr_array(DENSE.numpy()).asformat(kind)
+    x = rg.sparse.from_scipy(matrix)
+    assert np.shares_memory(x._values().numpy() if kind == "coo" else x.values().numpy(), matrix.data)
+    assert_close(x.to_dense(), DENSE)
+    back = rg.sparse.to_scipy(x)
+    assert back.format == kind
+    assert np.shares_memory(back.data, matrix.data)
+    assert (back.toarray() == DENSE.numpy()).all()
+
+
+def test_scipys_other_formats_become_csr():
+    assert rg.sparse.from_scipy(scipy.sparse.dia_array(np.eye(2))).layout is rg.sparse_csr
+
+
+def test_to_scipy_refuses_what_would_lose_a_gradient():
+    with pytest.raises(RuntimeError, match="to_scipy on Tensor that requires grad"):
+        rg.sparse.to_scipy(DENSE.to_sparse().requires_grad_())
+
+
+# ------------------------------------------------------------------------------------------------- coalescing
+
+
+def test_repeated_entries_are_summed():
+    x = rg.sparse_coo_tensor([[1, 0, 1]], [1.0, 2.0, 4.0], (2,))
+    assert not x.is_coalesced()
+    assert x.to_dense().tolist() == [2, 5]
+    done = x.coalesce()
+    assert (done.indices().tolist(), done.values().tolist()) == ([[0, 1]], [2, 5])
+    assert done.coalesce() is done
+
+
+def test_nonlinear_functions_of_repeated_entries_see_their_sums():
+    x = rg.sparse_coo_tensor([[1, 0, 1]], [1.0, 2.0, 4.0], (2,))
+    assert x.square().to_dense().tolist() == [4, 25]
+    assert (x * x).to_dense().tolist() == [4, 25]
+
+
+def test_the_gradient_of_repeated_entries_is_that_of_the_element_once():
+    x = rg.sparse_coo_tensor([[1, 0, 1]], [1.0, 2.0, 4.0], (2,)).requires_grad_()
+    (x.to_dense() * rg.tensor([10.0, 20.0])).sum().backward()
+    assert x.grad.to_dense().tolist() == [10, 20]
+
+
+# ---------------------------------------------------------------------------------------------------- refusals
+
+
+def refused():
+    """Yield the operators without a rule, with a sample whose first input, a matrix of floats, becomes sparse."""
+    from retrograd.sparse.dispatch import _rules
+
+    for name, op in registry.items():
+        if op.composite or name in _rules or "::" in name or name.startswith(("sparse.", "nested.", "level")):
+            continue
+        for args, params in samples_of(op) if hasattr(op.definition, "samples") else ():
+            first = args[0] if args else None
+            if isinstance(first, rg.Tensor) and not is_sparse(first) and first.ndim == 2 and first.dtype.kind == "f":
+                yield name, args, params
+                break
+
+
+def test_operators_without_a_rule_are_refused_by_name():
+    found = list(refused())
+    assert len(found) > 150
+    for name, args, params in found:
+        op = registry[name]
+        if op.definition.accepts_nested or type(args[0].value) is not np.ndarray or name.startswith("_"):
+            continue
+        with pytest.raises((NotImplementedError, TypeError, ValueError, RuntimeError)):
+            pytest.fail(f"{name} of a sparse tensor gives {op(args[0].to_sparse(), *args[1:], **params)}")
+
+
+@pytest.mark.parametrize("name", ["exp", "cos", "reshape", "cumsum", "max", "sort", "sigmoid"])
+def test_the_refusal_names_the_operator_and_the_way_out(name):
+    call = {"reshape": lambda x: x.reshape(-1), "cumsum": lambda x: x.cumsum(0)}.get(name, lambda x: getattr(x, name)())
+    with pytest.raises(NotImplementedError, match=r"Could not run 'aten::.*'SparseCPU' backend.*x\.to_dense\(\)"):
+        call(DENSE.to_sparse())
+
+
+@pytest.mark.parametrize(
+    "call", [rg.rand_like, rg.ones_like, lambda x: x.apply_(lambda v: v + 1), lambda x: x.fill_(1)]
+)
+def test_functions_that_would_fill_zeros_are_refused(call):
+    x = DENSE.to_sparse()
+    with pytest.raises(NotImplementedError):
+        call(x)
+    assert_close(x.to_dense(), DENSE)
+
+
+def test_numpy_refuses_sparse_tensors():
+    with pytest.raises(TypeError, match=r"can't convert Sparse layout tensor to numpy. Use Tensor.to_dense\(\) first"):
+        DENSE.to_sparse().numpy()
+
+
+# ------------------------------------------------------------------------------------------------------ writing
+
+
+def test_writes_with_the_same_entries_go_to_the_values():
+    x = DENSE.to_sparse()
+    values = x.values()
+    x.mul_(2)
+    assert_close(x.to_dense(), 2 * DENSE)
+    assert_close(values, x.values())
+    assert x._version == 1
+
+
+def test_writes_with_other_entries_replace_them():
+    x = DENSE.to_sparse()
+    x.add_(rg.eye(4).to_sparse())
+    assert_close(x.to_dense(), DENSE + rg.eye(4))
+    x.zero_()
+    assert x._nnz() == 0
+
+
+def test_recorded_writes_are_differentiated():
+    x = DENSE.to_sparse().requires_grad_()
+    y = x * 1
+    y.mul_(3)
+    y.to_dense().sum().backward()
+    assert_close(x.grad.to_dense(), 3.0 * (DENSE != 0))
+
+
+def test_recorded_writes_with_other_entries_are_refused_before_anything_changes():
+    x = DENSE.to_sparse().requires_grad_()
+    y = x * 1
+    with pytest.raises(RuntimeError, match="a recorded write can't change which entries"):
+        y.add_(rg.eye(4).to_sparse())
+    assert_close(y.to_dense(), DENSE)
+
+
+def test_dense_tensors_take_sparse_ones_in_place():
+    x = rg.ones(4, 4)
+    x.add_(DENSE.to_sparse())
+    assert_close(x, DENSE + 1)
+    x.mul_(DENSE.to_sparse())
+    assert_close(x, (DENSE + 1) * DENSE)
+
+
+def test_a_gradient_accumulates_dense_and_sparse_parts():
+    x = DENSE.clone().requires_grad_()
+    (x.to_sparse() * 2).sum().backward()
+    x.sum().backward()
+    assert_close(x.grad, 1 + 2.0 * (DENSE != 0))
+
+
+def test_sparse_gradients_accumulate_in_grad():
+    x = DENSE.to_sparse().requires_grad_()
+    for _ in range(2):
+        (x @ rg.ones(4, 1)).sum().backward()
+    assert_close(x.grad.to_dense(), 2.0 * (DENSE != 0))
+
+
+# ------------------------------------------------------------------------------------------------------ storing
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)), "save"])
+def test_sparse_tensors_are_copied_pickled_and_saved(layout, way):
+    x = in_layout(DENSE, layout)
+    if way == "save":
+        file = io.BytesIO()
+        rg.save({"x": x}, file)
+        file.seek(0)
+        back = rg.load(file)["x"]
+    else:
+        back = way(x)
+    assert repr(back) == repr(x)
+    assert_close(back.to_dense(), DENSE)
+
+
+# -------------------------------------------------------------------------------------------------- invariants
+
+
+@pytest.mark.parametrize(
+    ("indices", "values", "size", "words"),
+    [
+        ([[0, 5]], [1.0, 2.0], (3,), "size is inconsistent with indices: for dim 0, size is 3 but found index 5"),
+        ([[0, -1]], [1.0, 2.0], (3,), "found negative index -1 for dim 0"),
+        ([[0, 1]], [1.0, 2.0, 3.0], None, "indices and values must have same nnz"),
+        ([0, 1], [1.0, 2.0], None, "indices must be sparse_dim x nnz"),
+        ([[0, 1]], [1.0, 2.0], (3, 4), r"'len\(size\) == sparse_dim \+ dense_dim' is not satisfied"),
+    ],
+)
+def test_wrong_coordinates_are_refused(indices, values, size, words):
+    with pytest.raises(RuntimeError, match=words):
+        rg.sparse_coo_tensor(indices, values, size, check_invariants=True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "words"),
+    [
+        ([0, 1, 4], [2, 0, 2], r"`crow_indices\[..., -1\] == nnz` is not satisfied"),
+        ([1, 1, 3], [2, 0, 2], r"`crow_indices\[..., 0\] == 0` is not satisfied"),
+        ([0, 1, 3], [2, 2, 0], "are sorted and distinct"),
+        ([0, 1, 3], [2, 0, 3], "`0 <= col_indices < 3` is not satisfied"),
+        ([0, 4, 3], [2, 0, 2], "is not satisfied"),
+    ],
+)
+def test_wrong_compressed_indices_are_refused(rows, columns, words):
+    with pytest.raises(RuntimeError, match=words):
+        rg.sparse_csr_tensor(rows, columns, [1.0, 2.0, 3.0], (2, 3), check_invariants=True)
+
+
+def test_the_switch_turns_checks_on_for_a_block_a_function_and_for_good():
+    switch = rg.sparse.check_sparse_tensor_invariants
+
+    def wrong():
+        return rg.sparse_coo_tensor([[5]], [1.0], (3,))
+
+    assert wrong().shape == (3,)
+    with switch(), pytest.raises(RuntimeError, match="found index 5"):
+        wrong()
+    with pytest.raises(RuntimeError, match="found index 5"):
+        switch()(wrong)()
+    switch.enable()
+    try:
+        assert switch.is_enabled()
+        with switch(False):
+            wrong()
+    finally:
+        switch.disable()
+    assert not switch.is_enabled()
+
+
+def test_resizing_keeps_entries_and_never_shrinks():
+    x = rg.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (2,))
+    assert x.sparse_resize_((4,), 1, 0).to_dense().tolist() == [1, 2, 0, 0]
+    with pytest.raises(RuntimeError, match="shrinking the size of sparse dimensions"):
+        x.sparse_resize_((1,), 1, 0)
+    assert x.sparse_resize_and_clear_((1, 2), 2, 0).to_dense().tolist() == [[0, 0]]
