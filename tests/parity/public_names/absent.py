@@ -13,6 +13,7 @@ ABSENT = {
     "dtypes that neither NumPy nor ml_dtypes has, or that are no sizes of numbers (decisions 30 and 37)": """
         bit bits* chalf complex32 float4_* int[1-7] uint[1-7] Tensor.chalf
     """,
+    "gradients of embeddings are dense": "optim.SparseAdam",
     "accelerators, their drivers, libraries and allocators": """
         Stream Event StreamObjType DeviceObjType batch_norm_backward_*
         batch_norm_elemt batch_norm_gather_stats* batch_norm_stats batch_norm_update_stats cudnn_* miopen_* mkldnn_*
