@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "retrograd"
 BUDGET = {
     "amp": 500,
     "autograd": 8200,
-    "backend": 6300,
+    "backend": 6400,
     "backends": 100,
     "bench": 1100,
     "cli": 2300,
