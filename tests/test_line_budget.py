@@ -16,7 +16,7 @@ BUDGET = {
     "backends": 100,
     "bench": 1100,
     "cli": 2300,
-    "compiler": 3100,
+    "compiler": 3400,
     "core": 6000,
     "cuda": 200,
     "distributed": 600,

@@ -6,6 +6,7 @@ from typing import Any
 from retrograd.compiler import player
 from retrograd.compiler.arguments import ArgumentGuards, TensorGuard
 from retrograd.compiler.compiled_node import CompiledGraph, ConnectedTree
+from retrograd.compiler.fusion import fuse
 from retrograd.compiler.graph_template import GraphTemplate
 from retrograd.compiler.output_tree import OutputTree
 from retrograd.compiler.plain_values import is_plain_value
@@ -41,7 +42,8 @@ class Program:
         self.guards = Guards(entries)
         self.tensors: list[Any] = []  # from outside, apart from arguments
         self.tensor_guards: list[TensorGuard] = []
-        self.instructions: list[Instruction] = []
+        self.instructions: list[Instruction] = []  # as recorded
+        self.plan: list[Instruction] = []  # with fused groups
         self.graph: CompiledGraph | None = None  # of results that require grad
         self.source: Any = None
         self.play: Any = None
@@ -161,7 +163,8 @@ class Capture:
         program.guard_tensors(list(self.surroundings.tensors.values()), self.watch.tensor_guards)
         program.instructions, program.source, program.graph = instructions, source, graph
         if not self.recorder.refusal:
-            player.write_source(instructions, source, output.write, output.slots())
+            program.plan = fuse(instructions, self.recorder.layouts, output.slots())
+            player.write_source(program.plan, source, output.write, output.slots())
             program.play = player.function_of(source)
         return program
 

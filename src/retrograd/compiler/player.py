@@ -4,7 +4,19 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.backend import array_programs
-from retrograd.compiler.program import Add, Call, External, Instruction, Result, SetGrad, Slot, Write, makes, reads
+from retrograd.compiler.program import (
+    Add,
+    Call,
+    External,
+    FusedCalls,
+    Instruction,
+    Result,
+    SetGrad,
+    Slot,
+    Write,
+    makes,
+    reads,
+)
 from retrograd.core.dispatch import as_array
 from retrograd.core.operand_errors import explain
 from retrograd.core.state import at
@@ -84,6 +96,10 @@ class Source:
         """Append the lines of an instruction."""
         if isinstance(instruction, Call):
             self._add_call(instruction)
+        elif isinstance(instruction, FusedCalls):
+            outs = "".join(f"a{int(out)}, " for out in instruction.outs)
+            operands = ", ".join(f"a{int(a)}" for a in instruction.operands)
+            self.add(f"{outs}{'= ' if outs else ''}{self.constant(instruction.function, 'f')}({operands})")
         elif isinstance(instruction, Write | Add):
             self._add_write(instruction)
         elif isinstance(instruction, SetGrad):
@@ -136,15 +152,20 @@ def write_source(
 ) -> None:
     """Write the code that runs the instructions; `output` writes the expression that the player returns."""
     last_use = _last_uses(instructions, wanted)
-    backward = False
+    quiet = False
     for number, instruction in enumerate(instructions):
-        if instruction.backward is not backward:
-            backward = instruction.backward
-            source.begin(backward)
+        if instruction.backward is not quiet and (quiet or _may_warn(instruction)):
+            quiet = instruction.backward
+            source.begin(quiet)
         source.add_instruction(instruction)
         source.free([slot for slot in makes_and_reads(instruction) if last_use.get(slot) == number])
     source.begin(False)
     source.add(f"return {output(source)}")
+
+
+def _may_warn(instruction: Instruction) -> bool:
+    """Return whether NumPy may warn in an instruction; groups of a backward pass see to that themselves."""
+    return not isinstance(instruction, FusedCalls | SetGrad)
 
 
 def makes_and_reads(instruction: Instruction) -> list[Slot]:

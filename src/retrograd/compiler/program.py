@@ -70,6 +70,17 @@ class Eager:
     backward: bool = False
 
 
+@dataclass(slots=True)
+class FusedCalls:
+    """Elementwise calls that run as one: `outs = function(*operands)`, without the results that only they need."""
+
+    function: Callable[..., tuple]
+    calls: list[Call]
+    operands: tuple[Slot, ...]
+    outs: tuple[Slot, ...]
+    backward: bool = False
+
+
 @dataclass(slots=True, eq=False)
 class Result:
     """A tensor that the program makes: from an array, or by view operators from its base.
@@ -94,12 +105,12 @@ class External:
     number: int = 0
 
 
-Instruction = Call | Write | Add | SetGrad | Eager
+Instruction = Call | FusedCalls | Write | Add | SetGrad | Eager
 
 
 def reads(instruction: Instruction) -> list[Slot]:
     """Return the slots that an instruction reads or writes to, without those that it makes."""
-    if isinstance(instruction, Call):
+    if isinstance(instruction, Call | FusedCalls):
         return [a for a in instruction.operands if isinstance(a, Slot)]
     if isinstance(instruction, Write | Add):
         return [instruction.target, instruction.source]
@@ -119,7 +130,7 @@ def result_slots(result: Any) -> list[Slot]:
 
 def makes(instruction: Instruction) -> tuple[Slot, ...]:
     """Return the slots that an instruction makes."""
-    return instruction.outs if isinstance(instruction, Call) else ()
+    return instruction.outs if isinstance(instruction, Call | FusedCalls) else ()
 
 
 def without_dead_code(instructions: list[Instruction], wanted: list[Slot]) -> list[Instruction]:

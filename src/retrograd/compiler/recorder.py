@@ -68,6 +68,7 @@ class Recorder(TransparentLevel, Watcher):
         self.refusal = ""
         self._slots: dict[int, tuple[Any, Slot]] = {}  # by the id of an array: a weak reference to it, and its slot
         self._count = 0
+        self.layouts: dict[Slot, tuple] = {}
         self.watched: dict[int, Watched] = {}  # by the id of the tensor
         self._results: dict[int, tuple[Any, Any]] = {}  # by the id of a tensor: the tensor, and how to make it
 
@@ -160,6 +161,7 @@ class Recorder(TransparentLevel, Watcher):
     def _new_slot(self, array: Any) -> Slot:
         slot = Slot(self._count)
         self._count += 1
+        self.layouts[slot] = array_programs.layout(array)
         if self.slot_of_array(array) is None:
             self._slots[id(array)] = weakref.ref(array), slot
         return slot
