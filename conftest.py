@@ -11,7 +11,8 @@ import pytest
 from _pytest.doctest import DoctestModule
 
 import retrograd.nested
-import retrograd.ops  # noqa: F401
+import retrograd.ops
+import retrograd.sparse  # noqa: F401
 from retrograd.library import sanitize
 
 MEMORY = 4  # GiB for each process of tests
