@@ -355,3 +355,21 @@ def test_the_memory_of_a_call_is_freed_with_its_results():
         assert [call() for call in calls] == [None, None]
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [lambda x, w: x + w, lambda x, w: x.exp() + w.t(), lambda x, w: (x * w).t() + x, lambda x, w: (x + 1) + (w + 2)],
+    ids=["one cotangent for both", "a transposed one", "two uses", "through other operators"],
+)
+def test_gradients_of_a_call_share_no_memory(f):
+    x, w = (numbers(3, 3, seed=i).requires_grad_() for i in range(2))
+    call = rg.compile(f)
+    for _ in range(3):
+        x.grad = w.grad = None
+        seed = rg.ones(3, 3)
+        call(x, w).backward(seed, retain_graph=True)
+        before = w.grad.clone()
+        x.grad.add_(100)
+        assert w.grad.equal(before)
+        assert seed.equal(rg.ones(3, 3))

@@ -225,16 +225,13 @@ class BackwardPass:
         if fn._hooks is not None and fn._hooks.after:
             results = run_after(fn._hooks, results, gs)
         # After hooks or a user's Function, results may be shared with the user's code, so they are never added into.
-        ours = self.in_place and fn._hooks is None and fn.rules is not None and len(gs) == 1
+        ours = self.in_place and fn._hooks is None and not calls_user_code(fn)
         for i, edge in enumerate(fn.edges):
             if edge is None or (self.needed is not None and edge not in self.needed):
                 continue
             if results[i] is not None:
                 if isinstance(edge, TensorBase):
-                    fresh = (
-                        ours and is_fresh(results[i], gs[0]) and (not fn.has_list_input or is_once(results[i], results))
-                    )
-                    self.accumulate_leaf(edge, results[i], fresh)
+                    self.accumulate_leaf(edge, results[i], ours and owns_memory(results[i], gs, results))
                 else:
                     self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], results[i])
             elif g is None or calls_user_code(fn):
@@ -345,9 +342,17 @@ def is_fresh(result, g):
     return result.value is not g.value and result.value.base is None
 
 
+def owns_memory(result, gs, results):
+    """Return whether a result is fresh beside all cotangents of its node, and all its other results."""
+    given = [g for g in gs if g is not None]
+    return bool(given) and all(is_fresh(result, g) for g in given) and is_once(result, results)
+
+
 def is_once(result, results):
-    """Return whether no other of a rule's fresh results is the same array."""
-    return sum([other is not None and other.value is result.value for other in results]) == 1
+    """Return whether no other result of a node shares the memory of a fresh one."""
+    array = result.value
+    others = [other.value for other in results if other is not None]
+    return sum([other is array or getattr(other, "base", None) is array for other in others]) == 1
 
 
 def materialize(fn, slots):
