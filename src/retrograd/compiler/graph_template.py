@@ -169,8 +169,9 @@ class GraphTemplate:
     def _saved_template(self, value: Any, version: int) -> SavedTemplate:
         recorder = self._recorder
         if isinstance(value, Snapshot):
-            edge, number = value.edge, value.number
-            is_overwritten = value.version is None or value.is_overwritten()
+            snapshot: Any = value
+            edge, number = snapshot.edge, snapshot.number
+            is_overwritten = snapshot.version is None or snapshot.is_overwritten()
         else:
             edge, number = value._grad_fn, value._output_nr
             is_overwritten = count_of(value) != version

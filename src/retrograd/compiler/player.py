@@ -98,8 +98,8 @@ class Source:
             self._add_call(instruction)
         elif isinstance(instruction, FusedCalls):
             outs = "".join(f"a{int(out)}, " for out in instruction.outs)
-            operands = ", ".join(f"a{int(a)}" for a in instruction.operands)
-            self.add(f"{outs}{'= ' if outs else ''}{self.constant(instruction.function, 'f')}({operands})")
+            slots = ", ".join(f"a{int(a)}" for a in instruction.operands)
+            self.add(f"{outs}{'= ' if outs else ''}{self.constant(instruction.function, 'f')}({slots})")
         elif isinstance(instruction, Write | Add):
             self._add_write(instruction)
         elif isinstance(instruction, SetGrad):

@@ -109,7 +109,7 @@ def _is_nested(x: Tensor) -> bool:
     return is_nested(x)
 
 
-Tensor.is_nested = read_only(_is_nested, "is_nested")
+Tensor.is_nested = read_only(_is_nested, "is_nested")  # type: ignore[assignment]
 
 
 def _rebuilt(*fields: Any) -> Ragged:

@@ -33,7 +33,8 @@ dispatch._dense_of.append(to_dense)
 
 def coalesced(x: Tensor) -> Tensor:
     """Return a COO tensor with sorted, unique entries; itself if it is marked so."""
-    if pattern_of(x).coalesced:
+    pattern = pattern_of(x)
+    if isinstance(pattern, sparse_pattern.Coordinates) and pattern.coalesced:
         return x
     unique, rows = unique_entries(x)
     return wrap(rows, unique)

@@ -213,7 +213,7 @@ def _cache_key(leaf: Any) -> Hashable:
 def ragged_rows(batch: MicroBatch) -> list[int]:
     """Return the total rows of each ragged tensor among the arguments."""
     tensors = [t for t in tensors_in((batch.args, batch.kwargs)) if symbolic(t.shape) is not None]
-    return [t.values().shape[0] for t in tensors]  # type: ignore[attr-defined]
+    return [t.values().shape[0] for t in tensors]
 
 
 def _scale_size(size: tuple[int, ...] | None, before: Sequence[int], after: Sequence[int]) -> tuple[int, ...]:
