@@ -63,6 +63,13 @@ def test_links_lead_to_files_that_exist(page):
         assert target.startswith("https://") or (page.parent / target).exists(), target
 
 
+def test_each_decision_has_a_number_of_its_own():
+    pages = sorted((ROOT / "docs/decisions").glob("*.md"))
+    titles = [page.read_text().partition(".")[0] for page in pages]
+    assert titles == [f"# {number}" for number in range(1, len(pages) + 1)]
+    assert [int(page.name[:4]) for page in pages] == list(range(1, len(pages) + 1))
+
+
 # Names in examples of names: operators that a reader defines, and `rg.x` for any name.
 INVENTED = ("rg.ops.mylib", "rg.ops.ns", "rg.x")
 # Pages about the source. Every name in them that is not ours is listed here: programs, packages and what was rejected.
@@ -75,7 +82,7 @@ FOREIGN = {
     *("BFloat16Array", "EventFileWriter", "GLIBC_TUNABLES", "NNNN", "absl", "bcomplex32", "custom_vjp", "glibc"),
     *("QuantizedTensor", "bits16", "bits8", "float4_e2m1fn_x2", "int1", "int7", "int_repr", "q_scale", "q_zero_point"),
     *("quantize_per_channel", "quantize_per_tensor"),
-    *("grpcio", "hugetlb", "mallopt", "process_vm_readv", "protobuf", "torchrun", "werkzeug"),
+    *("grpcio", "hugetlb", "mallopt", "process_vm_readv", "protobuf", "target_clones", "torchrun", "werkzeug"),
 }
 
 
