@@ -74,7 +74,7 @@ WRONG = {
     "rg.softmaxx(rg.ones(2), 0)": 'has no attribute "softmaxx"',
     "rg.ones(2).sum(dim='rows')": 'incompatible type "str"',
     "rg.ones(2).topk(1).value": 'has no attribute "value"',
-    "rg.ones(2).max().indices": '"Tensor" has no attribute "indices"',
+    "rg.ones(2).max().solution": '"Tensor" has no attribute "solution"',
     "rg.exp()": 'Missing positional argument "x"',
     "rg.nn.Linear(2, 3)('x')": 'Argument 1 to "__call__" of "Module" has incompatible type "str"; expected "Tensor"',
     "rg.nn.ReLU()(rg.ones(2), dim=0)": 'Unexpected keyword argument "dim"',

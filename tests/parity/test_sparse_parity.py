@@ -99,7 +99,7 @@ def text(value):
 
 
 @pytest.mark.parametrize("program", programs(SAME_TEXT))
-def test_results_print_alike(program):
+def test_results_have_the_same_printed_form(program):
     assert text(run(rg, program)) == text(run(torch, program))
 
 

@@ -42,7 +42,7 @@ class _GeneratorBlock:
     """A context manager that runs a generator up to its `yield`, and the rest of it at the end."""
 
     def __init__(self, make):
-        self._make, self._generator = make, None
+        self._make, self._generator = make, make()  # wrong arguments are errors of the call, not of `with`
 
     def __call__(self, function):
         """Return the function, run in a new block at each call."""

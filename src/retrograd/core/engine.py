@@ -343,7 +343,7 @@ def is_fresh(result, g):
 
 
 def owns_memory(result, gs, results):
-    """Return whether a result is fresh beside all cotangents of its node, and all its other results."""
+    """Return whether a result of a node has memory that no cotangent and no other result of the node has."""
     given = [g for g in gs if g is not None]
     return bool(given) and all(is_fresh(result, g) for g in given) and is_once(result, results)
 
