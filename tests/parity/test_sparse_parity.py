@@ -67,7 +67,7 @@ T.sparse.spdiags(T.ones(3, 3), T.tensor([0, 0]), (3, 3)); T.sparse.spdiags(T.one
 T.sparse.spdiags(T.ones(2, 3), T.tensor([0, 1]), (3, 3), layout=T.strided); x.clone().sparse_resize_((1, 3), 2, 0)
 xc.clone().sparse_resize_((3, 3), 1, 1); T.sparse.sampled_addmm(x, T.ones(2, 4), T.ones(4, 3)); d.sparse_mask(h)
 """
-WORDS = re.compile(r"Could not run|is not supported|expected|must|size|sparse|index|match|range|coalesc|shape|nnz")
+WORDS = re.compile(r"Could not run|is not supported|expected|must|size|sparse|index|match|range|coalesce|shape|nnz")
 
 
 def programs(text):
