@@ -12,7 +12,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import ground
 from retrograd.core.errors import OperandValueError
 from retrograd.core.hooks import conjugate, share_tensor_hooks
-from retrograd.core.op import compound, is_foreign
+from retrograd.core.op import composite_arrays, compound, is_foreign
 from retrograd.core.overrides import override_result
 from retrograd.core.record import missing_rule, record, saved_version
 from retrograd.core.state import is_recording
@@ -390,7 +390,8 @@ def in_place(operator, x, others, params):
             return override_result(getattr(Tensor, name, operator), overriding, (x, *others), params)
     check_write(name, x, *others)
     straight = x.level is None and operator.differentiable and not operator.composite
-    straight = straight and not any(compound(a) is not None for a in (x, *others) if isinstance(a, Tensor))
+    for a in (x, *others):
+        straight = straight and (not isinstance(a, Tensor) or type(a.value) not in composite_arrays)
     if not straight or (current().level and stateful_levels()):
         return _write_by_copy(operator, x, others, params)
     # The node that records the write has x before the write as its input; x then gets that node as its grad_fn.
