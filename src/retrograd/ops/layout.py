@@ -5,6 +5,7 @@ import operator
 
 from retrograd.core import registry
 from retrograd.core.device import CPU, DEVICE_NAMES, device
+from retrograd.core.errors import OperandValueError
 from retrograd.core.op import compound
 from retrograd.ops.functions import function
 
@@ -111,7 +112,7 @@ def check_keywords(device=None, storage=None, pin_memory=False):
     """Raise unless the keywords `device`, `layout` and `pin_memory` name what tensors here have."""
     check_device(device)
     if storage not in (None, strided):
-        raise RuntimeError(f"layout: this function makes strided tensors, got {storage!r}")
+        raise OperandValueError(f"layout: this function makes strided tensors, got {storage!r}")
     if pin_memory:
         raise RuntimeError("pin_memory: there is no accelerator that memory could be pinned for")
 

@@ -25,6 +25,7 @@ def test_backward_converts_to_it(m, dtype):
     return name(x.grad_dtype), x.grad
 
 
+@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph")
 @parity
 def test_gradients_with_a_graph_have_it_too(m):
     x = m.ones(2, requires_grad=True)

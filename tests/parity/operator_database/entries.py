@@ -45,8 +45,12 @@ def _slice(x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int =
     return x[(slice(None),) * (dim % x.ndim) + (slice(start, end, step),)]
 
 
-# Entries of functions with another name here.
-SPELLINGS = {"__rdiv__": rg.Tensor.__rtruediv__, "slice": _slice}
+# Entries of functions with another name here.  None: of sparse tensors, which samples and results are not converted to.
+SPELLINGS = {
+    "__rdiv__": rg.Tensor.__rtruediv__,
+    "slice": _slice,
+    **dict.fromkeys(("sparse.mm", "sparse.sampled_addmm", "to_sparse"), None),
+}
 
 
 def draws(name: str, sample: Any) -> bool:
