@@ -47,7 +47,8 @@ def _fill_value(value, dtype):
 def cast(x, dtype):
     """Return x in another dtype; x itself if it has that dtype.  Complex to real drops the imaginary part."""
     if x.dtype.kind == "c" and dtype.kind not in "bc":
-        return convert(x.real.copy(order="K"), dtype)  # writes to it do not change the complex array
+        real = x.real  # a view: writes to the result must not change the complex array
+        return real.copy(order="K") if real.dtype == dtype else convert(real, dtype)
     return convert(x, dtype)
 
 
