@@ -100,3 +100,23 @@ def test_a_block_of_a_generator_decorates_functions():
 
     assert (named(1), named(2), named.__name__) == (1, 2, "named")
     assert log == [1, "closed", 2, "closed"]
+
+
+def test_a_block_of_a_generator_makes_one_generator_per_with():
+    made, log = [], []
+
+    def make(log):
+        made.append(_closes(log))
+        return made[-1]
+
+    block = generator_block(make)(log)
+    for times in (1, 2):
+        with block:
+            assert len(made) == times
+    block(lambda: None)()
+    assert (len(made), log) == (3, ["closed"] * 3)
+
+
+def test_a_block_of_a_generator_raises_for_wrong_arguments_when_it_is_called():
+    with pytest.raises(TypeError, match="_closes"):
+        generator_block(_closes)()

@@ -42,7 +42,9 @@ class _GeneratorBlock:
     """A context manager that runs a generator up to its `yield`, and the rest of it at the end."""
 
     def __init__(self, make):
-        self._make, self._generator = make, make()  # wrong arguments are errors of the call, not of `with`
+        self._make = make
+        self._unused = make()  # made here, so that wrong arguments are errors of the call, not of `with`
+        self._generator = None
 
     def __call__(self, function):
         """Return the function, run in a new block at each call."""
@@ -55,7 +57,7 @@ class _GeneratorBlock:
         return run
 
     def __enter__(self):
-        self._generator = self._make()
+        self._generator, self._unused = self._unused or self._make(), None
         return next(self._generator)
 
     def __exit__(self, kind, error, traceback):
