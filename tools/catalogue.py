@@ -15,7 +15,7 @@ import retrograd as rg
 from retrograd import pipelining  # noqa: F401 (registers its operator)
 from retrograd.core import Operator, registry
 from retrograd.nested.dispatch import execution_kind
-from retrograd.ops.batch_loop import PerExample
+from retrograd.ops.batch_loop import DataDependent, PerExample
 
 PAGE = Path(__file__).parents[1] / "docs" / "catalogue.md"
 HEAD = """\
@@ -38,7 +38,7 @@ also methods of tensors.
 Under [`vmap`](transforms.md) operators run on all examples at once, with these exceptions:
 
 {looped}
-- The size of the result depends on the values, so `vmap` refuses {ragged} and what is composed of them.
+- The size of the result depends on the values, so `vmap` refuses {refused} and what is composed of them.
 """
 
 # Sections in the order of use, and the modules whose operators and factories each lists. Another module's operators
@@ -148,14 +148,16 @@ def anchor(title: str) -> str:
 def page() -> str:
     """Return the page."""
     public = [o for o in registry.values() if o.public_names]
-    ragged = ", ".join(f"`{name}`" for name, o in sorted(registry.items()) if o.definition.ragged)
+    refused = ", ".join(f"`{name}`" for name, o in sorted(registry.items()) if issubclass(o.definition, DataDependent))
     made = sections()
     index = [
         f"| [{title}](#{anchor(title)}) | {', '.join(f'`{name}`' for name, _ in rows)} |"
         for title, rows in made.items()
     ]
     parts = [
-        HEAD.format(count=len(public), others=len(registry) - len(public), looped=operators_in_loops(), ragged=ragged),
+        HEAD.format(
+            count=len(public), others=len(registry) - len(public), looped=operators_in_loops(), refused=refused
+        ),
         "## Index\n\n| section | names |\n| --- | --- |\n" + "\n".join(index) + "\n",
     ]
     for title, rows in made.items():

@@ -15,7 +15,7 @@ DTYPES = ("float32", "float64", "complex64", "complex128")
 def operands(operator):
     """Return the number of operands of an operator that needs no other arguments and draws nothing; else None."""
     required = [p for p in operator.schema.parameters if p.default is REQUIRED]
-    drawn = operator.definition.random
+    drawn = operator.random
     return len(required) if all(p.is_tensor for p in required) and not drawn else None
 
 

@@ -52,7 +52,7 @@ def is_pointwise(op):
     definition = op.definition
     if issubclass(definition, Pointwise):
         return True
-    if not op.composite or definition.random:
+    if not op.composite or op.random:
         return False
     try:
         return all(_acts_on_parts(op, args, params) for args, params in samples_of(op))

@@ -110,10 +110,7 @@ class Definition:
     saves_input = False
     snapshots = ""
     impure = False
-    random = False
-    ragged = False
     elements = ""
-    all_dtypes = False
     accepts_nested = False
     home = ""
     aliases = ""
@@ -156,10 +153,10 @@ class Definition:
     def bind_widened(cls, namespace):
         """Return the kernel for arrays of bfloat16 and of dtypes that only store numbers.
 
-        It computes in float32 from bfloat16 and refuses the others, unless it can take all dtypes.
+        It computes in float32 from bfloat16 and refuses the others, unless it only moves elements.
         """
         kernel = cls.bind(namespace)
-        takes_all = cls.view or cls.elements == "moved" or cls.all_dtypes
+        takes_all = cls.view or cls.elements == "moved"
         return kernel if takes_all else widened_kernel(cls.__name__, kernel)
 
     @classmethod
@@ -184,8 +181,12 @@ class Definition:
 
         The inputs that `batched` marks have it too; the others are the same for all examples.
         """
-        why = "how large its result is depends on the values" if cls.ragged else "there is no batching rule for it"
-        raise NotBatchedError(
+        raise cls.not_batched("there is no batching rule for it")
+
+    @classmethod
+    def not_batched(cls, why):
+        """Return the error of an operator that can't run on a batch."""
+        return NotBatchedError(
             f"{cls.__name__}: at {user_line()}: can't run on a batch, since {why}; use vmap(..., fallback='loop')"
         )
 

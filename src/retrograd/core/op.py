@@ -117,6 +117,7 @@ class OpBase:
         self.composite = definition.compose is not None
         self.several_views = definition.view == "several"
         self.row_major = definition.row_major
+        self.random = "generator" in schema.defaults  # operators that draw random numbers take their generator
         self.rules = _vjp_rules(schema, definition)
         self.snapshots = _snapshot_mask(schema, definition)
         self.kernels = {}

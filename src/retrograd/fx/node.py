@@ -242,7 +242,7 @@ class Node:
         """
         if self.op == "call_function":
             if isinstance(self.target, Op):
-                return self.target.definition.impure or (impure_random and self.target.definition.random)
+                return self.target.definition.impure or (impure_random and self.target.random)
             return _has_side_effect(self.target)
         if self.op == "call_method":
             return self.target == "__setitem__" or (self.target[-1:] == "_" and self.target[-2:] != "__")

@@ -64,7 +64,7 @@ class VmapLevel(OuterGradLevel):
         """Run the operator on all examples at once, by its batching rule."""
         values = tuple([value_at(self, a) for a in args])
         batched = tuple([self.differs(a) for a in args])
-        if op.definition.random:
+        if op.random:
             return self._process_random(op, values, batched, params)
         if True not in batched and not _has_ragged_shape(params):
             return outputs(call(op, values, params), lambda o: make(o, self, None))

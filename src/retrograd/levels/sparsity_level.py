@@ -46,7 +46,7 @@ class PatternLevel(OuterGradLevel):
         values = tuple([value_at(self, a) for a in args])
         tags = tuple([a.tag if isinstance(a, Tensor) and a.level is self else None for a in args])
         out = call(op, values, params)
-        if all(tag is None for tag in tags) and not op.definition.random:
+        if all(tag is None for tag in tags) and not op.random:
             return outputs(out, lambda o: make(o, self, None))
         found = iter(self._dependence_of_results(op, tags, values, out, params))
         return outputs(out, lambda o: make(o, self, next(found)))

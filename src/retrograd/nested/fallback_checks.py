@@ -11,6 +11,7 @@ from retrograd.core.state import at
 from retrograd.core.tensor import unwrap_all
 from retrograd.nested.buffer_layout import get_layout, is_nested
 from retrograd.nested.dispatch import AcrossComponentsError, NotBatchOfOneError
+from retrograd.ops.batch_loop import DataDependent
 from retrograd.ops.family import CoreDims
 from retrograd.ops.generator import fork_rng, get_rng_state
 from retrograd.ops.view import cat, narrow
@@ -30,7 +31,7 @@ def _acted_dims(op: Op, i: int, args: tuple, params: dict) -> set[int]:
     """Return the dimensions of an input that params name, None meaning all, and those given by the operator's
     family."""
     ndim, most = args[i].ndim, max(a.ndim for a in args if isinstance(a, Tensor))
-    if op.definition.ragged:  # of data-dependent size: acts on all dimensions
+    if issubclass(op.definition, DataDependent):  # acts on all dimensions
         return set(range(ndim))
     named = [v for k, v in params.items() if k.startswith("dim")]  # a composite interprets None itself
     found = {d % max(most, 1) for v in named for d in (v if isinstance(v, tuple) else (v,)) if isinstance(d, int)}
@@ -44,7 +45,7 @@ def _acted_dims(op: Op, i: int, args: tuple, params: dict) -> set[int]:
 
 def check_shapes(op: Op, args: tuple, params: dict) -> None:
     """Apply the shape rule, which refuses some inputs that a kernel accepts."""
-    if op.rules is not None and not op.composite and not op.definition.ragged:
+    if op.rules is not None and not op.composite and not issubclass(op.definition, DataDependent):
         op.definition.shape(*[a.aval if isinstance(a, Tensor) else a for a in args], **params)
 
 
@@ -54,7 +55,7 @@ def check_batch(op: Op, example: tuple, batches: list[bool], params: dict, out: 
     `example` are the arguments for the component, some of them batches of one, and `out` is the result for it.  The
     operator is run on copies of the component, the last of which has other elements, if it accepts them.
     """
-    if op.definition.random or op.definition.impure or op.rules is None:
+    if op.random or op.definition.impure or op.rules is None:
         return
     count = next(n for n in count_from(3) if all(n not in a.shape for a in example if isinstance(a, Tensor)))
     state = str(get_rng_state())

@@ -1,6 +1,6 @@
 """Loops over the examples of a batch, for operators that can't run on all at once."""
 
-from retrograd.core import call, registry
+from retrograd.core import Definition, call, registry
 from retrograd.core.aval import Aval
 from retrograd.core.level import NotBatchedError
 from retrograd.core.op import operator_named
@@ -70,3 +70,12 @@ class PerExample(Family):
         if n == 0:
             return empty_batch(operator, batched, args, params)
         return stack_results([call(operator, one, params) for one in iter_examples(batched, n, args)])
+
+
+class DataDependent(Definition):
+    """The base class of operators whose results have a size that depends on the values of the inputs."""
+
+    @classmethod
+    def batch(cls, batched, n, /, *args, **params):
+        """Raise NotBatchedError: the results of the examples may differ in size."""
+        raise cls.not_batched("how large its result is depends on the values")

@@ -324,7 +324,7 @@ def _strided_aval(size, stride, dtype):
     return Aval(size, _float_dtype(dtype))
 
 
-class _LikeFactory(Internal, Pointwise, differentiable=False, in_place=False, all_dtypes=True):
+class _LikeFactory(Internal, Pointwise, differentiable=False, in_place=False, elements="moved"):
     """A constant with the shape of x, and its dtype unless another is given."""
 
     def shape(x, *, dtype=None, **params):

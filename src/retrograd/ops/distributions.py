@@ -20,7 +20,7 @@ JUMPS = "the derivative is of the sample at a fixed value of the distribution fu
 
 
 @op("standard_gamma(Tensor alpha, *, any generator=None) -> Tensor")
-class standard_gamma(Pointwise, promotion="float", random=True, in_place=False, aliases="_standard_gamma"):
+class standard_gamma(Pointwise, promotion="float", in_place=False, aliases="_standard_gamma"):
     """Sample from gamma distributions with shape alpha and scale 1.
 
     Gradients reach alpha by implicit reparameterization: the sample moves so that its quantile stays the same.  M.
@@ -85,7 +85,7 @@ def _log_gamma(alpha, generator):
 
 
 @op("sample_dirichlet(Tensor concentration, *, any generator=None) -> Tensor")
-class sample_dirichlet(Composite, random=True, aliases="_sample_dirichlet"):
+class sample_dirichlet(Composite, aliases="_sample_dirichlet"):
     """Sample from Dirichlet distributions along the last dimension: positive values with sum 1.
 
     Gradients reach the concentration, as in `standard_gamma`.
@@ -117,7 +117,7 @@ class sample_dirichlet(Composite, random=True, aliases="_sample_dirichlet"):
 
 
 @op("sample_beta(Tensor a, Tensor b, *, any generator=None) -> Tensor")
-class sample_beta(Composite, random=True):
+class sample_beta(Composite):
     """Sample from beta distributions; gradients reach the parameters, as in `standard_gamma`."""
 
     method = False
@@ -138,7 +138,7 @@ class sample_beta(Composite, random=True):
 
 
 @op("sample_chi2(Tensor df, *, any generator=None) -> Tensor")
-class sample_chi2(Composite, random=True):
+class sample_chi2(Composite):
     """Sample from chi-squared distributions with `df` degrees of freedom; gradients reach these."""
 
     method = False
@@ -156,7 +156,7 @@ class sample_chi2(Composite, random=True):
 
 
 @op("sample_student_t(Tensor df, *, any generator=None) -> Tensor")
-class sample_student_t(Composite, random=True):
+class sample_student_t(Composite):
     """Sample from Student's t distributions with `df` degrees of freedom; gradients reach these."""
 
     method = False
@@ -176,7 +176,7 @@ class sample_student_t(Composite, random=True):
 
 
 @op("sample_von_mises(Tensor loc, Tensor concentration, *, any generator=None) -> Tensor")
-class sample_von_mises(Pointwise, differentiable=False, promotion="float", random=True, in_place=False):
+class sample_von_mises(Pointwise, differentiable=False, promotion="float", in_place=False):
     """Sample angles between -pi and pi from von Mises distributions; a concentration of 0 is the uniform one."""
 
     method = False
@@ -203,7 +203,7 @@ class sample_von_mises(Pointwise, differentiable=False, promotion="float", rando
 
 
 @op("poisson(Tensor x, any generator=None) -> Tensor")
-class poisson(Pointwise, promotion=None, random=True, in_place=False, method=False):
+class poisson(Pointwise, promotion=None, in_place=False, method=False):
     """Sample from Poisson distributions with means x, in the dtype of x.
 
     >>> import retrograd as rg
@@ -235,7 +235,7 @@ class poisson(Pointwise, promotion=None, random=True, in_place=False, method=Fal
 
 
 @op("binomial(Tensor count, Tensor prob, any generator=None) -> Tensor")
-class binomial(Pointwise, differentiable=False, promotion=None, random=True, in_place=False, method=False):
+class binomial(Pointwise, differentiable=False, promotion=None, in_place=False, method=False):
     """Sample the number of successes in `count` trials of probability `prob`; in the dtype of count, a floating one.
 
     >>> import retrograd as rg
@@ -272,7 +272,7 @@ def _binomial_aval(count, prob):
 
 
 @op("multinomial(Tensor x, int num_samples, bool replacement=False, *, any generator=None) -> Tensor")
-class multinomial(Definition, differentiable=False, random=True, row_major=True):
+class multinomial(Definition, differentiable=False, row_major=True):
     """Sample `num_samples` indices per row of x, with probabilities proportional to its values.
 
     x is a vector or a matrix of non-negative values, not all 0, which need not sum to 1.  Without replacement no index

@@ -8,6 +8,7 @@ from retrograd.core import Aval, Internal, NotBatchedError, Tensor, graph_level,
 from retrograd.core import dtype as dtypes
 from retrograd.core.op import compound
 from retrograd.core.overrides import foreign_objects, override_result
+from retrograd.ops.batch_loop import DataDependent
 from retrograd.ops.batching import align_batched, broadcast_batch, unsqueeze_n
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite, View, canonical_dim
@@ -359,7 +360,7 @@ def check_mask(mask, x, at):
 
 
 @op("nonzero_indices(Tensor x) -> Tensor")
-class nonzero_indices(Internal, differentiable=False, ragged=True):
+class nonzero_indices(Internal, DataDependent, differentiable=False):
     """Return the indices of the nonzero elements: one row per element, one column per dimension."""
 
     def impl(xp, x):

@@ -4,6 +4,7 @@ import math
 
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.ops.batch_loop import DataDependent
 from retrograd.ops.create import Factory, as_tensor
 from retrograd.ops.family import Composite, canonical_dim, numel, same_dtype
 from retrograd.ops.gather import index_select
@@ -279,7 +280,7 @@ class tile(Composite):
 
 
 @op("repeat_indices(Tensor repeats, *, int? output_size=None) -> Tensor")
-class repeat_indices(Internal, differentiable=False, ragged=True):
+class repeat_indices(Internal, DataDependent, differentiable=False):
     """Return index i of a vector of integers repeats[i] times; of several rows if all have the same sum."""
 
     def impl(xp, repeats, *, output_size):

@@ -653,7 +653,7 @@ isfinite = pointwise("isfinite(Tensor x) -> Tensor", xp.isfinite,
 
 
 @op("to(Tensor x, dtype dtype) -> Tensor")
-class to(Internal, Pointwise, linear="x", promotion=None, in_place=False, all_dtypes=True, node_name="ToCopyBackward0"):
+class to(Internal, Pointwise, linear="x", promotion=None, in_place=False, node_name="ToCopyBackward0"):
     """x converted to another dtype; complex to real takes the real part."""
 
     def impl(xp, x, *, dtype):
@@ -661,6 +661,11 @@ class to(Internal, Pointwise, linear="x", promotion=None, in_place=False, all_dt
 
     def shape(x, *, dtype):
         return type(x)(x.shape, dtype)
+
+    @classmethod
+    def bind_widened(cls, namespace):
+        """Return the kernel itself, which converts from and to all dtypes."""
+        return cls.bind(namespace)
 
     def vjp_x(g):
         return g  # `fit` converts it to the input's dtype
@@ -676,11 +681,11 @@ class to(Internal, Pointwise, linear="x", promotion=None, in_place=False, all_dt
 
 clone = pointwise("clone(Tensor x) -> Tensor", xp.copy,
     "A copy of x; gradients pass through.",
-    vjp=lambda g: g, linear="x", internal=True, in_place=False, all_dtypes=True, oracle="numpy.array")  # fmt: skip
+    vjp=lambda g: g, linear="x", internal=True, in_place=False, elements="moved", oracle="numpy.array")  # fmt: skip
 
 row_major = pointwise("row_major(Tensor x) -> Tensor", lambda xp, x: xp.array(x, order="C", copy=True),
     "A copy of x with row-major strides; `contiguous` calls it.",
-    vjp=lambda g: g, linear="x", internal=True, in_place=False, all_dtypes=True, oracle="numpy.array",
+    vjp=lambda g: g, linear="x", internal=True, in_place=False, elements="moved", oracle="numpy.array",
     node_name="CloneBackward0")  # fmt: skip
 
 

@@ -37,7 +37,7 @@ def _check_floating(name, dtype):
     return dtype
 
 
-class RandomOperator(FillFactory, random=True):
+class RandomOperator(FillFactory):
     """Base of operators that draw a tensor of random values; under vmap all examples are drawn together."""
 
 
@@ -143,7 +143,7 @@ def _check_integer_range(low, high, dtype):
 
 
 @op("randperm(int n, *, any generator=None, dtype? dtype=None) -> Tensor")
-class _randperm(PerExample, Factory, random=True, vmap_fallback="every permutation is drawn by itself"):
+class _randperm(PerExample, Factory, vmap_fallback="every permutation is drawn by itself"):
     """A random permutation of the integers 0 to n - 1.
 
     >>> import retrograd as rg
@@ -174,7 +174,7 @@ def _check_count(n):
 
 
 @op("bernoulli(Tensor x, float? p=None, *, any generator=None) -> Tensor")
-class bernoulli(Pointwise, random=True, promotion=None, in_place=False):
+class bernoulli(Pointwise, promotion=None, in_place=False):
     """Random ones with probability x, zeros otherwise, in the shape and dtype of x.
 
     With `p`, that is the probability of each element, and x only gives shape and dtype.  The gradient is zero.
@@ -217,7 +217,7 @@ def _check_probabilities(x, p):
 
 
 @op("normal(Tensor mean, Tensor std, *, any generator=None) -> Tensor")
-class _normal(Internal, Pointwise, differentiable=False, random=True, promotion=None, in_place=False):
+class _normal(Internal, Pointwise, differentiable=False, promotion=None, in_place=False):
     """Normal random values with these means and standard deviations, which broadcast."""
 
     def impl(xp, mean, std, *, generator):

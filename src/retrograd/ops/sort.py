@@ -8,6 +8,7 @@ from retrograd.core import Aval, Definition, Internal, Tensor, op
 from retrograd.core import dtype as dtypes
 from retrograd.ops import batch_loop
 from retrograd.ops.as_tensor import tensor
+from retrograd.ops.batch_loop import DataDependent
 from retrograd.ops.batching import batch_all, broadcast_batch
 from retrograd.ops.create import zeros
 from retrograd.ops.family import AlongDims, Composite, Rowwise, canonical_dim, numel, reduced_shape, shape_of
@@ -415,7 +416,7 @@ def _raise_unknown_size(name):
 
 
 @op("unique_values(Tensor x, *, bool counted=False) -> (Tensor values, Tensor counts)")
-class unique_values(Internal, ragged=True, node_name="Unique2Backward0"):
+class unique_values(Internal, DataDependent, node_name="Unique2Backward0"):
     """The unique elements of a 1-d tensor, sorted, and optionally their counts.
 
     Their indices are computed only if derivatives are needed.
@@ -446,7 +447,7 @@ class unique_values(Internal, ragged=True, node_name="Unique2Backward0"):
 
 
 @op("unique_indices(Tensor x, *, bool consecutive=False) -> (Tensor places, Tensor inverse, Tensor counts)")
-class unique_indices(Internal, differentiable=False, ragged=True):
+class unique_indices(Internal, DataDependent, differentiable=False):
     """The unique slices along the first dimension: index of the first occurrence, inverse indices, counts."""
 
     def impl(xp, x, *, consecutive):

@@ -11,6 +11,7 @@ from retrograd.core import Op, Tensor, registry
 from retrograd.core.blocks import generator_block
 from retrograd.nested.buffer_layout import get_layout, is_nested
 from retrograd.nested.components import components, nest
+from retrograd.ops.batch_loop import DataDependent
 from retrograd.testing.calculus import agree, directions, gradients, is_float, leaf, replace_floats, run
 
 REFUSALS = (ValueError, IndexError, RuntimeError, TypeError, NotImplementedError)
@@ -95,7 +96,7 @@ def _check_stacked(op: Op, args: tuple, params: dict, chosen: tuple) -> list[tup
     stacked = tuple(map(_stack_components, found))
     for out, wanted in zip(stacked, expected, strict=True):
         assert (out.shape, out.dtype) == (wanted.shape, wanted.dtype), f"{what}: {out.aval}, not {wanted.aval}"
-    if not op.definition.random:
+    if not op.random:
         pairs = [(o, e) for o, e in zip(_observe(op, stacked), _observe(op, expected), strict=True) if e.numel()]
         agree(tuple([o for o, _ in pairs]), tuple([e for _, e in pairs]), what, 1e-9)
     return maps
@@ -139,7 +140,7 @@ def _run_each(op: Op, each: list[tuple], params: dict) -> list[tuple] | None:
 
 def _run_with_shape_rule(op: Op, args: tuple, params: dict) -> tuple:
     """Return the results; apply the shape rule first, since a kernel may accept more."""
-    if not op.composite and not op.definition.ragged:
+    if not op.composite and not issubclass(op.definition, DataDependent):
         op.definition.shape(*[a.aval if isinstance(a, Tensor) else a for a in args], **params)
     return run(op, args, params)
 
@@ -230,7 +231,7 @@ def _compare(op: Op, each: list[tuple], params: dict, chosen: tuple, rows: tuple
     found = [out for one in zip(*outs, strict=True) for out in _observe(op, one)]
     for out, wanted in zip(found, expected, strict=True):
         assert (out.shape, out.dtype) == (wanted.shape, wanted.dtype), f"{what}: {out.aval}, not {wanted.aval}"
-    if not op.definition.random:
+    if not op.random:
         pairs = [(o, e) for o, e in zip(found, expected, strict=True) if e.numel()]
         agree(tuple([o for o, _ in pairs]), tuple([e for _, e in pairs]), what, 1e-9)
         agree(_input_gradients(op, found, leaves), slopes, f"{what}: gradients", 1e-8)

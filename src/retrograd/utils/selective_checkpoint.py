@@ -215,7 +215,7 @@ class _ReplaySaved(_CallCounter):
 
 def _runs_always(op: Op) -> bool:
     """Whether an operator always runs: views share memory, and random draws advance their generator."""
-    return op.view or op.definition.impure or op.definition.random or op in SAC_IGNORED_OPS
+    return op.view or op.definition.impure or op.random or op in SAC_IGNORED_OPS
 
 
 def _operand_requires_grad(operand: Any, level: Level | None) -> bool:

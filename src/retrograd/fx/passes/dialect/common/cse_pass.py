@@ -47,7 +47,7 @@ class CSEPass(PassBase):
 
 
 def _is_random(node: Node) -> bool:
-    return isinstance(node.target, Op) and node.target.definition.random
+    return isinstance(node.target, Op) and node.target.random
 
 
 def _key(node: Node) -> Any:
