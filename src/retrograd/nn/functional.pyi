@@ -15,6 +15,10 @@ _Number = _bool | _int | _float | _complex
 _Operand = Tensor | NDArray[Any] | np.generic | _Number
 _Ints = _int | Sequence[_int]
 
+from retrograd.ops.scaled_products import ScalingType as ScalingType
+
+from retrograd.ops.scaled_products import SwizzleType as SwizzleType
+
 def adaptive_avg_pool1d(x: _Operand, output_size: Any) -> Tensor:
     """The mean of each of `output_size` windows that cover images with 1 spatial dimensions."""
 
@@ -365,6 +369,9 @@ def rrelu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 
 def scaled_dot_product_attention(query: _Operand, key: _Operand, value: _Operand, attn_mask: _Operand | None = None, dropout_p: _float = 0.0, is_causal: _bool = False, *, scale: _float | None = None, enable_gqa: _bool = False) -> Tensor:
     """Attention, softmax(scale * query key^T + mask) value: (..., l, e), (..., s, e), (..., s, d) to (..., l, d)."""
+
+def scaled_mm(mat_a: Any, mat_b: Any, scale_a: Any, scale_recipe_a: Any, scale_b: Any, scale_recipe_b: Any, swizzle_a: Any = None, swizzle_b: Any = None, bias: Any = None, output_dtype: Any = 'bfloat16', contraction_dim: Any = (), use_fast_accum: Any = False) -> Tensor:
+    """Return (mat_a * its scales) @ (mat_b * its scales) + bias, computed in float32, in `output_dtype`; no gradients."""
 
 def selu(x: _Operand, inplace: _bool = False) -> Tensor:
     """Scaled exponential linear unit: 1.0507 * elu(x, 1.6733); a stack of such layers keeps mean 0 and variance 1."""

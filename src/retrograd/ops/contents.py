@@ -485,6 +485,12 @@ CONTENTS = {
         "",
         "resize_ resize_as_",
     ),
+    "scaled_products": (
+        "",
+        "nn.functional.ScalingType nn.functional.SwizzleType nn.functional.scaled_mm",
+        "",
+        "",
+    ),
     "scan": (
         "cummax cummin cumprod cumsum cumulative_trapezoid diff gradient linear_recurrence logcumsumexp "
         "running_extremes trapezoid",
