@@ -239,12 +239,6 @@ def test_gradients_of_rows_may_be_divided_by_how_often_they_are_named():
     assert rg.autograd.grad(out, weight, g)[0].tolist() == [[1], [0], [2]]
 
 
-@pytest.mark.parametrize("name", ["embedding", "embedding_bag"])
-def test_sparse_gradients_are_refused(name):
-    with pytest.raises(NotImplementedError, match=f"{name}: there are no sparse gradients"):
-        getattr(F, name)(rg.tensor([[0]]), rg.ones(2, 2), sparse=True)
-
-
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_bags_without_ids_are_zero_and_give_no_gradient(mode):
     weight = rg.tensor([[-1.0], [-2.0]], requires_grad=True)

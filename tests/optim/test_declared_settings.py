@@ -20,7 +20,7 @@ def parameter():
 def test_every_optimizer_declares_its_settings():
     kinds = {kind for kind in vars(optim).values() if isinstance(kind, type) and kind is not optim.Optimizer}
     assert kinds == set(DECLARED)
-    assert len(kinds) == 15
+    assert len(kinds) == 16
 
 
 @pytest.mark.parametrize("make", DECLARED)

@@ -92,7 +92,8 @@ class GradScaler(SuggestsKeywords):
             finite = True
             for grad in grads:
                 grad.mul_(1.0 / self._scale)
-                finite = finite and bool(grad.isfinite().all())
+                numbers = grad.coalesce().values() if grad.is_sparse else grad
+                finite = finite and bool(numbers.isfinite().all())
         self._unscaled[id(optimizer)] = finite
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:

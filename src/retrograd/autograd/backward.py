@@ -17,7 +17,7 @@ from retrograd.autograd.seeds import as_list, make_seeds
 from retrograd.core import AccumulateGrad, Level, Tensor, at, current, graph_level, registry
 from retrograd.core.aval import describe_difference
 from retrograd.core.blocks import generator_block
-from retrograd.core.engine import accumulating, add_into, edge_of, match_layout, pullback
+from retrograd.core.engine import accumulating, add_into, edge_of, match_layout, pullback, sum_of_gradients
 from retrograd.core.hooks import conjugate
 from retrograd.core.op import compound, is_foreign
 from retrograd.core.overrides import override_result
@@ -444,7 +444,8 @@ def _accumulate(leaf: Tensor, g: Tensor, owned: bool) -> None:
 def _add_gradients(old: Tensor, g: Tensor) -> Tensor:
     """Return the sum of gradients, in the memory of the old one if both are composite with the same structure."""
     with at(current().level, False):
-        return old.add_(g) if compound(old) is not None and old.level is None and old.aval == g.aval else old + g
+        same = compound(old) is not None and compound(old) is compound(g) and old.level is None and old.aval == g.aval
+        return old.add_(g) if same else sum_of_gradients(old, g)
 
 
 def _accumulate_with_graph(leaf: Tensor, g: Tensor, owned: bool) -> None:
@@ -452,7 +453,8 @@ def _accumulate_with_graph(leaf: Tensor, g: Tensor, owned: bool) -> None:
     g = in_grad_dtype(leaf, conjugate(g))
     with accumulating:
         old = leaf._grad
-        leaf._grad = registry["clone"](g) if old is None else old + g  # several leaves may share the same tensor
+        # Several leaves may share the same tensor.
+        leaf._grad = registry["clone"](g) if old is None else sum_of_gradients(old, g)
 
 
 def _backward(

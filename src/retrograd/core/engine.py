@@ -17,6 +17,7 @@ from retrograd.core.hooks import (
     run_tensor_hooks,
     some_leaf_is_watched,
 )
+from retrograd.core.op import compound
 from retrograd.core.reentrant import DEPTH, on_another_thread
 from retrograd.core.state import at, current, modes_of, note_array_call, set_modes
 from retrograd.core.tensor import TensorBase, bump_version, make, preserve_snapshots, same_kind
@@ -126,7 +127,7 @@ class BackwardPass:
                 return old
         if self.in_place:
             self.owned.add(key)
-        return old + g
+        return sum_of_gradients(old, g)
 
     def execute(self, roots, cotangents):
         """Run the pass: from the cotangents of the roots to the requested results."""
@@ -346,6 +347,11 @@ def owns_memory(result, gs, results):
     """Return whether a result of a node has memory that no cotangent and no other result of the node has."""
     given = [g for g in gs if g is not None]
     return bool(given) and all(is_fresh(result, g) for g in given) and is_once(result, results)
+
+
+def sum_of_gradients(a, b):
+    """Return a + b; of a plain gradient and a composite one, as a sparse one is, the plain one comes first."""
+    return b + a if compound(a) is not None and compound(b) is None else a + b
 
 
 def is_once(result, results):

@@ -77,6 +77,10 @@ class CompositeArray:
         """Return x without elements left out, in a dtype unless that is None."""
         return x if dtype is None else x.to(dtype)
 
+    def add_to(self, x, other, sign):
+        """Add a composite tensor, times 1 or -1, to the plain tensor x in place; return whether that was done."""
+        return False
+
     def write(self, name, x, src):
         """Write a tensor into the memory of x, for the in-place function `name`; return x."""
         raise NotImplementedError

@@ -36,8 +36,6 @@ class _EmbeddingBase(Module):
         name = type(self).__name__
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"{name}: padding_idx must be a row, within {num_embeddings} rows, got {padding_idx}")
-        if sparse:
-            raise NotImplementedError(f"{name}: there are no sparse gradients here; leave sparse=False")
         if initial is not None and initial.shape != (num_embeddings, embedding_dim):
             raise ValueError(f"{name}: the weight has shape {initial.shape}, not {(num_embeddings, embedding_dim)}")
         super().__init__()
@@ -47,6 +45,7 @@ class _EmbeddingBase(Module):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
         if initial is None:
             self.weight = empty_parameter(True, (num_embeddings, embedding_dim), device, dtype)
             self.reset_parameters()
@@ -94,7 +93,8 @@ class Embedding(_EmbeddingBase):
     Maps integers of any shape (...), nested tensors too, to (..., embedding_dim). Rows start standard normal; the row
     `padding_idx` starts as zeros and gets no gradient. Rows with a `norm_type`-norm of more than `max_norm` are scaled
     down to it, in place, when they are looked up. With `scale_grad_by_freq` the gradient of a row is divided by its
-    number of occurrences.
+    number of occurrences. With `sparse` its gradient is a sparse tensor with an entry for each index, which
+    `SparseAdam`, `SGD` and `Adagrad` take.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -124,7 +124,12 @@ class Embedding(_EmbeddingBase):
 
     def forward(self, input: Tensor) -> Tensor:
         """Map integers (...) to (..., embedding_dim)."""
-        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
+        options = (self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse)
+        return F.embedding(input, self.weight, *options)
+
+    def extra_repr(self) -> str:
+        """Return sizes and options."""
+        return f"{super().extra_repr()}, sparse=True" if self.sparse else super().extra_repr()
 
 
 class EmbeddingBag(_EmbeddingBase):
@@ -176,6 +181,7 @@ class EmbeddingBag(_EmbeddingBase):
             self.norm_type,
             self.scale_grad_by_freq,
             self.mode,
+            self.sparse,
             per_sample_weights=per_sample_weights,
             include_last_offset=self.include_last_offset,
             padding_idx=self.padding_idx,

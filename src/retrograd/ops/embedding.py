@@ -96,9 +96,9 @@ class sum_rows(Internal, Family, linear="src", elements="summed", opmath="src"):
 # ------------------------------------------------------------------------------------------------- one by one
 
 
-def _refuse_sparse(name, sparse):
-    if sparse:
-        raise NotImplementedError(f"{name}: there are no sparse gradients here; leave sparse=False")
+def in_front(flags, ndim):
+    """Return flags with dimensions of size 1 appended, to have `ndim` of them."""
+    return reshape(flags, (*flags.shape, *(1,) * (ndim - flags.ndim)))
 
 
 def _renormalize(name, weight, ids, max_norm, norm_type):
@@ -111,8 +111,12 @@ def _renormalize(name, weight, ids, max_norm, norm_type):
     set_item(weight, ids, rows * where(sizes > max_norm, max_norm / (sizes + 1e-7), 1))
 
 
-def _lookup(weight, ids, scale_grad_by_freq):
+def _lookup(name, weight, ids, scale_grad_by_freq, sparse, padding_idx=None):
     """Return the rows; with scale_grad_by_freq, gradients are divided by how often each row is looked up."""
+    if sparse:
+        if scale_grad_by_freq:
+            raise RuntimeError(f"{name}: embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+        return registry["sparse.lookup"](weight, ids, padding_idx=padding_idx)
     out = lookup(weight, ids)
     if not scale_grad_by_freq:
         return out
@@ -131,6 +135,7 @@ class embedding(Composite, method=False, aliases="nn.functional.embedding"):
     padding_idx: a constant row, which receives no gradient.  IndexError for ids out of range.
     max_norm: looked-up rows with a larger norm_type-norm are first scaled down to it, in place.
     scale_grad_by_freq: the gradient of a row is divided by how often it is looked up.
+    sparse: the gradient of weight is a sparse tensor with an entry for each index; not with scale_grad_by_freq.
 
     >>> import retrograd as rg
     >>> rg.embedding(rg.tensor([2, 0]), rg.tensor([[0.0], [1.0], [2.0]])).tolist()
@@ -138,18 +143,17 @@ class embedding(Composite, method=False, aliases="nn.functional.embedding"):
     """
 
     def compose(ids, weight, *, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
-        _refuse_sparse("embedding", sparse)
         if weight.ndim != 2:
             raise ValueError(
                 f"embedding: expected weight (rows, size), got shape {weight.shape}; 'weight' must be 2-D"
             )
         _renormalize("embedding", weight, ids, max_norm, norm_type)
-        out = _lookup(weight, ids, scale_grad_by_freq)
-        if padding_idx is None:
+        if padding_idx is not None:
+            padding_idx = canonical_dim("embedding", padding_idx, weight.shape[0])
+        out = _lookup("embedding", weight, ids, scale_grad_by_freq, sparse, padding_idx)
+        if padding_idx is None or sparse:
             return out
-        padding = canonical_dim("embedding", padding_idx, weight.shape[0])
-        flag = reshape(ids == padding, (*ids.shape, *(1,) * (out.ndim - ids.ndim)))
-        return where(flag, detach(out), out)
+        return where(in_front(ids == padding_idx, out.ndim), detach(out), out)
 
     def oracle(np, ids, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
         return weight[ids]
@@ -160,7 +164,8 @@ class embedding(Composite, method=False, aliases="nn.functional.embedding"):
 
     def errors(r):
         yield (r.ints(5, (2,)), r(5, 4)), {"padding_idx": 5}, IndexError, "embedding"
-        yield (r.ints(5, (2,)), r(5, 4)), {"sparse": True}, NotImplementedError, "embedding: there are no sparse"
+        both = {"sparse": True, "scale_grad_by_freq": True}
+        yield (r.ints(5, (2,)), r(5, 4)), both, RuntimeError, "scale_grad_by_freq not supported with sparse"
 
 
 # ---------------------------------------------------------------------------------------------------- in bags
@@ -176,7 +181,8 @@ class embedding_bag(Composite, home="nn.functional"):
 
     ids (bags, n), one bag per row; or (n,), with the offsets at which bags begin (include_last_offset: and the end
     of the last).  An empty bag gives 0.  per_sample_weights, in the shape of ids, multiply the rows before the sum.
-    padding_idx: an id that is skipped.  max_norm, scale_grad_by_freq: as in `embedding`.
+    padding_idx: an id that is skipped.  max_norm, scale_grad_by_freq, sparse: as in `embedding`; no sparse gradients
+    with "max".
 
     >>> import retrograd as rg
     >>> ids, weight = rg.tensor([0, 1, 2]), rg.tensor([[1.0], [2.0], [4.0]])
@@ -186,15 +192,15 @@ class embedding_bag(Composite, home="nn.functional"):
 
     def compose(ids, weight, offsets, per_sample_weights, *, max_norm, norm_type, scale_grad_by_freq, mode, sparse,
                 include_last_offset, padding_idx):  # fmt: skip
-        _refuse_sparse("embedding_bag", sparse)
-        _check_bags(ids, weight, offsets, per_sample_weights, mode, scale_grad_by_freq)
+        _check_bags(ids, weight, offsets, per_sample_weights, mode, scale_grad_by_freq, sparse)
         _renormalize("embedding_bag", weight, ids, max_norm, norm_type)
         bag, starts = _bag_indices(ids, offsets, include_last_offset)
         ids = reshape(ids, (-1,))
         counted = eq(ids, ids)
         if padding_idx is not None:
-            counted = ne(ids, canonical_dim("embedding_bag", padding_idx, weight.shape[0]))
-        rows = _lookup(weight, ids, scale_grad_by_freq)
+            padding_idx = canonical_dim("embedding_bag", padding_idx, weight.shape[0])
+            counted = ne(ids, padding_idx)
+        rows = _lookup("embedding_bag", weight, ids, scale_grad_by_freq, sparse, padding_idx)
         if mode == "max":
             return _bag_maxima(rows, bag, starts, counted)
         if per_sample_weights is not None:
@@ -228,6 +234,8 @@ class embedding_bag(Composite, home="nn.functional"):
     def errors(r):
         ids, weight = r.ints(5, (6,)), r(5, 4)
         yield (ids, weight, None, None), {}, ValueError, "offsets"
+        most = {"mode": "max", "sparse": True}
+        yield (ids, weight, _offsets(0), None), most, ValueError, "max mode does not support sparse weights"
         yield (ids, weight, _offsets(0), None), {"mode": "median"}, ValueError, "mode must be 'sum', 'mean' or 'max'"
         yield (ids, weight, _offsets(0), r(6)), {}, NotImplementedError, "per_sample_weights .* 'sum'"
         yield (ids, weight, _offsets(0), r(5)), {"mode": "sum"}, ValueError, "must have the shape of ids"
@@ -237,7 +245,7 @@ def _offsets(*offsets):
     return registry["stack"]([registry["full"]((), n) for n in offsets])
 
 
-def _check_bags(ids, weight, offsets, per_sample_weights, mode, scale_grad_by_freq):
+def _check_bags(ids, weight, offsets, per_sample_weights, mode, scale_grad_by_freq, sparse):
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"embedding_bag: mode must be 'sum', 'mean' or 'max', got {mode!r}")
     if weight.ndim != 2 or ids.ndim not in (1, 2) or (ids.ndim == 1) != (offsets is not None and offsets.ndim == 1):
@@ -251,6 +259,8 @@ def _check_bags(ids, weight, offsets, per_sample_weights, mode, scale_grad_by_fr
         raise ValueError(
             f"embedding_bag: per_sample_weights {per_sample_weights.shape} must have the shape of ids, {ids.shape}"
         )
+    if sparse and mode == "max":
+        raise ValueError("embedding_bag: max mode does not support sparse weights; use sparse=False")
     if scale_grad_by_freq and mode == "max":
         raise RuntimeError("embedding_bag: scale_grad_by_freq is not for mode 'max'")
 

@@ -501,9 +501,20 @@ def _write_by_copy(operator, x, others, params):
     if is_recorded(x, *others):
         before = _recorded_input(x)
         _save_values(before, x)
+    elif operator.name in _SIGNS and _add_parts(x, others[0], _SIGNS[operator.name]):
+        return x
     result = call(operator, (before, *_others(x, before, others)), params)
     _check_result(f"{operator.name}_", x, result)
     return write_into(f"{operator.name}_", x, result)
+
+
+_SIGNS = {"add": 1, "sub": -1}
+
+
+def _add_parts(x, other, sign):
+    """Add a composite tensor to the plain tensor x by its parts, if it can do that; return whether it did."""
+    parts = compound(other) if isinstance(other, Tensor) and compound(x) is None else None
+    return parts is not None and parts.add_to(x, other, sign)
 
 
 def _check_result(name, x, result):

@@ -18,4 +18,5 @@ from retrograd.optim.optimizer import Optimizer as Optimizer
 from retrograd.optim.sgd import SGD as SGD
 from retrograd.optim.sign_descent import Lion as Lion
 from retrograd.optim.sign_descent import Rprop as Rprop
+from retrograd.optim.sparse_gradients import SparseAdam as SparseAdam
 from retrograd.optim.swap import swap_in_optimizer_params_and_state as swap_in_optimizer_params_and_state

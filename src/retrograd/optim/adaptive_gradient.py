@@ -12,6 +12,7 @@ from retrograd.optim.declared_settings import (
     with_settings,
 )
 from retrograd.optim.optimizer import Group, State, count_step, descent_gradient
+from retrograd.optim.sparse_gradients import entries_of
 from retrograd.optim.state_entries import count, declare_entries
 
 _full_like = operator_named("full_like")
@@ -34,6 +35,7 @@ class Adagrad(DeclaredOptimizer):
     """
 
     entries = declare_entries("sum", step=count)
+    takes = ("dense", "sparse")
 
     lr: InitVar[float] = field(default=1e-2, check=check_non_negative)
     lr_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
@@ -52,8 +54,21 @@ class Adagrad(DeclaredOptimizer):
         if "sum" not in state:
             state["sum"] = _full_like(grad, group["initial_accumulator_value"])
         state["sum"] = state["sum"] + g * g
-        lr = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
-        param.sub_(g / (state["sum"].sqrt() + group["eps"]), alpha=lr)
+        param.sub_(g / (state["sum"].sqrt() + group["eps"]), alpha=_decayed_rate(state, group))
+
+    def update_sparse(self, param: Any, grad: Any, state: State, group: Group) -> None:
+        """Take one step for the elements that have entries."""
+        count_step(param, state)
+        if "sum" not in state:
+            state["sum"] = _full_like(param, group["initial_accumulator_value"])
+        at, g = entries_of(-grad if group["maximize"] else grad)
+        state["sum"][at] = total = state["sum"][at] + g * g
+        param[at] = param[at] - g / (total.sqrt() + group["eps"]) * _decayed_rate(state, group)
+
+
+def _decayed_rate(state: State, group: Group) -> float:
+    rate: float = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
+    return rate
 
 
 def _from_0_to_1(name: str, value: Any) -> None:

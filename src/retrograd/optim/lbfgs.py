@@ -34,7 +34,7 @@ class _Closure:
 
     def gradient(self) -> Any:
         """Return all gradients as one vector; zeros for missing ones."""
-        parts = [_zeros_like(p.detach()) if p.grad is None else p.grad.detach() for p in self.params]
+        parts = [_zeros_like(p.detach()) if p.grad is None else p.grad.detach().to_dense() for p in self.params]
         return _cat([part.reshape(-1) for part in parts])
 
     def set_parameters(self, origin: list[Any], d: Any, t: float) -> None:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from retrograd.autograd import enable_grad, no_grad
 from retrograd.core import Tensor, operator_named
+from retrograd.core.op import compound
 from retrograd.nn.module import clear_grads
 from retrograd.optim.state_entries import Entry, load_entries
 from retrograd.optim.step_hooks import StepHooks
@@ -15,6 +16,7 @@ _zeros_like = operator_named("zeros_like")
 
 Group = dict[str, Any]
 State = dict[str, Any]
+Update = Callable[[Any, Any, State, Group], None]
 
 
 class Optimizer(StepHooks):
@@ -23,7 +25,8 @@ class Optimizer(StepHooks):
     `params` are tensors, (name, tensor) pairs, or dicts: groups, with their tensors as "params" and settings
     that differ from `defaults`. A subclass passes its defaults, and defines `check`, which refuses bad
     settings, and `update`, which takes one step for one parameter with a gradient. `entries` declares what its states
-    contain, which `load_state_dict` checks.
+    contain, which `load_state_dict` checks. With "sparse" in `takes`, `update_sparse` takes a step with a sparse
+    gradient, as `Embedding(sparse=True)` has one.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import Optimizer
@@ -42,6 +45,7 @@ class Optimizer(StepHooks):
     """
 
     entries: ClassVar[Mapping[str, Entry]] = {}
+    takes: ClassVar[tuple[str, ...]] = ("dense",)  # the kinds of gradients that `step` takes
 
     def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -63,6 +67,10 @@ class Optimizer(StepHooks):
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Update one parameter in place, given its gradient; runs under `no_grad`."""
         raise NotImplementedError(f"{type(self).__name__} has no update(); define it to say what a step does")
+
+    def update_sparse(self, param: Any, grad: Any, state: State, group: Group) -> None:
+        """Update one parameter in place, given its gradient as a sparse tensor; runs under `no_grad`."""
+        raise NotImplementedError(f"{type(self).__name__} has no update_sparse()")
 
     def check(self, group: Group) -> None:
         """Raise ValueError for settings out of range; subclasses define it."""
@@ -107,17 +115,47 @@ class Optimizer(StepHooks):
             clear_grads(group["params"], set_to_none)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient; return the loss if a closure computes it first."""
+        """Update every parameter that has a gradient; return the loss if a closure computes it first.
+
+        Raises RuntimeError, and updates nothing, if a gradient is sparse, or dense, and the optimizer does not take it.
+        """
         loss = None
         if closure is not None:
             with enable_grad():
                 loss = closure()
         with no_grad():
-            for group in self.param_groups:
-                for p in group["params"]:
-                    if p.grad is not None:
-                        self.update(p, p.grad, self.state.setdefault(p, {}), group)
+            for update, p, grad, group in self._planned_updates():
+                update(p, grad, self.state.setdefault(p, {}), group)
         return loss
+
+    def _planned_updates(self) -> list[tuple[Update, Any, Any, Group]]:
+        """Return (function, parameter, gradient, group) for each parameter that has a gradient; check the gradients."""
+        planned: list[tuple[Update, Any, Any, Group]] = []
+        for group in self.param_groups:
+            for p in group["params"]:
+                grad = p.grad
+                if grad is not None:
+                    is_sparse = compound(grad) is not None
+                    if is_sparse or "dense" not in self.takes:
+                        self._check_kind(is_sparse, group)
+                    planned.append((self.update_sparse if is_sparse else self.update, p, grad, group))
+        return planned
+
+    def _check_kind(self, is_sparse: bool, group: Group) -> None:
+        """Raise RuntimeError for a kind of gradient that the optimizer, or the group's weight decay, does not take."""
+        name = type(self).__name__
+        if not is_sparse:
+            raise RuntimeError(f"{name} does not support dense gradients, please consider Adam instead")
+        if "sparse" not in self.takes:
+            raise RuntimeError(
+                f"{name} does not support sparse gradients, please consider SparseAdam instead; SGD and Adagrad take "
+                f"them too"
+            )
+        if group.get("weight_decay"):
+            raise RuntimeError(
+                f"{name}: weight_decay option is not compatible with sparse gradients, since it changes every element, "
+                f"got weight_decay={group['weight_decay']} (add(sparse, dense) is not supported)"
+            )
 
     # ---------------------------------------------------------------------------------------------- its state
 

@@ -4,6 +4,7 @@ from dataclasses import InitVar
 from typing import Any
 
 from retrograd.core import operator_named
+from retrograd.core.op import compound
 from retrograd.nn.constructor_fields import field
 from retrograd.ops.fused_update import update
 from retrograd.optim.declared_settings import (
@@ -36,7 +37,7 @@ class SGD(DeclaredOptimizer):
     """
 
     entries = declare_entries("momentum_buffer")
-
+    takes = ("dense", "sparse")
     takes_complex = True
     lr: InitVar[float] = field(default=1e-3, check=check_non_negative)
     momentum: InitVar[float] = field(default=0.0, check=check_non_negative)
@@ -64,12 +65,27 @@ class SGD(DeclaredOptimizer):
         else:
             update("descent", param, grad, [], (*_direction(group), group["lr"]))
 
+    def update_sparse(self, param: Any, grad: Any, state: State, group: Group) -> None:
+        """Take one step for the elements that have entries; with momentum, for those that the running sum has."""
+        d = -grad if group["maximize"] else grad
+        if group["momentum"]:
+            buffer = state.get("momentum_buffer")
+            state["momentum_buffer"] = b = d.clone() if buffer is None else _next_sum(buffer, d, group)
+            d = b * group["momentum"] + d if group["nesterov"] else b
+        param.sub_(d, alpha=group["lr"])
+
+
+def _next_sum(buffer: Any, d: Any, group: Group) -> Any:
+    return buffer * group["momentum"] + d * (1 - group["dampening"])
+
 
 def _apply_momentum(param: Any, grad: Any, state: State, group: Group) -> None:
     lr, momentum, taken, buffer = group["lr"], group["momentum"], 1.0 - group["dampening"], state.get("momentum_buffer")
     if buffer is None:
         buffer = _zeros_like(param)
         taken = 1.0
+    elif compound(buffer) is not None:  # earlier gradients were sparse
+        buffer = buffer.to_dense()
     far, further = (lr, lr * momentum) if group["nesterov"] else (0.0, lr)
     numbers = (*_direction(group), momentum, taken, far, further)
     [state["momentum_buffer"]] = update("momentum", param, grad, [buffer], numbers)

@@ -1,5 +1,6 @@
 """Sparse tensors: values at the positions of a pattern, zeros elsewhere; PyTorch's `torch.sparse`."""
 
+from retrograd.sparse import lookup as lookup
 from retrograd.sparse import methods as methods
 from retrograd.sparse import rules as rules
 from retrograd.sparse.construct import from_scipy, spdiags, to_scipy

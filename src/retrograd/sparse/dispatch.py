@@ -10,13 +10,15 @@ from typing import Any
 from retrograd.backend.sparse_array import Sparse, name_of_layout
 from retrograd.core import Op, Tensor, current, registry
 from retrograd.core.dispatch import seen_whole
+from retrograd.core.dtype import promote
 from retrograd.core.op import CompositeArray, composite_arrays
 from retrograd.core.tensor import bump_version
 from retrograd.core.views import leave_memory
 from retrograd.levels.tangent_table import LevelOperator
 from retrograd.ops import layout as layouts
+from retrograd.ops.create import as_tensor
 from retrograd.ops.mutate import check_write, is_recorded, write_into
-from retrograd.sparse.primitives import Pattern, dense, is_sparse, pattern_of, values_of, wrap
+from retrograd.sparse.primitives import Pattern, dense, is_sparse, pattern_of, unique_entries, values_of, wrap
 
 Rule = Callable[[Op, tuple, dict], Any]
 
@@ -114,6 +116,15 @@ class SparseTensors(CompositeArray):
         if dtype is not None:
             raise RuntimeError("to_dense: dtype argument is not supported by sparse_to_dense; convert with .to(dtype)")
         return _dense_of[0](x) if masked_grad else dense(x)
+
+    def add_to(self, x: Tensor, other: Tensor, sign: int) -> bool:
+        """Add the entries of a sparse tensor to a dense one of the same shape, which has at least its dtype."""
+        if x.shape != other.shape or promote(x.dtype, other.dtype) != x.dtype:
+            return False
+        unique, rows = unique_entries(other)
+        at = tuple(as_tensor(row) for row in unique.indices)
+        x[at] = x[at] + (rows if sign > 0 else -rows)
+        return True
 
     def write(self, name: str, x: Tensor, src: Any) -> Tensor:
         """Write a sparse tensor into x: into its values if the patterns agree, else with its pattern."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from retrograd.autograd import no_grad
 from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_floating
 from retrograd.nn.deprecated_names import older_name
@@ -14,9 +15,12 @@ _norm = operator_named("norm")
 _stack = operator_named("stack")
 
 
+def _listed(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    return [parameters] if isinstance(parameters, Tensor) else list(parameters)
+
+
 def _gradients_of(parameters: Tensor | Iterable[Tensor]) -> list[Any]:
-    parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-    return [p.grad.detach() for p in parameters if p.grad is not None]
+    return [p.grad.detach() for p in _listed(parameters) if p.grad is not None]
 
 
 def get_total_norm(
@@ -116,8 +120,10 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
     """
     if not clip_value >= 0:
         raise ValueError(f"clip_grad_value_: clip_value must be at least 0, got {clip_value}")
-    for g in _gradients_of(parameters):
-        g.clamp_(-clip_value, clip_value)
+    with no_grad():
+        for p in _listed(parameters):
+            if p.grad is not None:
+                p.grad.clamp_(-clip_value, clip_value)
 
 
 clip_grad_norm = older_name(clip_grad_norm_, "clip_grad_norm", "nn.utils")

@@ -42,6 +42,15 @@ def on_elements(op: Op, args: tuple, params: dict) -> Any:
     return wrap(op(rows, **params), unique)
 
 
+@rule_for("clamp_numbers")
+def _clamp(op: Op, args: tuple, params: dict) -> Any:
+    """Clamp the values to a range that contains 0."""
+    least, most = params["min"], params["max"]
+    if (least or 0) > 0 or (0 if most is None else most) < 0:
+        raise refuse("clamp", args[0], f"a range without 0 ({least} to {most}) would make zeros entries")
+    return on_elements(op, args, params)
+
+
 @rule_for("zeros_like")
 def _zeros_like(op: Op, args: tuple, params: dict) -> Any:
     """Return the tensor without entries."""

@@ -54,6 +54,11 @@ def _norm(op: Op, args: tuple, params: dict) -> Any:
     return registry["linalg.vector_norm"](rows, p, dtype=params["dtype"])
 
 
+@rule_for("euclidean_norm")
+def _euclidean_norm(op: Op, args: tuple, params: dict) -> Any:
+    return op(unique_entries(args[0])[1])
+
+
 # ----------------------------------------------------------------------------------------------------- softmax
 
 
