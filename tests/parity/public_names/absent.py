@@ -7,13 +7,11 @@ ABSENT = {
     "tensors with a scale and a zero point (decision 38)": """
         choose_qparams_optimized empty_quantized fbgemm_* fused_moving_avg_obs_fake_quant
         int_repr q_* qscheme quantize* quint* qint*
-        Tensor.int_repr Tensor.q_* Tensor.qscheme nn.functional.scaled_* nn.functional.ScalingType
-        nn.functional.SwizzleType
+        Tensor.int_repr Tensor.q_* Tensor.qscheme nn.functional.scaled_grouped_mm
     """,
     "dtypes that neither NumPy nor ml_dtypes has, or that are no sizes of numbers (decisions 30 and 37)": """
         bit bits* chalf complex32 float4_* int[1-7] uint[1-7] Tensor.chalf
     """,
-    "gradients of embeddings are dense": "optim.SparseAdam",
     "accelerators, their drivers, libraries and allocators": """
         Stream Event StreamObjType DeviceObjType batch_norm_backward_*
         batch_norm_elemt batch_norm_gather_stats* batch_norm_stats batch_norm_update_stats cudnn_* miopen_* mkldnn_*
