@@ -17,7 +17,7 @@ BUDGET = {
     "bench": 1100,
     "cli": 2300,
     "compiler": 3400,
-    "core": 6000,
+    "core": 6100,
     "cuda": 200,
     "distributed": 600,
     "distributions": 5900,
