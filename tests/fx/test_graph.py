@@ -238,11 +238,6 @@ def corrupt_end(graph, x, mul, add):
     graph.call_function(MUL, (x, x))
 
 
-def corrupt_placeholders(graph, x, mul, add):
-    with graph.inserting_after(mul):
-        graph.placeholder("y")
-
-
 def corrupt_owner(graph, x, mul, add):
     mul.graph = fx.Graph()
 
@@ -268,7 +263,6 @@ CORRUPTIONS = {
     corrupt_call: "mul: .* missing argument 'b'",
     corrupt_output: "expected one output, as the last node, got 2",
     corrupt_end: "expected one output, as the last node, got 1",
-    corrupt_placeholders: "a placeholder comes after another node",
     corrupt_owner: "Node 'mul' does not belong to this Graph",
     corrupt_foreign_argument: "Argument 'mul' of Node 'add' does not belong to this Graph",
     corrupt_signature: "the signature has 0 inputs, but there are 1 placeholders",

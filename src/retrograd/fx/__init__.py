@@ -1,6 +1,7 @@
 """Programs as graphs of operators: traced from Python, changed, printed, drawn, and run again."""
 
 from retrograd.fx import immutable_collections, passes, proxy, subgraph_rewriter, traceback
+from retrograd.fx.concrete_arguments import PH
 from retrograd.fx.drawing import draw
 from retrograd.fx.graph import CodeGen, Graph
 from retrograd.fx.graph_module import GraphModule
@@ -10,7 +11,7 @@ from retrograd.fx.passes.split_module import split_module
 from retrograd.fx.proxy import Proxy, TraceError
 from retrograd.fx.signature import Signature
 from retrograd.fx.subgraph_matching import Match, replace_pattern
-from retrograd.fx.symbolic_tracer import PH, Tracer, symbolic_trace
+from retrograd.fx.symbolic_tracer import Tracer, symbolic_trace
 from retrograd.fx.tracer import TraceLevel, trace
 from retrograd.fx.wrapped_functions import ProxyableClassMeta, wrap
 

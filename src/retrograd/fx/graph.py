@@ -15,12 +15,15 @@ from retrograd.fx.lint import check, find_attribute
 from retrograd.fx.namespace import Namespace, snake_case
 from retrograd.fx.node import Node, format_value, map_arg, map_leaves, map_nodes, target_name, target_text
 from retrograd.fx.operators import GUARD
+from retrograd.fx.pytree_codegen import PyTreeCodeGen, PyTreeInfo
 from retrograd.fx.signature import Signature
 
 if TYPE_CHECKING:
     from retrograd.fx.graph_module import GraphModule
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
+
+_PyTreeCodeGen, _PyTreeInfo = PyTreeCodeGen, PyTreeInfo  # the names by which PyTorch's programs import them
 
 
 class Graph:

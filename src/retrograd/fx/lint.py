@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from retrograd.autograd.function.base import FunctionOp
@@ -41,8 +40,6 @@ def _order(graph: "Graph") -> Iterator[str]:
     kinds = [node.op for node in graph.nodes]
     if kinds and (kinds.count("output") != 1 or kinds[-1] != "output"):
         yield f"expected one output, as the last node, got {kinds.count('output')}"
-    if any(a != "placeholder" and b == "placeholder" for a, b in pairwise(kinds)):
-        yield "a placeholder comes after another node"
 
 
 def _users(graph: "Graph") -> Iterator[str]:

@@ -323,6 +323,8 @@ def target_text(target: Any) -> str:
     """Return a target as text: an operator by its name, a Python function by its module and name."""
     if isinstance(target, str | Op) or not hasattr(target, "__name__"):
         return target_name(target)
+    if getattr(package(), target.__name__, None) is target:
+        return f"{package().__name__}.{target.__name__}"
     module = getattr(target, "__module__", None) or builtins.__name__
     return f"{module.removeprefix('_') if module == '_operator' else module}.{target.__name__}"
 
@@ -466,6 +468,4 @@ def format_value(value: Any) -> str:
         return f"[{', '.join(map(format_value, value))}]"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{k}: {format_value(v)}' for k, v in value.items())}}}"
-    if isinstance(value, slice):
-        return f"slice({', '.join(map(format_value, (value.start, value.stop, value.step)))})"
-    return repr(value)
+    return str(value)

@@ -207,8 +207,9 @@ class Proxy:
         if isinstance(func, CustomOperator):
             args, kwargs = normalized_args(func, func.schema.given(args, kwargs))
         elif isinstance(func, Op) and not isinstance(func, FunctionOp):
-            inputs = zip([p.name for p in func.schema.inputs], args, strict=True)
-            args, kwargs = normalized_args(func, {**dict(inputs), **kwargs})
+            inputs = zip(func.schema.inputs, args, strict=True)
+            tensors = {p.name: list(a) if p.is_list and isinstance(a, tuple) else a for p, a in inputs}
+            args, kwargs = normalized_args(func, {**tensors, **kwargs})
         return _common_tracer((args, kwargs)).create_proxy("call_function", func, args, kwargs)
 
     def __getattr__(self, name: str) -> "Attribute":

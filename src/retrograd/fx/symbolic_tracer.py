@@ -13,11 +13,12 @@ import optree
 from retrograd.core import Tensor
 from retrograd.core.blocks import generator_block
 from retrograd.fx.calling_convention import STARS, Callee, annotation_or_none
+from retrograd.fx.concrete_arguments import PHBase, record_check
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract, tensors_and_modules
 from retrograd.fx.module_stack import Scope, ScopeContextManager
-from retrograd.fx.node import has_side_effect
 from retrograd.fx.proxy import ParameterProxy, Proxy, TracerBase
+from retrograd.fx.pytree_codegen import PyTreeCodeGen, flatten_in_order, pytree_info
 from retrograd.fx.traced_writes import mutated_tensors
 from retrograd.fx.wrapped_functions import wrapped_calls
 from retrograd.nn import Sequential
@@ -34,20 +35,20 @@ def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None
     arguments run at once, but parameters and buffers are read from the module.  Control flow that depends on an
     argument is an error that names the line; see `fx.trace`, which runs the code on examples.
 
-    `concrete_args` has values of arguments by name, with which the code runs.  The result still takes these
-    arguments, and raises an error if they differ, both an AssertionError and a ValueError; any function is accepted for
-    a function.  They may be omitted.  `fx.PH` in nested lists, tuples and
-    dicts there marks an unknown value; then the argument is required.
+    `concrete_args` has values of arguments by name, with which the code runs.  The result still takes these arguments,
+    and raises an AssertionError if a number, a string, a dtype or None differs; a warning says which values are not
+    checked.  Each leaf of nested lists, tuples and dicts is an input of the graph: of `x` the inputs `x_1`, `x_2`, ...
+    `fx.PH` marks a leaf whose value is unknown.
 
     >>> import retrograd as rg
     >>> from retrograd import fx
     >>> def f(x, double):
     ...     return x.relu() * 2 if double else x
     >>> module = fx.symbolic_trace(f, concrete_args={"double": True})
-    >>> module(rg.tensor([-1.0, 2.0]))
+    >>> module(rg.tensor([-1.0, 2.0]), True)
     tensor([0., 4.])
-    >>> [node.op for node in module.graph.nodes]
-    ['placeholder', 'placeholder', 'call_function', 'call_method', 'call_function', 'output']
+    >>> [node.name for node in module.graph.nodes]
+    ['x', 'double_1', 'eq', '_assert', 'relu', 'mul', 'output']
     """
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
@@ -97,6 +98,7 @@ class Tracer(TracerBase):
         callee = self._callee(root)
         self.begin(module)
         concrete = self._concrete_by_name(callee, concrete_args or {})
+        self._set_codegen(callee, concrete)
         args = self._arguments(callee, concrete)
         with _set_is_tracing(), _intercept_modules(module, self), wrapped_calls(callee.function, *self._autowrapped):
             result = callee.call(args, concrete)
@@ -131,6 +133,10 @@ class Tracer(TracerBase):
 
     def end(self, result: Any, module: Module, type_expr: Any = None) -> None:
         """Finish the graph with the result of the code, and its annotation."""
+        codegen = self.graph._codegen
+        if isinstance(codegen, PyTreeCodeGen):
+            result, spec = flatten_in_order(result)
+            codegen.pytree_info = codegen.pytree_info._replace(out_spec=spec)
         self.create_node("output", "output", (self.create_arg(result),), {}, None, type_expr)
         self.root = self.home(module, mutated_tensors(self.graph.signature))
 
@@ -156,36 +162,41 @@ class Tracer(TracerBase):
         unknown = concrete.keys() - {p.name for p in callee.parameters}
         if unknown:
             raise ValueError(f"symbolic_trace: concrete_args has {sorted(unknown)}, which are no arguments of the code")
-        marks = {name: value for name, value in concrete.items() if isinstance(value, PHBase)}
-        concrete = {name: value for name, value in concrete.items() if name not in marks}
-        ordered = callee.parameters
-        proxies = [self._input(p, concrete, ordered[i + 1 :]) for i, p in enumerate(ordered)]
-        for p, proxy in zip(ordered, proxies, strict=True):
-            vars(proxy.node).update(vars(marks.get(p.name, PH)))
         return [
-            self._concrete_argument(p.name, proxy, concrete[p.name]) if p.name in concrete else proxy
-            for p, proxy in zip(ordered, proxies, strict=True)
+            self._concrete_argument(p, concrete[p.name]) if p.name in concrete else self._input(p)
+            for p in callee.parameters
         ]
 
-    def _concrete_argument(self, name: str, proxy: Proxy, value: Any) -> Any:
-        """Return a concrete argument, which the graph checks, with proxies in place of PH."""
-        leaves, spec = optree.tree_flatten(value)
-        placeholders = [leaf for leaf in leaves if isinstance(leaf, PHBase)]
-        check: Any = self.create_proxy("call_function", check_concrete, (proxy, value, name), {})
-        proxies = [check[index] for index in range(len(placeholders))]
-        for mark, found in zip(placeholders, proxies, strict=True):
-            vars(found.node).update(vars(mark))
-        rest = iter(proxies)
-        return optree.tree_unflatten(spec, [next(rest) if isinstance(leaf, PHBase) else leaf for leaf in leaves])
+    def _set_codegen(self, callee: Callee, concrete: dict[str, Any]) -> None:
+        """Let the function flatten its arguments, if a concrete one has members."""
+        info = pytree_info([f"{STARS.get(p.kind, '')}{p.name}" for p in callee.parameters], concrete)
+        if not all(spec.is_leaf() for spec in info.in_spec.children()):
+            defaults = {p.name: p.default for p in callee.parameters if p.default is not p.empty}
+            self.graph.set_codegen(PyTreeCodeGen(info, defaults))
 
-    def _input(self, parameter: inspect.Parameter, concrete: dict[str, Any], later: list[inspect.Parameter]) -> Proxy:
-        """Return a parameter's placeholder.  A concrete one may be omitted, unless later parameters are required."""
-        default, empty = parameter.default, inspect.Parameter.empty
-        if parameter.name in concrete:
-            last = all(p.default is not empty or _is_concrete(p.name, concrete) or p.kind in STARS for p in later)
-            default = concrete[parameter.name] if last and _is_concrete(parameter.name, concrete) else empty
+    def _concrete_argument(self, parameter: inspect.Parameter, value: Any) -> Any:
+        """Return a concrete argument, with proxies in place of PH, and create a placeholder for each of its leaves."""
+        leaves, spec = flatten_in_order(value)
+        default = () if parameter.default is parameter.empty or not spec.is_leaf() else (parameter.default,)
+        found = [
+            self._concrete_leaf(parameter.name, f"{parameter.name}_{number}", default, leaf)
+            for number, leaf in enumerate(leaves, 1)
+        ]
+        return optree.tree_unflatten(spec, found)
+
+    def _concrete_leaf(self, name: str, target: str, default: tuple, value: Any) -> Any:
+        """Return a leaf of a concrete argument, which the graph checks; a proxy for PH, with the attributes of that."""
+        proxy = self.create_proxy("placeholder", target, default, {})
+        if isinstance(value, PHBase):
+            vars(proxy.node).update(vars(value))
+            return proxy
+        record_check(name, proxy, value)
+        return value
+
+    def _input(self, parameter: inspect.Parameter) -> Proxy:
+        """Return the proxy of a parameter's placeholder."""
         name = f"{STARS.get(parameter.kind, '')}{parameter.name}"
-        args = () if default is empty else (default,)
+        args = () if parameter.default is parameter.empty else (parameter.default,)
         return self.proxy(
             self.create_node("placeholder", name, args, {}, None, annotation_or_none(parameter.annotation))
         )
@@ -215,7 +226,7 @@ class Tracer(TracerBase):
         return self._paths[id(mod)]
 
     def _leaf(self, leaf: Any) -> Any:
-        return self.attribute(leaf).node if isinstance(leaf, Tensor) else super()._leaf(leaf)
+        return self._read(leaf).node if isinstance(leaf, Tensor) else super()._leaf(leaf)
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:
         """Return the value that code reads as a module's attribute: a proxy for a parameter or buffer.
@@ -232,17 +243,26 @@ class Tracer(TracerBase):
         return next(name for name in (f"{prefix}{number}" for number in count()) if name not in taken)
 
     def attribute(self, tensor: Tensor) -> Proxy:
-        """Return the proxy of a parameter, a buffer, or another tensor that the code uses."""
+        """Return the proxy of a parameter, buffer or constant; reads of one through the module share it."""
+        name = self._name_of(tensor)
+        if name not in self._attributes:
+            self._attributes[name] = self._read(tensor)
+        return self._attributes[name]
+
+    def _read(self, tensor: Tensor) -> Proxy:
+        """Return the proxy of a new node that reads a parameter, buffer or constant."""
+        name = self._name_of(tensor)
+        read = self.create_proxy("get_attr", name, (), {})
+        sized = self.param_shapes_constant and isinstance(tensor, Parameter)
+        return ParameterProxy(self, read.node, name, cast(Parameter, tensor)) if sized else read
+
+    def _name_of(self, tensor: Tensor) -> str:
+        """Return the qualified name of a tensor; a new one for a constant that the code uses for the first time."""
         if id(tensor) not in self._paths:
             name = self.get_fresh_qualname("_tensor_constant")
             self._paths[id(tensor)] = name
             self._constants[name] = tensor
-        name = self._paths[id(tensor)]
-        if name not in self._attributes:
-            read = self.create_proxy("get_attr", name, (), {})
-            sized = self.param_shapes_constant and isinstance(tensor, Parameter)
-            self._attributes[name] = ParameterProxy(self, read.node, name, cast(Parameter, tensor)) if sized else read
-        return self._attributes[name]
+        return self._paths[id(tensor)]
 
     @generator_block
     def module_scope(self, module: Module) -> Iterator[None]:
@@ -316,74 +336,3 @@ def _intercepting_class(base: Any, tracer: Tracer) -> type:
         "__qualname__": base.__qualname__,
     }
     return type(base.__name__, (base,), own)
-
-
-class PHBase:
-    """The type of `PH`, the placeholder in `concrete_args` for unknown values.
-
-    >>> from retrograd import fx
-    >>> f = lambda d: d["a"] * d["factors"][0] + d["factors"][1]
-    >>> module = fx.symbolic_trace(f, concrete_args={"d": {"a": fx.PH, "factors": [2, fx.PH]}})
-    >>> module({"a": 5, "factors": [2, 1]})
-    11
-    """
-
-    def __repr__(self) -> str:
-        return "PH"
-
-    def __copy__(self) -> "PHBase":
-        return self
-
-    def __deepcopy__(self, memo: dict) -> "PHBase":
-        return self
-
-
-class _OnlyPH(PHBase):
-    def __reduce__(self) -> str:
-        return "PH"
-
-
-class PHWithMeta(PHBase):
-    """A placeholder whose attributes the value's node gets: `ph_key`, and others that are assigned.
-
-    >>> from retrograd import fx
-    >>> module = fx.symbolic_trace(lambda x: x + 1, concrete_args={"x": fx.symbolic_tracer.PHWithMeta("input")})
-    >>> next(iter(module.graph.nodes)).ph_key
-    'input'
-    """
-
-    def __init__(self, ph_key: str | None = None) -> None:
-        self.ph_key = ph_key
-
-
-PH = _OnlyPH()
-
-
-def _is_concrete(name: str, concrete: dict[str, Any]) -> bool:
-    """Return whether an argument has a concrete value without PH."""
-    return name in concrete and not any(isinstance(leaf, PHBase) for leaf in optree.tree_leaves(concrete[name]))
-
-
-class ConcreteArgumentError(AssertionError, ValueError):
-    """An argument differs from the concrete one with which the code was traced: PyTorch's error, and Python's."""
-
-
-@has_side_effect
-def check_concrete(value: Any, expected: Any, name: str) -> tuple:
-    """Return the values at PH; raise ConcreteArgumentError if any other argument differs from the traced one."""
-    leaves, spec = optree.tree_flatten(value)
-    expected_leaves, structure = optree.tree_flatten(expected)
-    if spec != structure or not all(map(_matches_concrete, leaves, expected_leaves)):
-        raise ConcreteArgumentError(
-            f"{name} has been specialized to have value {expected!r} but got another value, {value!r}; trace again"
-        )
-    return tuple([leaf for leaf, wanted in zip(leaves, expected_leaves, strict=True) if isinstance(wanted, PHBase)])
-
-
-def _matches_concrete(value: Any, expected: Any) -> bool:
-    """Return whether a value equals the one with which the code was traced."""
-    if isinstance(expected, PHBase) or value is expected:
-        return True
-    if callable(expected):
-        return callable(value)
-    return not isinstance(value, Tensor) and type(value) is type(expected) and bool(value == expected)

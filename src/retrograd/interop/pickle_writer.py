@@ -137,6 +137,8 @@ def _refuse(writer: Writer, value: Any, where: str) -> None:
 
 
 def _remedy(value: Any) -> str:
+    if hasattr(value, "state_dict") and hasattr(value, "graph"):
+        return "store the program by export.save(fx.trace(module, example), path), or save its state_dict()"
     if hasattr(value, "state_dict"):
         return "save its state_dict(), and load it by load_state_dict()"
     return "rg.serialization.add_safe_globals([...]) allows further classes"
