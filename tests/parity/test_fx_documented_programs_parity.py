@@ -277,7 +277,10 @@ def side_effects(m):
 
 
 PROGRAMS = {f.__name__.replace("_", " "): f for f in (
-    first_example, replaced_add, inserted_relu, decomposed, pattern, pattern_of_several, profiled, swapped_by_interpreter, swapped_by_transformer, leaf_modules, manual_graph, erased, reordered, inlined, replaced_modules, fused, shapes, printed, argument_edits, immutable, lint_errors, split_by_name, found_nodes, side_effects,
+    first_example, replaced_add, inserted_relu, decomposed, pattern, pattern_of_several, profiled,
+    swapped_by_interpreter, swapped_by_transformer, leaf_modules, manual_graph, erased, reordered, inlined,
+    replaced_modules, fused, shapes, printed, argument_edits, immutable, lint_errors, split_by_name,
+    found_nodes, side_effects,
 )}  # fmt: skip
 
 

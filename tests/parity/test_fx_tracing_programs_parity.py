@@ -245,7 +245,9 @@ def conv_net(m):
 
 
 PROGRAMS = {f.__name__.replace("_", " "): f for f in (
-    wrapped, control_flow, static_control_flow, specialized, specialized_trees, copied_trees, constants, repeated_constants, in_place, operators, attributes, nested_modules, keyword_arguments, annotations, retraced, proxies, class_names, conv_net,
+    wrapped, control_flow, static_control_flow, specialized, specialized_trees, copied_trees, constants,
+    repeated_constants, in_place, operators, attributes, nested_modules, keyword_arguments, annotations,
+    retraced, proxies, class_names, conv_net,
 )}  # fmt: skip
 
 
