@@ -2,78 +2,94 @@
 
 import html
 import os
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from itertools import chain
+from typing import TypeVar
 
-from retrograd.pipelining.schedules.actions import Action, Kind, Message
+from retrograd.pipelining.schedules.actions import Kind, Message
 from retrograd.pipelining.timeline.chrome_trace import write_perfetto
 from retrograd.pipelining.timeline.page import render_html, write_html
 from retrograd.pipelining.timeline.pictures import write_png, write_svg
+from retrograd.pipelining.timeline.records import PROGRAM, Event, HeldActivations, Sample, Span, Step
+from retrograd.pipelining.timeline.search import matcher
 
-__all__ = ["Event", "HeldActivations", "Timeline", "write_html", "write_perfetto", "write_png", "write_svg"]
+__all__ = [
+    "PROGRAM",
+    "Event",
+    "HeldActivations",
+    "Sample",
+    "Span",
+    "Step",
+    "Timeline",
+    "write_html",
+    "write_perfetto",
+    "write_png",
+    "write_svg",
+]
 
+RANGE = "range"  # the kind of spans that a program names, whose time need not be spent in operators
 FRAME_HEAD, FRAME_LANE = 340, 60  # pixels of the page in a notebook: for its head and foot, and for each rank
 Path = str | os.PathLike[str]
+R = TypeVar("R", Event, Span, Step)
 Sizes = Mapping[int, float] | Sequence[float]
 
 
-class Event(NamedTuple):
-    """An action on a rank, from `start` to `end`, in seconds of one clock that all ranks share.
-
-    >>> event = Event(0, Action(Kind.F, 0, 3), start=1.0, end=1.5)
-    >>> f"{event.action} took {event.end - event.start} s"
-    'F0.3 took 0.5 s'
-    """
-
-    rank: int
-    action: Action
-    start: float
-    end: float
-
-
-class HeldActivations(NamedTuple):
-    """The activations that a rank holds from a time until the next entry.
-
-    time: seconds on the clock of the events. micro_batches: how many have activations, counted once per stage.
-    bytes: their size, None if unknown.
-    """
-
-    time: float
-    micro_batches: int
-    bytes: float | None = None
-
-
 class Timeline:
-    """The events of one step of a pipeline with `ranks` ranks, in order of their start.
+    """The events of steps on `ranks` ranks, in order of their start: of one step of a pipeline, or of a whole run.
 
-    Times are seconds from the earliest start, whatever the clock showed. Only
-    computations (F, B, I, W) count as busy: waiting for a message does not.
+    Times are seconds from the earliest start, whatever the clock showed. Only computations (F, B, I, W) count as busy:
+    waiting for a message does not. A rank without actions, such as a plain training loop, is busy while operators run.
 
     activation_bytes: by stage, the bytes that it holds per microbatch from its forward to its backward.
+    spans: the operators, backward nodes and named ranges that ran; see `TimelineRecorder`.
+    steps: the steps of the training loop; without them, everything is one step.
+    samples: the use of the machine over time.
+    notes: sentences for the reader, such as the reason why a recording ended early.
+    epoch: Unix time at 0 of the clock, by which `merge_timelines` combines the files of several processes.
 
     Raises ValueError for an event that ends before it starts, or on a rank that is not in range(ranks), and for
     a stage that is not in `activation_bytes`.
 
+    >>> from retrograd.pipelining import Action, Kind
     >>> step = [Event(0, Action(Kind.F, 0, 0), 0.0, 1.0), Event(1, Action(Kind.F, 1, 0), 1.0, 2.0)]
     >>> timeline = Timeline(step, ranks=2)
     >>> timeline.span, timeline.busy(), timeline.bubble()
     (2.0, [0.5, 0.5], 0.5)
     """
 
-    def __init__(self, events: Iterable[Event], ranks: int, activation_bytes: Sizes | None = None) -> None:
+    def __init__(
+        self,
+        events: Iterable[Event],
+        ranks: int,
+        activation_bytes: Sizes | None = None,
+        *,
+        spans: Iterable[Span] = (),
+        steps: Iterable[Step] = (),
+        samples: Iterable[Sample] = (),
+        notes: Iterable[str] = (),
+        epoch: float | None = None,
+    ) -> None:
         self.events = tuple(sorted(events, key=lambda event: (event.start, event.end, event.rank)))
+        self.spans = tuple(sorted(spans, key=lambda span: (span.start, span.depth, span.rank)))
+        self.steps = tuple(sorted(steps, key=lambda step: step.start))
+        self.samples = tuple(sorted(samples))
+        self.notes = tuple(notes)
         self.ranks = ranks
+        self.epoch = epoch
         self.activation_bytes = _by_stage(activation_bytes, self.events)
-        for rank, action, start, end in self.events:
-            if not start <= end:
-                raise ValueError(f"{action} on rank {rank} ends at {end}, before its start at {start}")
-            if not 0 <= rank < ranks:
-                raise ValueError(f"{action} is on rank {rank}, but there are {ranks} ranks")
+        for rank, what, start, end in self.events:
+            _check_record(str(what), rank, start, end, range(ranks))
+        for span in self.spans:
+            _check_record(span.name, span.rank, span.start, span.end, range(PROGRAM, ranks))
+        for step in self.steps:
+            _check_record(f"step {step.number}", 0, step.start, step.end, range(1))
 
     def __repr__(self) -> str:
-        numbers = f"ranks={self.ranks}, actions={len(self.events)}, seconds={self.span:.4g}"
-        return f"Timeline({numbers}, bubble={self.bubble():.0%})"
+        counts = {"ranks": self.ranks, "steps": len(self.steps), "actions": len(self.events), "spans": len(self.spans)}
+        shown = [f"{name}={count}" for name, count in counts.items() if count or name in ("ranks", "actions")]
+        return f"Timeline({', '.join(shown)}, seconds={self.span:.4g}, bubble={self.bubble():.0%})"
 
     def _repr_html_(self) -> str:
         """Return the interactive page of `to_html` as a frame, for notebooks."""
@@ -83,13 +99,16 @@ class Timeline:
 
     @cached_property
     def start(self) -> float:
-        """Return the earliest start of an event, in seconds; 0 without events."""
-        return min((event.start for event in self.events), default=0.0)
+        """Return the earliest start of an event, span or step, in seconds; 0 if there is none."""
+        return min((record.start for record in self._records()), default=0.0)
 
     @cached_property
     def span(self) -> float:
         """Return the seconds from the earliest start to the latest end."""
-        return max((event.end for event in self.events), default=0.0) - self.start
+        return max((record.end for record in self._records()), default=0.0) - self.start
+
+    def _records(self) -> Iterable[Event | Span | Step]:
+        return chain(self.events, self.spans, self.steps)
 
     def busy(self) -> list[float]:
         """Return each rank's share of the span spent computing, from 0 to 1."""
@@ -97,17 +116,78 @@ class Timeline:
         for event in self.events:
             if event.action.kind.is_compute:
                 seconds[event.rank] += event.end - event.start
+        with_actions = {event.rank for event in self.events}
+        reached = dict.fromkeys(set(range(self.ranks)) - with_actions, self.start)
+        for span in self.spans:  # nested ones lie in those around them, which come first
+            if span.rank in reached and span.kind != RANGE and span.end > reached[span.rank]:
+                seconds[span.rank] += span.end - max(span.start, reached[span.rank])
+                reached[span.rank] = span.end
         return [share / self.span if self.span else 0.0 for share in seconds]
 
     def bubble(self) -> float:
         """Return the share of all ranks' time without computation: 1 - busy / (ranks * span)."""
         return 1.0 - sum(self.busy()) / self.ranks if self.span else 0.0
 
+    def clip(self, start: float, end: float) -> "Timeline":
+        """Return the timeline between two times, in seconds from the start; what crosses an end is cut there.
+
+        So `timeline.clip(0.5, 0.75).busy()` measures a part of the time.
+
+        Raises ValueError if the end is not after the start.
+
+        >>> from retrograd.pipelining.schedules.actions import parse
+        >>> Timeline([Event(0, parse("F0.0"), 0.0, 4.0)], ranks=2).clip(3, 5).busy()
+        [0.5, 0.0]
+        """
+        if not start < end:
+            raise ValueError(f"Timeline.clip: the end, {end}, must be after the start, {start}")
+        begin, until = self.start + start, self.start + end
+
+        def cut(records: Iterable[R]) -> list[R]:
+            starting = (r for r in records if r.end > begin or r.start >= begin)  # not what ends where the part begins
+            within = (r for r in starting if r.start < until or r.end <= until)
+            return [r._replace(start=max(r.start, begin), end=min(r.end, until)) for r in within]
+
+        part = Timeline(
+            cut(self.events),
+            self.ranks,
+            self.activation_bytes,
+            spans=cut(self.spans),
+            steps=cut(self.steps),
+            samples=[sample for sample in self.samples if begin <= sample.time <= until],
+            notes=self.notes,
+            epoch=self.epoch,
+        )
+        part.__dict__.update(start=begin, span=end - start)
+        return part
+
+    def step(self, number: int) -> "Timeline":
+        """Return the timeline of one step.  Raises KeyError for a step that was not recorded."""
+        for step in self.steps:
+            if step.number == number:
+                return self.clip(step.start - self.start, step.end - self.start)
+        known = f"{self.steps[0].number} to {self.steps[-1].number}" if self.steps else "none"
+        raise KeyError(f"there is no step {number}; recorded are {known}")
+
+    def find(self, text: str) -> list[Event | Span]:
+        """Return the actions and spans that a text names, by their start.
+
+        text: words that all must hold: an action (`F2.3`), a kind (`backward`), a part of an operator's name
+         (`linear`), `stage 1`, `rank 0`, `micro-batch 4`, `step 7`.
+
+        >>> spans = [Span(0, "linear", "operator", 0.0, 1.0), Span(0, "relu", "operator", 1.0, 2.0)]
+        >>> [span.name for span in Timeline([], 1, spans=spans).find("lin rank 0")]
+        ['linear']
+        """
+        return matcher(text, self.steps)([*self.events, *self.spans])
+
     def ideal_bubble(self) -> float | None:
         """Return the bubble of GPipe and 1F1B if all stages take equally long: (p - 1) / (m + p - 1).
 
-        None if this does not apply: several stages on a rank, or split or missing backward passes.
+        None if this does not apply: several steps, several stages on a rank, or split or missing backward passes.
         """
+        if len(self.steps) > 1:
+            return None
         kinds = {event.action.kind for event in self.events if event.action.kind.is_compute}
         stages = {event.action.stage for event in self.events}
         if kinds != {Kind.F, Kind.B} or len(stages) != self.ranks:
@@ -128,7 +208,25 @@ class Timeline:
 
     def labels(self) -> list[str]:
         """Return a label for each rank: its stage, or the rank and its stages if it has several."""
-        return [_label(rank, stages) for rank, stages in enumerate(self.stages())]
+        stages = self.stages()
+        if not self.events and self.ranks == 1 and self.spans:
+            return ["program"]
+        return [_label(rank, its) for rank, its in enumerate(stages)]
+
+    def spans_by_rank(self) -> dict[int, list[Span]]:
+        """Return the spans of each rank that has any, and of `PROGRAM`, in order of their start."""
+        lanes: dict[int, list[Span]] = {}
+        for span in self.spans:
+            lanes.setdefault(span.rank, []).append(span)
+        return lanes
+
+    def events_by_step(self) -> list[list[Event]]:
+        """Return the events of each step; all of them as one step if no steps are known."""
+        starts = [step.start for step in self.steps]
+        found: list[list[Event]] = [[] for _ in self.steps or (None,)]
+        for event in self.events:
+            found[max(bisect_right(starts, event.start) - 1, 0)].append(event)
+        return found
 
     def memory(self) -> list[list[HeldActivations]]:
         """Return each rank's activations over time: a forward adds its own at its start, and the end of the
@@ -171,7 +269,7 @@ class Timeline:
         return list(zip(counts, sizes, strict=True))
 
     def critical_path(self) -> list[Event]:
-        """Return the computations that determine when the step ends, in order; each waited for the one before.
+        """Return the computations that determine when each step ends, in order; each waited for the one before.
 
         The path is traced back from the computation that ends last to the rank's previous action, or, if the rank
         waited for a message, to its sender. Shortening a computation that is not on the path gains nothing.
@@ -182,16 +280,7 @@ class Timeline:
         >>> [str(event.action) for event in step.critical_path()]
         ['F0.0', 'F1.0']
         """
-        before = {id(event): lane[at - 1] for lane in self.by_rank() for at, event in enumerate(lane) if at}
-        sends = {event.action.message: event for event in self.events if event.action.kind.is_send}
-        computed = [event for event in self.events if event.action.kind.is_compute]
-        event = max(computed, key=lambda event: event.end, default=None)
-        path = []
-        while event is not None:
-            if event.action.kind.is_compute:
-                path.append(event)
-            event = _blocking_send(event, sends) or before.get(id(event))
-        return path[::-1]
+        return [event for events in self.events_by_step() for event in _critical_path(events)]
 
     def to_html(self, path: Path) -> None:
         """Write an interactive page; see `write_html`."""
@@ -214,6 +303,31 @@ def _label(rank: int, stages: list[int]) -> str:
     if len(stages) == 1:
         return f"stage {stages[0]}"
     return f"rank {rank}" + (f": stages {', '.join(map(str, stages))}" if stages else "")
+
+
+def _critical_path(events: list[Event]) -> list[Event]:
+    """Return the critical path of one step."""
+    before, last = {}, dict[int, Event]()
+    for event in events:
+        if event.rank in last:
+            before[id(event)] = last[event.rank]
+        last[event.rank] = event
+    sends = {event.action.message: event for event in events if event.action.kind.is_send}
+    computed = [event for event in events if event.action.kind.is_compute]
+    at = max(computed, key=lambda event: event.end, default=None)
+    path = []
+    while at is not None:
+        if at.action.kind.is_compute:
+            path.append(at)
+        at = _blocking_send(at, sends) or before.get(id(at))
+    return path[::-1]
+
+
+def _check_record(what: str, rank: int, start: float, end: float, ranks: range) -> None:
+    if not start <= end:
+        raise ValueError(f"{what} on rank {rank} ends at {end}, before its start at {start}")
+    if rank not in ranks:
+        raise ValueError(f"{what} is on rank {rank}, but there are {ranks.stop} ranks")
 
 
 def _blocking_send(event: Event, sends: dict[Message, Event]) -> Event | None:
