@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from retrograd.cli.errors import UsageError
+from retrograd.pipelining.timeline.chrome_trace import UNNAMED
 from retrograd.pipelining.timeline.timeline import Timeline, write_html
 from retrograd.pipelining.timeline.trace_reader import read_perfetto
 
@@ -41,7 +42,7 @@ def _named_timelines(files: Sequence[Path]) -> dict[str, Timeline]:
         except ValueError as error:
             raise UsageError(str(error)) from error
         for name, timeline in found.items():
-            full = name if len(files) == 1 else f"{file.stem}: {name}"
+            full = name if len(files) == 1 else file.stem if name == UNNAMED else f"{file.stem}: {name}"
             if full in named:
                 raise UsageError(f"two timelines have the name {full!r}; rename a file")
             named[full] = timeline

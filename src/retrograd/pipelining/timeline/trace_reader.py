@@ -1,13 +1,16 @@
 """Read timelines back from the traces that `write_perfetto` writes."""
 
 import json
-from collections import defaultdict
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from retrograd.pipelining.schedules.actions import parse
-from retrograd.pipelining.timeline.timeline import Event, Timeline
+from retrograd.pipelining.timeline.chrome_trace import CORES, MEMORY, STEP, STEPS_THREAD
+from retrograd.pipelining.timeline.timeline import PROGRAM, Event, Sample, Span, Step, Timeline
 from retrograd.pipelining.timeline.timeline import Path as AnyPath
+
+SPANS = ("operator", "backward", "range")
 
 
 def read_perfetto(path: AnyPath) -> dict[str, Timeline]:
@@ -26,23 +29,70 @@ def read_perfetto(path: AnyPath) -> dict[str, Timeline]:
     {'planned': Timeline(ranks=1, actions=1, seconds=1, bubble=0%)}
     """
     try:
-        records = json.loads(Path(path).read_text(encoding="utf-8"))["traceEvents"]
-        return _timelines(records)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        return _timelines(content["traceEvents"], content.get("metadata", {}).get("retrograd", []))
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
         raise ValueError(f"{path}: this is no trace of pipelines, as write_perfetto writes them: {error}") from error
 
 
-def _timelines(records: list[dict[str, Any]]) -> dict[str, Timeline]:
-    names, ranks, events = {}, defaultdict[int, int](int), defaultdict[int, list[Event]](list)
+@dataclass
+class _Process:
+    """The records of one timeline, by their kind."""
+
+    about: dict[str, Any]
+    name: str = ""
+    ranks: int = 0
+    events: list[Event] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    cores: list[tuple[float, tuple[float, ...]]] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)
+
+    def add_slice(self, record: dict[str, Any]) -> None:
+        name, start = record["name"], record["ts"] * 1e-6
+        end, category = start + record["dur"] * 1e-6, record["cat"]
+        if category == STEP:
+            self.steps.append(Step(int(name.removeprefix("step ")), start, end))
+        elif category in SPANS:
+            details = record["args"]
+            self.spans.append(
+                Span(record["tid"], name, category, start, end, details["depth"], details.get("shapes", ""))
+            )
+        else:
+            self.events.append(Event(record["tid"], parse(name), start, end))
+
+    def timeline(self) -> Timeline:
+        spans = [span._replace(rank=PROGRAM) if span.rank == self.ranks else span for span in self.spans]
+        samples = [Sample(time, cores, size) for (time, cores), size in zip(self.cores, self.memory, strict=True)]
+        epoch = self.about.get("epoch")
+        return Timeline(
+            self.events,
+            self.ranks,
+            spans=spans,
+            steps=self.steps,
+            samples=samples,
+            notes=map(str, self.about.get("notes", ())),
+            epoch=None if epoch is None else float(epoch) + float(self.about["start"]),
+        )
+
+
+def _timelines(records: list[dict[str, Any]], about: list[dict[str, Any]]) -> dict[str, Timeline]:
+    processes: dict[int, _Process] = {}
     for record in records:
-        process, rank = record["pid"], record["tid"]
-        if record["name"] == "process_name":
-            names[process] = record["args"]["name"]
-        elif record["name"] == "thread_name":
-            ranks[process] = max(ranks[process], rank + 1)
-        elif record["ph"] == "X":
-            start = record["ts"] * 1e-6
-            events[process].append(Event(rank, parse(record["name"]), start, start + record["dur"] * 1e-6))
-    if not names:
+        number, name, phase = record["pid"], record["name"], record["ph"]
+        process = processes.get(number)
+        if process is None:
+            process = processes[number] = _Process(about[number] if number < len(about) else {})
+        if name == "process_name":
+            process.name = record["args"]["name"]
+        elif name == "thread_name":
+            process.ranks += record["args"]["name"] != STEPS_THREAD
+        elif phase == "X":
+            process.add_slice(record)
+        elif phase == "C" and name == CORES:
+            process.cores.append((record["ts"] * 1e-6, tuple(record["args"].values())))
+        elif phase == "C" and name == MEMORY:
+            process.memory.append(record["args"]["bytes"])
+    if not any(process.name for process in processes.values()):
         raise ValueError("it has no processes")
-    return {name: Timeline(events[process], ranks[process]) for process, name in names.items()}
+    return {process.name: process.timeline() for process in processes.values()}
