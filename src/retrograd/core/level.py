@@ -27,6 +27,14 @@ def transform_level():
     return level
 
 
+def is_transformed():
+    """Return whether a level is active that does more than measure."""
+    level = current().level
+    while level is not None and level.measures:
+        level = level.parent
+    return level is not None
+
+
 def graph_below(level):
     """Return the level that records the operators that run below a level; None is the ground."""
     return _recording_level(level.parent)
@@ -69,6 +77,7 @@ class Level:
     forward_mode = False  # its tags are tangents
     intercept: Any = None  # of a level that gets each call before anything else: see `call` in dispatch
     observes = False  # a transparent level that must see all that runs below it, and nothing else than without it
+    measures = False  # a transparent level that only measures: what runs on other threads runs as without it
     traces = False  # records calls as they are, on composite arrays and of users' Functions too: see `record_call`
     on_write: Any = None  # of a level that stores data about tensors: called for each write, `on_write(x, src)`
     function: Any = None  # the transformed function

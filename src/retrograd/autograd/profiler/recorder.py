@@ -7,7 +7,16 @@ from contextlib import ContextDecorator
 from time import perf_counter_ns
 from typing import Any
 
-from retrograd.autograd.profiler.report import BACKWARD, OPERATOR, RANGE, EventList, FunctionEventAvg, function_events
+from retrograd.autograd.profiler.report import (
+    BACKWARD,
+    OPERATOR,
+    RANGE,
+    EventList,
+    FunctionEventAvg,
+    Record,
+    function_events,
+    records_of,
+)
 from retrograd.autograd.profiler.trace_file import Path
 from retrograd.autograd.source_lines import stack
 from retrograd.core import Op, Tensor, call, current
@@ -23,14 +32,20 @@ class _Recorder(TransparentLevel, Watcher):
     the fastest way.
     """
 
+    measures = True
+
     def __init__(self, shapes: bool, memory: bool, stacks: bool) -> None:
         self.fields: list[Any] = []
         self.open = True
-        self._append = self.fields.extend
+        self._append: Callable[[tuple], Any] = self.fields.extend
         self._shapes, self._memory, self._stacks = shapes, memory, stacks
         self._has_details = shapes or memory or stacks
         self._node_names: dict[str, str] = {}
         self._node_sequence: int | None = None  # the number of the latest node
+
+    def use_sink(self, append: Callable[[tuple], Any]) -> None:
+        """Hand the fields of each event to a function instead."""
+        self._append = append
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run and record an operator."""
@@ -220,6 +235,29 @@ class profile(Block):
         `metadata`, a dict of JSON values, is stored in the file under "metadata"; `use_python_export` has no effect.
         """
         self.events().export_chrome_trace(path, metadata)
+
+
+class BoundedProfile(profile):
+    """A profile of at most `limit` events, with the shapes of operands; further events are counted in `dropped`.
+
+    Its `records()` have absolute times, of the clock of `time.perf_counter_ns`.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(record_shapes=True)
+        self.dropped = 0
+        self._most = limit * len(Record._fields)
+        self._recorder.use_sink(self._append)
+
+    def _append(self, fields: tuple) -> None:
+        if len(self._recorder.fields) < self._most:
+            self._recorder.fields.extend(fields)
+        else:
+            self.dropped += 1
+
+    def records(self) -> list[Record]:
+        """Return the records in the order of their ends."""
+        return records_of(self._recorder.fields)
 
 
 class record_function(ContextDecorator):

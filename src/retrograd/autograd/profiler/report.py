@@ -120,12 +120,17 @@ class FunctionEventAvg:
         self.is_backward = self.is_backward and event.is_backward
 
 
+def records_of(fields: list[Any]) -> list[Record]:
+    """Return the records whose fields are in a flat list."""
+    return list(map(Record._make, zip(*[iter(fields)] * len(Record._fields), strict=True)))
+
+
 def function_events(fields: list[Any], span: tuple[int, int], thread: Thread) -> "EventList":
     """Return the events of records, which are ordered by their end: each after those that ran inside it."""
     line = cache(line_of)
     waiting: list[FunctionEvent] = []  # events whose parent has not ended yet
     events = []
-    for record in map(Record._make, zip(*[iter(fields)] * len(Record._fields), strict=True)):
+    for record in records_of(fields):
         first = len(waiting)
         start = (record.start - span[0]) / 1e3
         while first and waiting[first - 1].time_range.start >= start:
