@@ -48,7 +48,19 @@ from retrograd.pipelining.split.shared_parameters import (
     MultiUseParamSpec,
     sum_replicated_gradients,
 )
-from retrograd.pipelining.timeline.timeline import Event, Timeline, write_html, write_perfetto, write_png, write_svg
+from retrograd.pipelining.timeline.clocks import merge_timelines
+from retrograd.pipelining.timeline.recorder import TimelineRecorder
+from retrograd.pipelining.timeline.timeline import (
+    Event,
+    Sample,
+    Span,
+    Step,
+    Timeline,
+    write_html,
+    write_perfetto,
+    write_png,
+    write_svg,
+)
 from retrograd.pipelining.timeline.trace_reader import read_perfetto
 from retrograd.pipelining.transports.interface import RankMismatchError
 
@@ -83,10 +95,14 @@ __all__ = [
     "ScheduleInterleavedZeroBubble",
     "ScheduleLoopedBFS",
     "ScheduleZBVZeroBubble",
+    "Sample",
+    "Span",
     "SplitPoint",
+    "Step",
     "Summary",
     "TensorChunkSpec",
     "Timeline",
+    "TimelineRecorder",
     "TrivialLossWrapper",
     "annotate_split_points",
     "build_stage",
@@ -96,6 +112,7 @@ __all__ = [
     "get_schedule_class",
     "make_schedule",
     "merge_chunks",
+    "merge_timelines",
     "peak_activations",
     "pipe_split",
     "pipeline",

@@ -2,14 +2,13 @@
 
 import os
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from statistics import median
 from typing import Any
 
 from retrograd import autograd
-from retrograd.core import Tensor, current
+from retrograd.core import Tensor
+from retrograd.core.level import is_transformed
 from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.fx import trace
 from retrograd.nn import Module, ModuleList
@@ -23,16 +22,16 @@ from retrograd.pipelining.microbatch import (
     merge_chunks,
     split_batch,
 )
-from retrograd.pipelining.planning.simulate import simulate
+from retrograd.pipelining.planning.simulate import Costs, median_costs, simulate
 from retrograd.pipelining.runtime.agreement import Agreement
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.microbatch_loss import LossWeights, MicroBatchLoss, backward_to_inputs
 from retrograd.pipelining.runtime.randomness import Draw, record_draws
-from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of, events_of
+from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of, timeline_of
 from retrograd.pipelining.runtime.rng_plan import RngPlan
 from retrograd.pipelining.runtime.stage import PipelineStageBase
 from retrograd.pipelining.runtime.unsplit import check_unsplit, predict_unsplit, step_unsplit
-from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
+from retrograd.pipelining.schedules.actions import Action, Schedule
 from retrograd.pipelining.schedules.program import Program, default_stages, load_schedule, make_program
 from retrograd.pipelining.split.capture import Policy
 from retrograd.pipelining.split.capture_cache import Captured, CaptureReport, Captures
@@ -40,11 +39,11 @@ from retrograd.pipelining.split.manual_stages import AnyPipe
 from retrograd.pipelining.split.markers import SplitPoint
 from retrograd.pipelining.split.recapture import Cutter
 from retrograd.pipelining.split.shared_parameters import MultiUseParamSpec
+from retrograd.pipelining.timeline.recorder import TimelineRecorder
 from retrograd.pipelining.timeline.timeline import Timeline
 from retrograd.pipelining.transports import get_transport
 from retrograd.pipelining.transports.fingerprint import Fingerprint, qualified_name
 
-Costs = dict[tuple[Kind, int], float]
 StreamContext = Callable[[int, int], AbstractContextManager]
 
 
@@ -141,6 +140,7 @@ class Pipeline(SuggestsKeywords):
         self.deterministic = deterministic
         self.watch_nan = watch_nan
         self.timeline: Timeline | None = None
+        self.recorder: TimelineRecorder | None = None
         self._ranks = ranks if world is None else world
         self._stages = stages
         cutter = Cutter(
@@ -200,7 +200,7 @@ class Pipeline(SuggestsKeywords):
         Inside a function transform the unsplit model runs, and the transform differentiates the loss:
         NotImplementedError if ranks are processes, for a model that is given as stages, and in traces.
         """
-        if current().level is not None:
+        if is_transformed():
             return self._step_unsplit("step", [MicroBatch(args, kwargs, 1.0)], [target], [1.0])
         self._begin("step", args, kwargs, target)
         batches, targets = self._batches_and_targets(args, target, kwargs)
@@ -232,7 +232,7 @@ class Pipeline(SuggestsKeywords):
         batches = [
             MicroBatch(tuple(a), dict(k), size / total) for a, k, size in zip(arg_mbs, kwarg_mbs, sizes, strict=True)
         ]
-        if current().level is not None:
+        if is_transformed():
             return self._step_unsplit("step_microbatches", batches, targets, self._loss_weights.of(batches, targets))
         self._begin("step_microbatches", arg_mbs, {}, targets)
         loss, self.timeline = self._step(batches, list(targets), nullcontext())
@@ -251,11 +251,7 @@ class Pipeline(SuggestsKeywords):
         self._begin("costs", args, kwargs, target)
         batches, targets = self._batches_and_targets(args, target, kwargs)
         _, self.timeline = self._step(batches, targets, threading.Lock())
-        seconds: dict[tuple[Kind, int], list[float]] = defaultdict(list)
-        for event in self.timeline.events:
-            if event.action.kind.is_compute:
-                seconds[event.action.kind, event.action.stage].append(event.end - event.start)
-        return {key: median(values) for key, values in seconds.items()}
+        return median_costs(self.timeline)
 
     def planned(self, costs: Costs) -> Timeline:
         """Return the simulated timeline of a step with the measured `costs` and free messages."""
@@ -291,7 +287,7 @@ class Pipeline(SuggestsKeywords):
         A batch with fewer examples than `micro_batches` is split into single examples.  Every process gets the
         outputs.
         """
-        if current().level is not None:
+        if is_transformed():
             check_unsplit("predict", self.model, self._transport.local)
             return predict_unsplit(self.model, args, kwargs)
         self._begin("predict", args, kwargs)
@@ -430,7 +426,7 @@ class Pipeline(SuggestsKeywords):
     def _run(
         self, captured: list[Captured], batches: list[MicroBatch], loss: Any, turn: AbstractContextManager
     ) -> tuple[list[Report], Timeline]:
-        if current().level is not None:
+        if is_transformed():
             raise NotImplementedError("Pipeline: running inside a function transform is not supported")
         pipes = [one.pipe for one in captured]
         program = self._program(pipes, len(batches), forward_only=loss is None)
@@ -451,6 +447,7 @@ class Pipeline(SuggestsKeywords):
             self._rng_plan.of(captured, batches),
             turn,
             self.watch_nan,
+            0 if self.recorder is None else self.recorder.most_spans(len(program.actions)),
         )
         with self._running, gradients:
             try:
@@ -459,7 +456,10 @@ class Pipeline(SuggestsKeywords):
             finally:
                 for stage in stages:
                     stage.clear_step()
-        return reports, Timeline(events_of(program.actions, reports), len(reports))
+        timeline = timeline_of(program.actions, reports, one_clock=local is None)
+        if self.recorder is not None:
+            self.recorder.add(timeline)
+        return reports, timeline
 
     def _fingerprint(self, captured: list[Captured], program: Program, batches: list[MicroBatch]) -> Fingerprint | None:
         """Return what the ranks must have in common in a run, if they are processes."""

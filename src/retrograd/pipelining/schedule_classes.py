@@ -5,7 +5,8 @@ from contextlib import nullcontext
 from typing import Any, ClassVar
 
 from retrograd import autograd
-from retrograd.core import Tensor, current
+from retrograd.core import Tensor
+from retrograd.core.level import is_transformed
 from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.pipelining.microbatch import merge_chunks, split_args_kwargs_into_chunks
 from retrograd.pipelining.runtime.gradient_sums import Gradients
@@ -185,7 +186,7 @@ class PipelineSchedule(SuggestsKeywords):
         loss_kwargs: dict[str, Any] | None,
         has_backward: bool,
     ) -> Any:
-        if current().level is not None:
+        if is_transformed():
             raise NotImplementedError(f"{type(self).__name__}: running inside a function transform is not supported")
         if losses is not None and not isinstance(losses, list):
             raise TypeError(f"losses must be a list but got a {type(losses)}")

@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from statistics import median
 from typing import NamedTuple
 
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
@@ -10,6 +11,7 @@ from retrograd.pipelining.schedules.lowering import Edges, StageGraph, execution
 from retrograd.pipelining.timeline.timeline import Event, Timeline
 
 Cost = Callable[[Action], float]
+Costs = dict[tuple[Kind, int], float]  # seconds of each kind of computation, by stage
 
 
 def unit_cost(action: Action) -> float:
@@ -24,6 +26,15 @@ def unit_cost(action: Action) -> float:
 def zero_cost(action: Action) -> float:
     """Return 0: the papers on schedules ignore the overhead of messages."""
     return 0.0
+
+
+def median_costs(timeline: Timeline) -> Costs:
+    """Return the median seconds of each kind and stage in a measured step."""
+    seconds: dict[tuple[Kind, int], list[float]] = defaultdict(list)
+    for event in timeline.events:
+        if event.action.kind.is_compute:
+            seconds[event.action.kind, event.action.stage].append(event.end - event.start)
+    return {key: median(values) for key, values in seconds.items()}
 
 
 def simulate(schedule: Schedule, edges: Edges, cost: Cost, overhead: Cost = zero_cost) -> Timeline:

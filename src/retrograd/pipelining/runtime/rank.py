@@ -11,7 +11,9 @@ from retrograd.core import Tensor, registry
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.stage import PipelineStageBase, PipeliningMetadataError, StageMessage
 from retrograd.pipelining.schedules.actions import Action, Kind
-from retrograd.pipelining.timeline.timeline import Event
+from retrograd.pipelining.timeline.clocks import align_clocks
+from retrograd.pipelining.timeline.operator_spans import SpanRecorder
+from retrograd.pipelining.timeline.timeline import Event, Span, Timeline
 from retrograd.pipelining.transports import Aborted, Arrival, Link, RankMismatchError
 
 
@@ -36,6 +38,7 @@ class Job(NamedTuple):
     random_stream: context manager for a stage and microbatch in the forward pass; it sets the random stream.
     turn: context manager around every computation; a lock serializes them.
     watch_nan: whether a NaN in a value or gradient ends the step.
+    most_spans: the number of operators and nodes that each rank records at most, for the timeline.
     """
 
     program: Sequence[Sequence[Action]]
@@ -49,6 +52,7 @@ class Job(NamedTuple):
     random_stream: Callable[[int, int], AbstractContextManager]
     turn: AbstractContextManager = nullcontext()
     watch_nan: bool = False
+    most_spans: int = 0
 
 
 class Report(NamedTuple):
@@ -57,20 +61,27 @@ class Report(NamedTuple):
     results: by microbatch, the loss, or the outputs of the last stage by name.
     input_gradients: by microbatch and stage, the gradients of the model's own inputs by name.
     times: start and end of every action, in seconds of a clock that all processes of a machine share.
+    spans: the operators and nodes that ran, if they are recorded.
     """
 
     results: dict[int, Any]
     input_gradients: dict[tuple[int, int], dict[str, Tensor]]
     times: list[tuple[float, float]]
+    spans: list[Span]
 
 
-def events_of(actions: Sequence[Sequence[Action]], reports: Sequence[Report]) -> list[Event]:
-    """Return the events of a step from the actions and the report of each rank."""
-    return [
+def timeline_of(actions: Sequence[Sequence[Action]], reports: Sequence[Report], *, one_clock: bool) -> Timeline:
+    """Return the timeline of a step from the actions and the report of each rank.
+
+    one_clock: whether all ranks have the same clock for sure; else their messages show how far the clocks differ.
+    """
+    events = [
         Event(rank, action, start, end)
         for rank, (done, report) in enumerate(zip(actions, reports, strict=True))
         for action, (start, end) in zip(done, report.times, strict=True)
     ]
+    timeline = Timeline(events, len(reports), spans=[span for report in reports for span in report.spans])
+    return timeline if one_clock else align_clocks(timeline)
 
 
 Edge = tuple[int, int, int]  # from stage, to stage, microbatch
@@ -88,7 +99,7 @@ class Rank:
         self.rank = link.rank
         self.job = job
         self.link = link
-        self.report = Report({}, {}, [])
+        self.report = Report({}, {}, [], [])
         self._values: dict[Edge, dict[str, StageMessage]] = {}
         self._gradients: dict[Edge, dict[str, Tensor | None]] = {}
         self._sources: dict[int, list[int]] = {}
@@ -109,6 +120,15 @@ class Rank:
 
     def run(self) -> Report:
         """Execute the actions in order; a failure is raised as a PipelineError that names its position."""
+        with SpanRecorder(self.rank, self.job.most_spans) as recorder:
+            self._run_actions()
+            self.link.doing = "sums the gradients of shared parameters"
+            if self.job.loss is not None:
+                self.job.gradients.finish(self.link)
+        self.report.spans.extend(recorder.spans())
+        return self.report
+
+    def _run_actions(self) -> None:
         actions = self.job.program[self.rank]
         self.link.expect([Arrival(self._peer_rank(a), a.message) for a in actions if a.kind.is_receive])
         for action in actions:
@@ -118,10 +138,6 @@ class Rank:
                 start = time.perf_counter()
                 self._run_action(action)
                 self.report.times.append((start, time.perf_counter()))
-        self.link.doing = "sums the gradients of shared parameters"
-        if self.job.loss is not None:
-            self.job.gradients.finish(self.link)
-        return self.report
 
     def _run_action(self, action: Action) -> None:
         try:
