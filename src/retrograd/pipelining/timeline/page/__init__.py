@@ -11,14 +11,27 @@ from typing import TYPE_CHECKING, Any
 from retrograd.interop.atomic_write import atomic_replace
 from retrograd.pipelining.schedules.actions import Kind
 from retrograd.pipelining.timeline.colors import ink_on, name_of, shades
+from retrograd.pipelining.timeline.records import PROGRAM
 
 if TYPE_CHECKING:
     from retrograd.pipelining.timeline.timeline import Path, Timeline
 
-SCRIPTS = ("data.js", "chart.js", "search.js", "page.js")
+SCRIPTS = (
+    "spans.js",
+    "data.js",
+    "draw.js",
+    "chart.js",
+    "overlay.js",
+    "machine.js",
+    "search.js",
+    "pointer.js",
+    "page.js",
+)
+SPAN_KINDS = ("operator", "backward", "range")
+FINEST_TICK = 1e-8  # seconds; operators of a long run are short compared with its span
 
 
-def write_html(path: "Path", timelines: "Mapping[str, Timeline]", *, title: str = "Pipeline timeline") -> None:
+def write_html(path: "Path", timelines: "Mapping[str, Timeline]", *, title: str = "Timeline") -> None:
     """Write timelines as one interactive page that needs neither network nor libraries.
 
     timelines: name -> timeline, such as {"planned": ..., "measured": ...}; drawn on one time axis, one below the
@@ -36,7 +49,7 @@ def write_html(path: "Path", timelines: "Mapping[str, Timeline]", *, title: str 
         unfinished.write_text(page, encoding="utf-8")
 
 
-def render_html(timelines: "Mapping[str, Timeline]", *, title: str = "Pipeline timeline") -> str:
+def render_html(timelines: "Mapping[str, Timeline]", *, title: str = "Timeline") -> str:
     """Return the page of `write_html` as text."""
     kinds = list(Kind)
     most = max((len(stages) for timeline in timelines.values() for stages in timeline.stages()), default=1)
@@ -86,7 +99,29 @@ def _timeline_as_json(name: str, timeline: "Timeline", kinds: list[Kind]) -> dic
             [(clock.ticks(entry.time), *_without_none(entry[1:])) for entry in steps] for steps in timeline.memory()
         ],
         "peaks": [_without_none(peak) for peak in timeline.peak_memory()],
+        "steps": [(step.number, clock.ticks(step.start), clock.ticks(step.end)) for step in timeline.steps],
+        "spans": _spans_as_json(timeline, clock),
+        "samples": {
+            "times": [clock.ticks(sample.time) for sample in timeline.samples],
+            "cores": [[round(100 * share) for share in sample.cores] for sample in timeline.samples],
+            "memory": [sample.memory for sample in timeline.samples],
+        },
+        "notes": timeline.notes,
     }
+
+
+def _spans_as_json(timeline: "Timeline", clock: "_Clock") -> dict[str, Any]:
+    """Return the spans by rank, six integers each: name, kind, depth, shapes, time since the last start, length."""
+    numbers: dict[str, int] = {}
+    lanes: dict[int, list[int]] = {}
+    for rank, spans in timeline.spans_by_rank().items():
+        lane, before = lanes.setdefault(rank, []), 0
+        for span in spans:
+            start, end = clock.ticks(span.start), clock.ticks(span.end)
+            name, shapes = (numbers.setdefault(text, len(numbers)) for text in (span.name, span.shapes))
+            lane += [name, SPAN_KINDS.index(span.kind), span.depth, shapes, start - before, end - start]
+            before = start
+    return {"texts": list(numbers), "kinds": SPAN_KINDS, "program": lanes.pop(PROGRAM, []), "lanes": lanes}
 
 
 def _without_none(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -99,6 +134,7 @@ class _Clock:
     def __init__(self, timeline: "Timeline") -> None:
         self.start = timeline.start
         self.tick = 10.0 ** (math.floor(math.log10(timeline.span)) - 9) if timeline.span else 1.0
+        self.tick = min(self.tick, FINEST_TICK)
 
     def ticks(self, time: float) -> int:
         return round((time - self.start) / self.tick)

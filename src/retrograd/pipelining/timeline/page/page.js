@@ -28,20 +28,24 @@ function build() {
   const measure = axis.getContext("2d");
   measure.font = font(12.5, 600);
   const widest = texts => Math.max(0, ...texts.map(text => measure.measureText(text).width));
-  layout.left = 14 + widest(shown.flatMap(t => t.labels.map(label => shorten(label, 28))))
+  layout.most = innerWidth < 640 ? 16 : 28;
+  layout.left = 14 + widest([...shown.flatMap(t => t.rows.map(rank => shorten(t.labelOf(rank), layout.most))), "memory"])
     + (state.paired ? 14 + widest(shown.map(t => shorten(t.name, 16))) : 0);
   layout.right = 56;
-  charts = state.paired ? [buildPaired(shown, host)] : shown.map(timeline => {
-    fillFacts(make("div", host, undefined, "facts"), timeline);
-    return new Chart(timeline.labels.map((_, rank) => [timeline, rank]), host, tellChart(timeline));
-  });
+  charts = state.paired ? buildPaired(shown, host) : shown.flatMap(timeline => buildOne(timeline, host));
   redraw();
+}
+function buildOne(timeline, host) {
+  fillFacts(make("div", host, undefined, "facts"), timeline);
+  const chart = new ChartWithOverlay(timeline.rows.map(rank => [timeline, rank, true]), host, tellChart(timeline));
+  return timeline.times.length && state.machine ? [chart, new MachineChart(timeline, host)] : [chart];
 }
 function buildPaired(shown, host) {
   for (const timeline of shown) fillFacts(make("div", host, undefined, "facts"), timeline);
-  const ranks = Math.max(...shown.map(timeline => timeline.labels.length));
-  const rows = Array.from({ length: ranks }, (_, rank) => shown.map(timeline => [timeline, rank])).flat();
-  return new Chart(rows.filter(([timeline, rank]) => rank < timeline.labels.length), host, shown.map(tellChart).join("; "));
+  const ranks = [...new Set(shown.flatMap(timeline => timeline.rows))].sort((a, b) => a - b);
+  const rows = ranks.flatMap(rank => shown.filter(t => t.rows.includes(rank)).map((timeline, i) => [timeline, rank, i === 0]));
+  const machines = state.machine ? shown.filter(timeline => timeline.times.length) : [];
+  return [new ChartWithOverlay(rows, host, shown.map(tellChart).join("; ")), ...machines.map(timeline => new MachineChart(timeline, host))];
 }
 function tellChart(timeline) {
   return `${timeline.name || "timeline"}: ${timeline.labels.length} ranks, ${duration(timeline.span)}, bubble ${percent(timeline.bubble)}`;
@@ -49,18 +53,22 @@ function tellChart(timeline) {
 function fillFacts(facts, timeline) {
   const fact = (name, value) => make("b", make("span", facts, name + " "), value);
   if (timeline.name) make("h2", facts, timeline.name[0].toUpperCase() + timeline.name.slice(1));
-  fact("bubble", percent(timeline.bubble));
+  const acts = timeline.lanes.some(lane => lane.length), spans = timeline.program.length + timeline.spans.reduce((sum, s) => sum + s.length, 0);
+  fact(acts ? "bubble" : "without operators", percent(timeline.bubble));
   if (timeline.ideal !== null) fact("in theory", percent(timeline.ideal));
   fact("length", duration(timeline.span));
+  if (timeline.steps.known) fact("steps", String(timeline.steps.all.length));
+  if (spans) fact("operators and ranges", spans.toLocaleString("en"));
   const most = Math.max(0, ...timeline.peaks.map(peak => peak[0]));
   const bytes = timeline.peaks.map(peak => peak[1]);
   if (most) fact("most kept on a rank", heldText(most, bytes[0] === undefined ? undefined : Math.max(...bytes)));
   if (state.critical) fact("critical path", `${timeline.path.length} computations, ${percent(timeline.computing)} of the time`);
+  for (const note of timeline.notes) make("p", facts, note, "note");
 }
 
 // ---- view
 function show(from, to) {
-  const width = Math.min(Math.max(to - from, longest * 1e-5), longest);
+  const width = Math.min(Math.max(to - from, Math.max(longest * 1e-9, 1e-8)), longest);
   view.from = Math.min(Math.max(0, from), longest - width);
   view.to = view.from + width;
   redraw();
@@ -70,6 +78,15 @@ function zoom(factor, time = (view.from + view.to) / 2) {
 }
 function move(share) { const by = share * (view.to - view.from); show(view.from + by, view.to + by); }
 function fit() { show(0, longest); }
+/** Shows the next step of the first timeline that has steps, or the one before. */
+function goToStep(by) {
+  const timeline = shownTimelines().find(t => t.steps.known);
+  if (!timeline) return;
+  const { all } = timeline.steps, now = timeline.steps.indexAt((view.from + view.to) / 2), { start, end } = all[now];
+  const near = view.from >= start && view.to <= end * (1 + 1e-9);
+  const next = all[near ? Math.min(Math.max(now + by, 0), all.length - 1) : now];
+  show(next.start, next.end);
+}
 
 // ---- pointing and pinning
 function fill(box, event, more = []) {
@@ -100,125 +117,8 @@ function pin(event) {
   redraw(false);
 }
 
-// ---- pointer: shared by the charts and, to choose a range, the axis
-function listen(chart) {
-  const { over } = chart, pointers = new Map();
-  let moved = 0, range = false;
-  over.addEventListener("wheel", event => onWheel(event, chart), { passive: false });
-  over.addEventListener("pointerdown", event => {
-    pointers.set(event.pointerId, event.offsetX);
-    over.setPointerCapture(event.pointerId);
-    [moved, range] = [0, event.shiftKey || state.measuring];
-  });
-  over.addEventListener("pointermove", event => {
-    state.time = clamp(timeOf(event.offsetX, chart.wide));
-    const before = pointers.get(event.pointerId);
-    if (before === undefined) return hover(chart, event);
-    moved += Math.abs(event.offsetX - before);
-    if (moved < 4) return;
-    point(null);
-    over.classList.add("dragging");
-    const others = [...pointers].filter(([key]) => key !== event.pointerId);
-    if (range) choose(timeOf(before, chart.wide), state.time);
-    else if (others.length) pinch(chart, before, event.offsetX, others[0][1]);
-    else move((before - event.offsetX) / spread(chart.wide));
-    if (!range) pointers.set(event.pointerId, event.offsetX);
-  });
-  const end = event => {
-    if (pointers.delete(event.pointerId) && event.type === "pointerup") {
-      if (range) applyRange();
-      else if (moved < 4) pinAt(chart, event);
-    }
-    range = false;
-    over.classList.remove("dragging");
-  };
-  over.addEventListener("pointerup", end);
-  over.addEventListener("pointercancel", end);
-  over.addEventListener("pointerleave", () => { state.time = null; point(null); redraw(false); });
-  over.addEventListener("dblclick", fit);
-  over.addEventListener("keydown", event => onKey(event, chart));
-  over.addEventListener("blur", () => point(null));
-}
-const clamp = time => Math.min(Math.max(time, view.from), view.to);
-function hover(chart, event) {
-  const found = chart.hit(event.offsetX, event.offsetY);
-  chart.over.classList.toggle("pointing", !!found);
-  point(found, event.clientX, event.clientY);
-  redraw(false);
-}
-function pinAt(chart, event) {
-  const found = chart.hit(event.offsetX, event.offsetY);
-  pin(same(found, state.pinned) ? null : found);
-}
-function onWheel(event, chart) {
-  const pixels = event.deltaMode === 1 ? 20 : 1, out = event.deltaY > 0;
-  const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
-  const beside = event.offsetX < layout.left || event.offsetX > layout.left + spread(chart.wide);
-  const whole = out && view.to - view.from >= longest;
-  if (!sideways && (beside || whole)) return;                       // the page scrolls
-  event.preventDefault();
-  if (sideways) move((event.deltaX || event.deltaY) * pixels / spread(chart.wide));
-  else zoom(Math.exp(event.deltaY * pixels * .0016), timeOf(event.offsetX, chart.wide));
-  hover(chart, event);
-}
-function pinch(chart, before, now, anchor) {
-  zoom(Math.max(8, Math.abs(before - anchor)) / Math.max(8, Math.abs(now - anchor)), timeOf(anchor, chart.wide));
-}
-function choose(from, to) { state.range = [from, to]; redraw(false); }
-function applyRange() {
-  const [from, to] = (state.range || [0, 0]).sort((a, b) => a - b);
-  state.range = null;
-  if (state.measuring) measure(to > from ? [from, to] : null);
-  else if (to > from) show(from, to); else redraw(false);
-}
-function listenToAxis() {
-  let from = null;
-  const time = event => clamp(timeOf(event.offsetX, axis.clientWidth));
-  axis.addEventListener("pointerdown", event => { from = time(event); axis.setPointerCapture(event.pointerId); });
-  axis.addEventListener("pointermove", event => { if (from !== null) choose(from, time(event)); });
-  for (const name of ["pointerup", "pointercancel"]) axis.addEventListener(name, () => { from = null; applyRange(); });
-  axis.addEventListener("dblclick", fit);
-}
-
-// ---- keys
-function onKey(event, chart) {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key], up = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-  if (step && event.shiftKey) move(step * .2);
-  else if (step) walk(chart, step);
-  else if (up) climb(chart, up);
-  else if (event.key === "Home" || event.key === "End") walk(chart, event.key === "Home" ? -Infinity : Infinity);
-  else if (event.key === "Enter" || event.key === " ") pin(same(state.hovered, state.pinned) ? null : state.hovered);
-  else return;
-  event.preventDefault();
-}
-const actionsOf = lane => [...Array(lane.length).keys()].filter(i => lane.end[i] > lane.start[i]);
-function walk(chart, by) {
-  const at = state.hovered && chart.rowOf(state.hovered) !== undefined ? state.hovered : null;
-  const [timeline, rank] = at ? [at.timeline, at.rank] : chart.rows[0], lane = timeline.lanes[rank];
-  const actions = actionsOf(lane);
-  if (!actions.length) return;
-  const place = at ? actions.indexOf(at.index) + by : by < 0 ? 0 : firstAtLeast(actions.map(i => lane.end[i]), view.from);
-  select(chart, timeline.event(rank, actions[Math.min(Math.max(place, 0), actions.length - 1)]));
-}
-function climb(chart, by) {
-  const at = state.hovered, row = at ? chart.rowOf(at) : undefined;
-  if (row === undefined) return walk(chart, 1);
-  for (let next = row + by; next >= 0 && next < chart.rows.length; next += by) {
-    const [timeline, rank] = chart.rows[next], lane = timeline.lanes[rank], actions = actionsOf(lane);
-    if (!actions.length) continue;
-    const away = i => Math.abs(lane.start[i] + lane.end[i] - at.start - at.end);
-    return select(chart, timeline.event(rank, actions.reduce((a, b) => away(b) < away(a) ? b : a)));
-  }
-}
-function select(chart, event) {
-  const width = view.to - view.from;
-  if (event.start < view.from || event.end > view.to) show(event.start - width / 3, event.start + width * 2 / 3);
-  const box = chart.over.getBoundingClientRect(), x = Math.max(layout.left, chart.x(event.start));
-  point(event, box.left + x, box.top + chart.top(chart.rowOf(event)) + chart.lane);
-}
-
 // ---- legend, table, buttons
+const mostHeldAnywhere = Math.max(0, ...timelines.flatMap(t => t.peaks.map(peak => peak[0])));
 function fillLegend() {
   const legend = id("legend");
   const item = (colour, text, className) => {
@@ -228,10 +128,12 @@ function fillLegend() {
   };
   const used = new Set(timelines.flatMap(timeline => timeline.lanes.flatMap(lane => [...new Set(lane.kind)])));
   data.kinds.forEach((kind, i) => { if (kind.compute && used.has(i)) item(kind.colours[0], kind.name); });
+  const spans = new Set(timelines.flatMap(t => [t.program, ...t.spans].flatMap(s => [...new Set(s.kind)])));
+  [["operator", "operator"], ["backward", "backward node"], ["range", "named range"]].forEach(([kind, name], i) => { if (spans.has(i)) item(`var(--${kind})`, name); });
   item("var(--idle)", "idle");
   const codes = data.kinds.filter((_, i) => used.has(i)).map(kind => kind.code);
   if (codes.some(code => code.startsWith("RECV"))) item("var(--wait)", "waiting for a message", "thin");
-  item("var(--memory)", "activations kept");
+  if (mostHeldAnywhere) item("var(--memory)", "activations kept");
   const chunks = Math.max(0, ...timelines.flatMap(t => t.lanes.map(lane => lane.stages.length)));
   if (chunks > 1) make("span", legend, "darker: a rank’s later stages");
 }
@@ -281,7 +183,12 @@ function addToggles() {
     };
   });
   id("paired").hidden = timelines.length < 2;
-  for (const name of ["paired", "memory", "critical"]) id(name).onclick = () => {
+  id("operators").hidden = !timelines.some(t => t.hasSpans);
+  id("operators").setAttribute("aria-pressed", state.operators);
+  id("machine").hidden = !timelines.some(t => t.times.length);
+  id("memory").hidden = id("critical").hidden = !timelines.some(t => t.path.length);
+  id("stepping").hidden = !timelines.some(t => t.steps.all.length > 1);
+  for (const name of ["paired", "memory", "critical", "operators", "machine"]) id(name).onclick = () => {
     state[name] = !state[name];
     id(name).setAttribute("aria-pressed", state[name]);
     build();
@@ -298,6 +205,8 @@ function addButtons() {
   id("in").onclick = () => zoom(1 / 1.6);
   id("out").onclick = () => zoom(1.6);
   id("fit").onclick = fit;
+  id("before").onclick = () => goToStep(-1);
+  id("after").onclick = () => goToStep(1);
   id("measure").onclick = () => {
     state.measuring = !state.measuring;
     id("measure").setAttribute("aria-pressed", state.measuring);
@@ -310,7 +219,7 @@ function addButtons() {
     redraw();
   };
   dark.addEventListener("change", () => redraw());
-  const keys = { "+": id("in"), "=": id("in"), "-": id("out"), 0: id("fit"), r: id("paired"), m: id("memory"), c: id("critical"), t: id("measure") };
+  const keys = { "+": id("in"), "=": id("in"), "-": id("out"), 0: id("fit"), r: id("paired"), m: id("memory"), c: id("critical"), t: id("measure"), o: id("operators"), u: id("machine"), "[": id("before"), "]": id("after") };
   addEventListener("keydown", event => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape") { point(null); pin(null); measure(null); }
