@@ -4,7 +4,7 @@ import pytest
 from tests.browser import chromium, needs_browser
 
 from retrograd.pipelining.schedules.actions import parse
-from retrograd.pipelining.timeline.timeline import Event, Timeline, write_html
+from retrograd.pipelining.timeline.timeline import PROGRAM, Event, Sample, Span, Step, Timeline, write_html
 
 HOSTILE = '<img src=x onerror="throw 1">'
 
@@ -206,3 +206,199 @@ def test_a_part_of_the_time_is_measured_by_rank_and_kind(page):
         assert text in told
     page.click("measure")
     assert page.text("measured") == ""
+
+
+# ------------------------------------------------------------------------------------------------------ whole runs
+
+
+def run(steps=3, slower=1.0):
+    """Return a run of `step`, ten seconds a step, with two operators in each computation, and samples."""
+    events = [
+        event._replace(start=event.start * slower + 10 * k, end=event.end * slower + 10 * k)
+        for k in range(steps)
+        for event in step().events
+    ]
+    spans = [Span(PROGRAM, "train", "range", 10.0 * k, 10.0 * k + 9) for k in range(steps)]
+    for event in events:
+        if event.action.kind.is_compute:
+            middle = (event.start + event.end) / 2
+            spans.append(Span(event.rank, "linear", "operator", event.start, middle, 0, "64×256, 256"))
+            spans.append(Span(event.rank, "NormBackward0", "backward", middle, event.end))
+            spans.append(Span(event.rank, HOSTILE, "operator", middle, event.end, 1))
+    samples = [Sample(0.5 + k, (0.25, 0.75), 2**20 * (k + 1)) for k in range(10 * steps)]
+    notes = [f"It ended early: {HOSTILE}"]
+    return Timeline(events, 2, spans=spans, steps=[Step(k, 10.0 * k, 10.0 * k + 9) for k in range(steps)],
+                    samples=samples, notes=notes)  # fmt: skip
+
+
+def plain(steps=3):
+    """Return a run of a plain loop."""
+    spans = [
+        Span(0, name, "operator", 10.0 * k + at, 10.0 * k + at + 2)
+        for k in range(steps)
+        for at, name in ((0, "mul"), (4, "sum"))
+    ]
+    return Timeline([], 1, spans=spans, steps=[Step(k, 10.0 * k, 10.0 * k + 9) for k in range(steps)])
+
+
+@pytest.fixture
+def run_page(browser, tmp_path):
+    write_html(tmp_path / "run.html", {"before": run(), "after": run(slower=0.9), "plain": plain()})
+    page = Page(browser, tmp_path / "run.html")
+    yield page
+    assert page.errors() == []
+
+
+def span_place(page, rank, name, count, timeline=0):
+    """Return the position in the window of the k-th span of a name on a rank."""
+    return page.run(
+        """const [rank, name, count, number] = arguments, timeline = timelines[number], spans = timeline.spansOf(rank);
+        const index = [...Array(spans.length).keys()].filter(i => timeline.texts[spans.name[i]] === name)[count];
+        const event = timeline.spanEvent(rank, index), chart = charts.find(chart => chart.rowOf(event) !== undefined);
+        const box = chart.over.getBoundingClientRect();
+        return [box.left + chart.x((event.start + event.end) / 2), box.top + chart.middle(event)].map(Math.round);""",
+        rank, name, count, timeline,
+    )  # fmt: skip
+
+
+def point_at(page, place):
+    mouse = page.mouse()
+    mouse.w3c_actions.pointer_action.move_to_location(*place)
+    return mouse
+
+
+def test_an_operator_inside_of_an_action_shows_its_name_shapes_and_time(run_page):
+    run_page.run("show(10, 20)")
+    point_at(run_page, span_place(run_page, 0, "linear", 4)).perform()  # F0.0 of step 1
+    for text in ("linear operator", "before, stage 0, step 1", "64×256, 256", "10 s to 10.5 s"):
+        assert text in run_page.text("tip")
+    point_at(run_page, span_place(run_page, 0, HOSTILE, 4)).click().perform()
+    assert f"{HOSTILE} operator" in run_page.text("pinned")
+    assert "after\n450 ms (here 1.11 ×), starts 50 ms earlier" in run_page.text("pinned")
+    assert "plain\nnot there" in run_page.text("pinned")
+    run_page.click("operators")
+    assert run_page.run("return charts[0].boxes.map(box => box.depth)") == [0, 0, 0]
+
+
+def test_an_action_is_compared_and_followed_within_its_step(run_page):
+    run_page.run("pin(timelines[0].find('B1.0', 2))")
+    shown = run_page.text("pinned")
+    assert "before, rank 1, stage 1, step 2" in shown
+    assert "after\n1.8 s (here 1.11 ×), starts 200 ms earlier" in shown
+    followed = run_page.run("return timelines[0].of(state.pinned).map(event => [event.name, event.step])")
+    assert {step for _, step in followed} == {2}
+    assert len(followed) == len([event for event in step().events if event.action.micro_batch == 0])
+
+
+def test_a_click_on_a_step_and_the_brackets_show_steps(run_page):
+    place = run_page.run(
+        """const box = charts[0].over.getBoundingClientRect();
+        return [Math.round(box.left + charts[0].x(14)), Math.round(box.top + 10)]"""
+    )
+    point_at(run_page, place).click().perform()
+    assert run_page.view() == [10, 19]
+    run_page.keys("]")
+    assert run_page.view() == [20, 29]
+    run_page.keys("[", "[", "[")
+    assert run_page.view() == [0, 9]
+    run_page.keys("0")
+    assert run_page.view() == [0, 29]
+
+
+def test_operators_are_found_by_a_part_of_their_name_and_the_step(run_page):
+    from selenium.webdriver.common.keys import Keys
+
+    box = run_page.browser.find_element("id", "search")
+    for text, count in [
+        ("linear", 48),
+        ("lin step 1", 16),
+        ("normback rank 1 step 2", 8),
+        ("train", 6),
+        ("mul", 3),
+        ("f0.0 step 1", 2),
+    ]:
+        box.clear()
+        box.send_keys(text)
+        assert run_page.text("found") == str(count), text
+    box.send_keys(Keys.ENTER, Keys.ENTER)
+    assert run_page.text("found") == "2 of 2"
+    assert "F0.0 forward" in run_page.text("pinned")
+
+
+def test_a_range_counts_operators_and_the_busy_share_of_a_plain_loop(run_page):
+    found = run_page.run(
+        """const plain = measureRange(timelines[2], 1, 5), names = [...measureRange(timelines[0], 10, 12).names];
+        return [plain.busy, [...plain.names].map(([name, { count, seconds }]) => [name, count, seconds]), names]"""
+    )
+    assert found[0] == [2]
+    assert found[1] == [["mul", 1, 1], ["sum", 1, 1]]
+    assert [(name, sums["count"]) for name, sums in found[2]] == [("linear", 3), (HOSTILE, 3)]
+    run_page.run("measure([10, 12])")
+    shown = run_page.browser.find_element("id", "measured").get_attribute("textContent")
+    assert "linear3, in all 1.5 s" in shown
+
+
+def test_the_use_of_cores_and_memory_is_read_under_the_ranks(run_page):
+    assert run_page.run("return charts.map(chart => chart.constructor.name)") == [
+        "ChartWithOverlay", "MachineChart", "ChartWithOverlay", "MachineChart", "ChartWithOverlay",
+    ]  # fmt: skip
+    assert run_page.run("return charts[1].over.getAttribute('aria-label')") == (
+        "cores busy 50.0 % on average, memory up to 30 MiB"
+    )
+    written = run_page.run(
+        """const pen = charts[1].over.getContext("2d"), written = [], write = pen.fillText;
+        pen.fillText = function (text, ...at) { written.push(text); write.call(pen, text, ...at); };
+        state.time = 4.2; redraw(false); drawNow(); return written"""
+    )
+    assert written == ["50 % busy, 5 MiB"]
+    run_page.click("machine")
+    assert run_page.run("return charts.length") == 3
+
+
+def test_notes_of_a_recording_are_shown_as_text(run_page):
+    notes = run_page.browser.find_elements("css selector", ".note")
+    assert [note.text for note in notes] == [f"It ended early: {HOSTILE}"] * 2
+
+
+def test_keys_walk_over_the_operators_of_a_plain_loop(run_page):
+    from selenium.webdriver.common.keys import Keys
+
+    for button in run_page.browser.find_elements("css selector", "#shown button")[:2]:
+        button.click()
+    run_page.run("charts[0].over.focus()")
+    run_page.keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    assert "sum operator" in run_page.text("tip")
+    run_page.click("paired")
+    assert run_page.run("return charts[0].rows.length") == 1
+
+
+def test_runs_are_compared_rank_by_rank_below_the_steps_of_each(run_page):
+    run_page.click("paired")
+    assert run_page.run("return charts[0].rows.map(([timeline, rank]) => timeline.name + ' ' + rank)") == [
+        "before -1", "after -1", "before 0", "after 0", "plain 0", "before 1", "after 1",
+    ]  # fmt: skip
+    assert run_page.run("return charts[0].heads.map(timeline => timeline.name)") == ["before", "after", "plain"]
+
+
+def test_a_page_of_200_000_boxes_draws_a_bounded_number_of_them(browser, tmp_path):
+    lengths = [1e-6 * (1 + k % 7) for k in range(200_000)]
+    spans, now = [], 0.0
+    for k, length in enumerate(lengths):
+        spans.append(Span(0, f"op{k % 50}", "operator", now, now + length))
+        now += 2 * length
+    steps = [Step(k, now * k / 1000, now * (k + 1) / 1000) for k in range(1000)]
+    write_html(tmp_path / "large.html", {"": Timeline([], 1, spans=spans, steps=steps)})
+    page = Page(browser, tmp_path / "large.html")
+    count = """const pen = charts[0].canvas.getContext("2d"), fill = pen.fillRect; let drawn = 0;
+        pen.fillRect = function (...box) { drawn++; fill.apply(pen, box); };
+        redraw(); drawNow(); pen.fillRect = fill; return drawn"""
+    assert 500 < page.run(count) < 10_000
+    page.run("id('search').value = 'op7'; search()")
+    assert page.text("found") == "4000"
+    frames = """const pen = charts[0].over.getContext("2d"), frame = pen.stroke; let drawn = 0;
+        pen.stroke = function () { drawn++; frame.call(pen); };
+        redraw(false); drawNow(); pen.stroke = frame; return drawn"""
+    assert 100 < page.run(frames) < 2000
+    page.run("show(timelines[0].spans[0].start[100], timelines[0].spans[0].end[120])")
+    assert page.run(count) < 60
+    assert page.errors() == []
