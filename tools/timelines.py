@@ -9,7 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from retrograd.pipelining import Timeline, make_schedule, simulate, write_html, write_svg
+import retrograd as rg
+from retrograd.autograd.profiler import record_function
+from retrograd.pipelining import Pipeline, Timeline, TimelineRecorder, make_schedule, simulate, write_html, write_svg
 from retrograd.pipelining.schedules.actions import Kind
 from retrograd.pipelining.schedules.lowering import chain
 
@@ -25,18 +27,49 @@ def step(schedule: str, uneven: float = 0.0) -> Timeline:
     return Timeline(made.events, made.ranks, [3 * MEGABYTE] * STAGES)
 
 
-def save_screenshot(page: Path, picture: Path) -> None:
-    """Save a screenshot of the page in a browser, with one action pinned."""
+def train(steps: int, width: int = 192, stages: int | None = None) -> Timeline:
+    """Return the recorded steps of a small training run, after one step that is not recorded."""
+    nn = rg.nn
+    model = nn.Sequential(
+        *[layer for _ in range(STAGES) for layer in (nn.Linear(width, width), nn.LayerNorm(width), nn.GELU())]
+    )
+    optimizer = rg.optim.SGD(model.parameters(), lr=0.1)
+    x, y = rg.randn(256, width), rg.randn(256, width)
+    pipeline = stages and Pipeline(model, stages, micro_batches=4, loss_fn=nn.functional.mse_loss)
+
+    def run_step() -> None:
+        if pipeline:
+            with record_function("pipeline"):
+                pipeline.step(x, target=y)
+        else:
+            with record_function("forward"):
+                loss = nn.functional.mse_loss(model(x), y)
+            with record_function("backward"):
+                loss.backward()
+        with record_function("optimizer"):
+            optimizer.step()
+            optimizer.zero_grad()
+
+    run_step()
+    with TimelineRecorder(pipeline or None, sample_every=0.005) as recorder:
+        for _ in range(steps):
+            run_step()
+            recorder.step()
+    return recorder.timeline()
+
+
+def save_screenshot(page: Path, picture: Path, script: str, height: int) -> None:
+    """Save a screenshot of the page in a browser, after a script has run in it."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--hide-scrollbars", "--window-size=1300,1090"):
+    for argument in ("--headless=new", "--no-sandbox", "--hide-scrollbars", f"--window-size=1300,{height}"):
         options.add_argument(argument)
     options.binary_location = shutil.which("chromium") or ""
     browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
     try:
         browser.get(page.as_uri())
-        browser.execute_script("pin(timelines[0].find('F2.3')); drawNow()")
+        browser.execute_script(f"id('numbers').open = false; {script}; drawNow()")
         browser.save_screenshot(str(picture))
     finally:
         browser.quit()
@@ -45,9 +78,19 @@ def save_screenshot(page: Path, picture: Path) -> None:
 def main() -> None:
     write_svg(IMAGES / "schedules.svg", {name: step(name) for name in ("gpipe", "1f1b")}, memory=True)
     timelines = {"even stages": step("1f1b"), "uneven stages": step("1f1b", uneven=0.8)}
+    measured = train(12, stages=STAGES)
+    runs = {"width 192": train(8), "width 256": train(8, width=256)}
+    step_5 = "const step = timelines[0].steps.all[5]; show(step.start, step.end)"
+    part = "const { all } = timelines[0].steps; show(0, all[2].end); measure([all[1].start, all[1].end])"
+    pages = [
+        ("timeline_page.png", timelines, "1F1B, 4 stages, 8 micro-batches", "pin(timelines[0].find('F2.3'))", 1060),
+        ("timeline_run.png", {"": measured}, "Step 5 of a training run", step_5, 810),
+        ("timeline_runs.png", runs, "Two training runs", part, 960),
+    ]
     with tempfile.TemporaryDirectory() as folder:
-        write_html(Path(folder, "page.html"), timelines, title="1F1B, 4 stages, 8 micro-batches")
-        save_screenshot(Path(folder, "page.html"), IMAGES / "timeline_page.png")
+        for picture, shown, title, script, height in pages:
+            write_html(Path(folder, "page.html"), shown, title=title)
+            save_screenshot(Path(folder, "page.html"), IMAGES / picture, script, height)
 
 
 if __name__ == "__main__":
