@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from retrograd.core import Tensor, registry
+from retrograd.testing.sampler import samples_of
+
 pytestmark = pytest.mark.once("other processes read the sources")
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -82,6 +85,34 @@ WRONG = {
 }
 
 
+def call_text(schema, args, params):
+    """Return the arguments of a call as text, the first by position: x for tensors, and what differs from defaults."""
+    defaults = {p.name: p.default for p in schema.parameters}
+    given = {**schema.group(args), **params}
+    texts = {
+        name: "x" if isinstance(value, Tensor) else repr(value)
+        for name, value in given.items()
+        if isinstance(value, Tensor) or value != defaults[name]
+    }
+    first, *rest = texts
+    return [texts[first], *(f"{name}={texts[name]}" for name in rest)]
+
+
+def named_tuple_fields():
+    """Yield programs that read a field of a named tuple, as operators return it for their samples."""
+    for operator in (o for o in registry.values() if o.public_names):
+        for args, params in samples_of(operator) if hasattr(operator.definition, "samples") else ():
+            positional, named = operator.call_arguments(args, params)
+            out = operator(*positional, **named)
+            if hasattr(out, "_fields"):
+                first, *rest = call_text(operator.called_as, args, params)
+                calls = [f"rg.{name}({', '.join([first, *rest])})" for name in operator.public_names]
+                calls += [f"x.{name}({', '.join(rest)})" for name in operator.method_names if first == "x"]
+                for field, value in zip(out._fields, out, strict=True):
+                    kind = "rg.Tensor" if isinstance(value, Tensor) else "tuple[rg.Tensor, ...]"
+                    yield from [f"assert_type({call}.{field}, {kind})" for call in calls]
+
+
 def run(*command: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
 
@@ -104,7 +135,9 @@ def test_the_documented_number_of_operators_is_that_of_the_catalogue(name):
 
 
 def test_the_type_checker_passes_a_right_program_and_not_wrong_ones(tmp_path):
-    programs = {"right.py": RIGHT, "wrong.py": "import retrograd as rg\n" + "\n".join(WRONG)}
+    fields = sorted(set(named_tuple_fields()))
+    assert len(fields) > 200
+    programs = {"right.py": RIGHT + "\n".join(fields), "wrong.py": "import retrograd as rg\n" + "\n".join(WRONG)}
     for name, code in programs.items():
         (tmp_path / name).write_text(code)
     options = "--config-file=", "--cache-dir", str(tmp_path / "cache"), "--follow-imports=silent"
