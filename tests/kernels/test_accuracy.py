@@ -265,3 +265,17 @@ def test_gates_stay_gates_at_the_ends_of_numbers(dtype):
             got, expected = getattr(chosen, name)(*operands), getattr(reference, name)(*operands)
             for mine, part in zip(np.atleast_2d(got), np.atleast_2d(expected), strict=True):
                 check(mine, part, 8, 4)
+
+
+def test_the_mean_of_many_numbers_far_from_zero_keeps_its_digits():
+    x = (1000 + np.random.default_rng(0).standard_normal((1, 100_000))).astype(np.float32)
+    _, mean, variance = chosen.standardize_rows(x, np.float32(0))
+    assert abs(mean[0] - x.astype(np.float64).mean()) < 1e-4
+    assert abs(variance[0] - x.astype(np.float64).var()) < 1e-4
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_slope_of_gelu_is_its_difference_quotient(dtype):
+    x, step = np.linspace(-5, 5, 101).astype(dtype), dtype(1e-2)
+    quotient = (reference.gelu(x + step) - reference.gelu(x - step)) / (2 * step)
+    np.testing.assert_allclose(chosen.gelu_grad(np.ones_like(x), x), quotient, atol=1e-4)

@@ -277,8 +277,22 @@ def _weight_by_group(plan, x, y, out, groups):
         grid = _grid(plan, x[images], grid)
         views, flat = _views(plan, grid, groups), _pad_rows(plan, y[images])
         for block in blocks if len(grid) == 1 else [slice(0, plan.run)]:
-            columns = _columns(plan, views, out.shape[2:], block)
+            columns = _without_gaps(plan, _columns(plan, views, out.shape[2:], block), y.shape[2:], block)
             total += np.matmul(_matrix_per_group(flat, groups, block), columns.swapaxes(1, 2))
+
+
+def _without_gaps(plan, runs, size, block):
+    """Return runs with zeros between the rows of an output of this size, where no tap reads.
+
+    The other factor has zeros there, too; but 0 times NaN or an infinity of the images is NaN.
+    """
+    if plan.rows == size:
+        return runs
+    read = np.zeros(plan.rows, bool)
+    read[*map(slice, size)] = True
+    read = read.reshape(-1)[block]
+    parts = runs.reshape(*runs.shape[:-1], -1, len(read))
+    return np.where(read, parts, runs.dtype.type(0)).reshape(runs.shape)
 
 
 def _weight_by_channel(plan, x, y, out, _):
@@ -287,4 +301,5 @@ def _weight_by_channel(plan, x, y, out, _):
         grid = _grid(plan, x[images], grid)
         flat = _pad_rows(plan, y[images])
         for t, (part, begin) in enumerate(plan.places):
-            total[:, t] += np.einsum("ncl,ncl->c", flat, grid[:, part, :, begin : begin + plan.run])
+            run = _without_gaps(plan, grid[:, part, :, begin : begin + plan.run], y.shape[2:], slice(0, plan.run))
+            total[:, t] += np.einsum("ncl,ncl->c", flat, run)

@@ -61,7 +61,7 @@ INLINE void add_chains(const Rows<T>& all, const npy_intp* first, const npy_intp
             continue;
         }
         const T* row = rows + j * columns;
-        for (npy_intp c = 0; c < columns; c++) out[c] = row[c];
+        for (npy_intp c = 0; c < columns; c++) out[c] = T(0) + row[c];  // 0 for -0, as in sums of few columns
         for (j = next[j]; j >= 0; j = next[j]) {
             row = rows + j * columns;
             IN_ANY_ORDER
