@@ -7,7 +7,7 @@ from statistics import median
 from typing import NamedTuple
 
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
-from retrograd.pipelining.schedules.lowering import Edges, StageGraph, execution_order, is_lowered, lower, ranks_of
+from retrograd.pipelining.schedules.lowering import Edges, StageGraph, execution_order, is_lowered, lower
 from retrograd.pipelining.timeline.timeline import Event, Timeline
 
 Cost = Callable[[Action], float]
@@ -59,7 +59,7 @@ def simulate(schedule: Schedule, edges: Edges, cost: Cost, overhead: Cost = zero
     """
     program = schedule if is_lowered(schedule) else lower(schedule, edges)
     events: list[Event] = []
-    if not _Clocks(program, StageGraph(ranks_of(program), edges), cost, overhead, events).run():
+    if not _Clocks(program, StageGraph.of_schedule(program, edges), cost, overhead, events).run():
         deque(execution_order(program), maxlen=0)  # raises an error that names the ranks that wait for each other
     return Timeline(events, len(program))
 
@@ -128,10 +128,10 @@ def simulate_costs(
     """
     if placement is None:
         listed = [list(actions) for actions in schedule]
-        schedule, rank_of = listed, ranks_of(listed)
+        schedule, graph = listed, StageGraph.of_schedule(listed, edges)
     else:
-        rank_of = dict(enumerate(placement))
-    clocks = _Clocks(schedule, StageGraph(rank_of, edges), cost, overhead)
+        graph = StageGraph(dict(enumerate(placement)), edges)
+    clocks = _Clocks(schedule, graph, cost, overhead)
     if not clocks.run():
         rank, action = min(clocks.blocked.items())
         raise ValueError(f"deadlock: {len(clocks.blocked)} ranks wait; rank {rank} for what {action} needs")

@@ -11,6 +11,7 @@ from retrograd.core import Tensor, registry
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.stage import PipelineStageBase, PipeliningMetadataError, StageMessage
 from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.lowering import StageGraph
 from retrograd.pipelining.timeline.clocks import align_clocks
 from retrograd.pipelining.timeline.operator_spans import SpanRecorder
 from retrograd.pipelining.timeline.timeline import Event, Span, Timeline
@@ -102,11 +103,7 @@ class Rank:
         self.report = Report({}, {}, [], [])
         self._values: dict[Edge, dict[str, StageMessage]] = {}
         self._gradients: dict[Edge, dict[str, Tensor | None]] = {}
-        self._sources: dict[int, list[int]] = {}
-        self._targets: dict[int, list[int]] = {}
-        for source, target in sorted(edges_of(job.carried), reverse=True):
-            self._sources.setdefault(target, []).append(source)
-            self._targets.setdefault(source, []).append(target)  # the last first
+        self._stage_graph = StageGraph(dict(enumerate(job.placement)), edges_of(job.carried))
         self._handlers: dict[Kind, Callable[[Action], None]] = {
             Kind.F: self._forward,
             Kind.B: partial(self._backward, full=True),
@@ -164,14 +161,14 @@ class Rank:
     def _forward(self, action: Action) -> None:
         stage, micro_batch = self._stage(action), action.micro_batch
         values = dict(self.job.inputs[micro_batch])
-        for source in self._sources.get(stage.stage_index, ()):
+        for source in self._stage_graph.sources[stage.stage_index]:
             values |= self._values.pop((source, stage.stage_index, micro_batch))
         with self.job.random_stream(stage.stage_index, micro_batch):
             outputs = stage.forward(micro_batch, values, keep=self.job.loss is not None)
             self._check_nan("the value", {name: message.value for name, message in outputs.items()})
             if stage.stage_index == len(self.job.stages[0]) - 1:
                 self.report.results[micro_batch] = self._result(stage, micro_batch, outputs)
-        for target in self._targets.get(stage.stage_index, ()):
+        for target in self._stage_graph.targets[stage.stage_index]:
             names = self.job.carried[micro_batch].get((stage.stage_index, target), ())
             sent = {name: outputs[name] for name in (outputs if names is None else names)}
             self._values[stage.stage_index, target, micro_batch] = sent
@@ -190,7 +187,7 @@ class Rank:
         run_backward = stage.backward if full else stage.backward_input
         returned = run_backward(micro_batch, self._output_gradients(stage, micro_batch))
         self._check_nan("the gradient of", returned)
-        for source in self._sources.get(stage.stage_index, ()):
+        for source in self._stage_graph.sources[stage.stage_index]:
             names = [v.name for v in stage.inputs if v.stage == source]
             self._gradients[source, stage.stage_index, micro_batch] = {name: returned[name] for name in names}
         own = {v.name: returned[v.name] for v in stage.inputs if v.stage is None}
@@ -213,7 +210,7 @@ class Rank:
             loss = self.report.results[micro_batch]
             return {"loss": registry["full_like"](loss, self.job.seeds[micro_batch])}
         total: dict[str, Tensor | None] = {}
-        for target in self._targets.get(stage.stage_index, ()):
+        for target in reversed(self._stage_graph.targets[stage.stage_index]):
             for name, part in self._gradients.pop((stage.stage_index, target, micro_batch)).items():
                 before = total.get(name)
                 total[name] = part if before is None else before if part is None else before + part

@@ -42,7 +42,7 @@ def lower(schedule: Schedule, edges: Edges) -> list[list[Action]]:
     ['F0.0', 'SEND_F0.0>1', 'RECV_B0.0<1', 'B0.0']
     """
     check_not_lowered(schedule)
-    graph = StageGraph(ranks_of(schedule), edges)
+    graph = StageGraph.of_schedule(schedule, edges)
     return [[step for action in actions for step in graph.add_transfers(action)] for actions in schedule]
 
 
@@ -79,7 +79,7 @@ def validate(schedule: Schedule, edges: Edges, *, buffer: int | None = None) -> 
       rank 0, position 3, SEND_F0.1>1 waits for rank 1 to reach RECV_F1.1<0
       rank 1, position 3, SEND_B1.0>0 waits for rank 0 to reach RECV_B0.0<1
     """
-    graph = StageGraph(ranks_of(schedule), edges)
+    graph = StageGraph.of_schedule(schedule, edges)
     # Each rank by itself first, because these errors name the action. The run at the end finds deadlocks between ranks.
     done = [_check_rank(rank, actions, graph) for rank, actions in enumerate(schedule)]
     micro_batches = sorted({action.micro_batch for actions in schedule for action in actions})
@@ -197,6 +197,11 @@ class StageGraph:
             self._check_edge(source, target)
             self.targets[source].append(target)
             self.sources[target].insert(0, source)  # nearest first in both
+
+    @classmethod
+    def of_schedule(cls, schedule: Schedule, edges: Edges) -> "StageGraph":
+        """Return the graph of a schedule's stages. Raises ValueError if two ranks compute one stage."""
+        return cls(ranks_of(schedule), edges)
 
     def _check_edge(self, source: int, target: int) -> None:
         if source == target:
