@@ -10,7 +10,7 @@ from retrograd.autograd.graph import saved_tensors_hooks
 from retrograd.core import Tensor
 from retrograd.core.state import override_state
 from retrograd.utils import revolve
-from retrograd.utils.recompute import Frame, Options, RepeatableRun, SavedPytree, generators_of
+from retrograd.utils.recompute import CheckpointInputs, Frame, Options, RepeatableRun, generators_of
 
 
 def run_chain(steps: list[Callable], x: Any, budget: int, options: Options) -> Any:
@@ -111,7 +111,7 @@ class _SavedState:
 
     def __init__(self, x: Any) -> None:
         self._requires_grad = [tensor.requires_grad for tensor in _tensors(x)]
-        self._tree = SavedPytree(optree.tree_map(_detach_leaf, x, none_is_leaf=True))
+        self._tree = CheckpointInputs(optree.tree_map(_detach_leaf, x, none_is_leaf=True))
 
     def load(self) -> Any:
         """Return the value; its tensors require grad as before."""

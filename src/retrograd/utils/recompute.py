@@ -47,8 +47,8 @@ class Options:
 # ------------------------------------------------------------------------------------------ what a run starts from
 
 
-class SavedTensor:
-    """A tensor saved as by a node: saved-tensor hooks decide how it is stored, and a later write is an error."""
+class CheckpointInput:
+    """An input of a run, saved as by a node: saved-tensor hooks store it, and a later write is an error."""
 
     def __init__(self, tensor: Tensor) -> None:
         hooks = current().saving
@@ -69,16 +69,16 @@ class SavedTensor:
         return tensor
 
 
-class SavedPytree:
-    """A pytree whose tensors are saved as by nodes; other leaves stay as they are."""
+class CheckpointInputs:
+    """The inputs of a run, a pytree whose tensors are saved as by nodes; other leaves stay as they are."""
 
     def __init__(self, tree: Any) -> None:
         leaves, self._structure = optree.tree_flatten(tree, none_is_leaf=True)
-        self._leaves = [SavedTensor(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        self._leaves = [CheckpointInput(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
 
     def load(self) -> Any:
         """Return the pytree."""
-        leaves = [leaf.load() if isinstance(leaf, SavedTensor) else leaf for leaf in self._leaves]
+        leaves = [leaf.load() if isinstance(leaf, CheckpointInput) else leaf for leaf in self._leaves]
         return optree.tree_unflatten(self._structure, leaves)
 
 
@@ -370,4 +370,4 @@ def _identity(tensor: Tensor) -> Tensor:
 def run_with_recomputation(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], options: Options) -> Any:
     """Run a function so that its saved tensors are dropped, and recomputed when they are read."""
     run = RepeatableRun(function, generators_of((args, kwargs), options), options)
-    return Frame(run, SavedPytree((args, kwargs)).load, options).run_forward(args, kwargs)
+    return Frame(run, CheckpointInputs((args, kwargs)).load, options).run_forward(args, kwargs)
