@@ -88,8 +88,8 @@ LAW = {
     "class_grad_rows": Law("xtig", 8, EXP),
     "multiply_matrices": Law("xx", 16, ORDER),
     "sum_rows": Law("rows"),
-    "take_along": Law("taken"),
-    "sum_along": Law("added"),
+    "take_along": Law("take_along"),
+    "sum_along": Law("sum_along"),
     "segment_max": Law("segments", zeros=True),
     "segment_sum": Law("segments", 8, ORDER),
     **dict.fromkeys(["segment_softmax", "segment_log_softmax"], Law("rows_of_segments", 8, EXP)),
@@ -187,14 +187,14 @@ class Random:
         ids = self.integers(0, size, (count if size else 0,))
         return [self.numbers(batch, len(ids), columns), ids, self.results(batch, size, columns)]
 
-    def taken(self):
+    def take_along(self):
         batch, count, size, columns = self.size(5), self.size(), self.size(), self.size()
         count = count if size else 0
         index = self.integers(0, size, (batch, count, columns))
         return [self.numbers(batch, size, columns), index, self.results(*index.shape)]
 
-    def added(self):
-        like, index, values = self.taken()
+    def sum_along(self):
+        like, index, values = self.take_along()
         return [self.numbers(*values.shape), index, self.results(*like.shape)]
 
     def offsets(self, components):

@@ -103,7 +103,7 @@ def test_settings_and_kinds_that_do_not_fit_are_refused_in_pytorchs_words(name, 
     assert refusal(torch, name, settings, sparse) in refusal(rg, name, settings, sparse)
 
 
-def test_sparse_layers_print_alike():
+def test_sparse_layers_print_the_same():
     for make in (lambda T: T.nn.Embedding(4, 2, sparse=True), lambda T: T.nn.EmbeddingBag(4, 2, sparse=True)):
         assert repr(make(rg)) == repr(make(torch))
 

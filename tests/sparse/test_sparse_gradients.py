@@ -186,7 +186,7 @@ def test_what_does_not_fit_sparse_gradients_is_refused_before_any_step():
         optim.SparseAdam([rg.eye(2).to_sparse().requires_grad_()])
 
 
-def test_momentum_goes_on_when_gradients_become_dense_and_sparse_again():
+def test_momentum_continues_when_gradients_become_dense_and_sparse_again():
     layer = table()
     optimizer = optim.SGD(layer.parameters(), lr=0.1, momentum=0.5)
     dense = table()
