@@ -117,6 +117,28 @@ def product(m, factor):
     return Product
 
 
+class Steep(rg.autograd.Function):
+    """Double, with the gradient g * slope: code that differentiates `forward` gets 2 g."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, slope):
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.slope = inputs[1]
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.slope, None
+
+    @staticmethod
+    def jvp(ctx, t, _):
+        return t * ctx.slope
+
+
 def underived(name, **rules):
     """Return a Function of retrograd of this name that doubles, with these rules only."""
 

@@ -7,28 +7,9 @@ import pytest
 
 import retrograd as rg
 from retrograd import export, fx
-from retrograd.autograd import Function
 from retrograd.testing import assert_close
 
-from ..functions import doubling
-
-
-class Steep(Function):
-    """Double, with a derivative of its own."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, slope):
-        return x * 2
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.slope = inputs[1]
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * ctx.slope, None
+from ..functions import Steep, doubling
 
 
 class Model(rg.nn.Module):
@@ -111,7 +92,7 @@ def test_a_file_names_functions_only(tmp_path, function):
     file = tmp_path / "program" / "graph.json"
     document = json.loads(file.read_text())
     [entry] = [v for v in document["operators"].values() if isinstance(v, dict)]
-    assert entry == {"function": ["tests.export.test_function_storage", "Steep"], "batch": None}
+    assert entry == {"function": ["tests.functions", "Steep"], "batch": None}
     entry["function"] = function
     file.write_text(json.dumps(document))
     with pytest.raises(export.StorageError, match=r"graph\.json"):

@@ -8,10 +8,12 @@ from retrograd.autograd import Function
 from retrograd.pipelining import Pipeline, SplitPoint, pipeline
 from retrograd.testing import assert_close
 
+from ..functions import Steep
+
 SLOPE = 7.0  # the gradients below are 7 g, while the forward doubles: code that differentiates the forward gets 2 g
 
 
-class Steep(Function):
+class SteepInForward(Function):
     """Double; save and mark in forward itself."""
 
     @staticmethod
@@ -24,50 +26,28 @@ class Steep(Function):
         return g * ctx.slope, None
 
 
-class SteepSetup(Function):
-    """Double; the context is set up apart."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, slope):
-        return x * 2
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.slope = inputs[1]
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * ctx.slope, None
-
-    @staticmethod
-    def jvp(ctx, t, _):
-        return t * ctx.slope
-
-
 @rg.library.custom_op("function_nodes::steep", mutates_args=())
 def steep_op(x: rg.Tensor, slope: float) -> rg.Tensor:
     return x * 2
 
 
-steep_op.register_autograd(lambda ctx, g: (g * ctx.slope, None), setup_context=SteepSetup.setup_context)
+steep_op.register_autograd(lambda ctx, g: (g * ctx.slope, None), setup_context=Steep.setup_context)
 
 lib = rg.library.Library("function_nodes", "FRAGMENT")
 lib.define("defined(Tensor x, float slope) -> Tensor")
 lib.impl("defined", lambda x, slope: x * 2, "CPU")
 rg.library.register_autograd(
-    "function_nodes::defined", lambda ctx, g: (g * ctx.slope, None), setup_context=SteepSetup.setup_context
+    "function_nodes::defined", lambda ctx, g: (g * ctx.slope, None), setup_context=Steep.setup_context
 )
 lib.define("keyed(Tensor x, float slope) -> Tensor")
 lib.impl("keyed", lambda x, slope: x * 2, "CPU")
-lib.impl("keyed", SteepSetup.apply, "Autograd")
+lib.impl("keyed", Steep.apply, "Autograd")
 lib.define("composed(Tensor x, float slope) -> Tensor")
-lib.impl("composed", SteepSetup.apply, "CompositeImplicitAutograd")
+lib.impl("composed", Steep.apply, "CompositeImplicitAutograd")
 
 CALLS = {
-    "Function": Steep.apply,
-    "Function with setup_context": SteepSetup.apply,
+    "Function": SteepInForward.apply,
+    "Function with setup_context": Steep.apply,
     "custom_op": steep_op,
     "define and impl": rg.ops.function_nodes.defined,
     "the key Autograd": rg.ops.function_nodes.keyed,

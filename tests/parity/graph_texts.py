@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import operator
 import re
 
 from .programs import builtin_classes, data
@@ -9,6 +10,16 @@ from .programs import builtin_classes, data
 
 def fx(m, name=""):
     return importlib.import_module(f"{m.__name__}.fx{'.' * bool(name)}{name}")
+
+
+def small(m):
+    """Build x + x * 2, by hand; return the graph and its nodes."""
+    graph = fx(m).Graph()
+    x = graph.placeholder("x")
+    mul = graph.call_function(operator.mul, (x, 2))
+    add = graph.call_function(operator.add, (x, mul))
+    graph.output(add)
+    return graph, x, mul, add
 
 
 def graph_text(graph):

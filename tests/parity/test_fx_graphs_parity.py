@@ -2,7 +2,6 @@
 
 import builtins
 import copy
-import importlib
 import math
 import operator
 import pickle
@@ -14,11 +13,8 @@ import torch
 
 import retrograd as rg
 
+from .graph_texts import fx, small
 from .programs import assert_agreement, cases
-
-
-def fx(m, name=""):
-    return importlib.import_module(f"{m.__name__}.fx{'.' * bool(name)}{name}")
 
 
 def named(m, *candidates):
@@ -70,16 +66,6 @@ def renamed(m):
     y._rename("x")
     x._rename("x")
     return x.name, y.name, graph.placeholder("y").name
-
-
-def small(m):
-    """Build x + x * 2, by hand."""
-    graph = fx(m).Graph()
-    x = graph.placeholder("x")
-    mul = graph.call_function(operator.mul, (x, 2))
-    add = graph.call_function(operator.add, (x, mul))
-    graph.output(add)
-    return graph, x, mul, add
 
 
 def typed(m):

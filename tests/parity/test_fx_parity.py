@@ -5,6 +5,7 @@ from importlib import import_module
 
 import pytest
 
+from .graph_texts import fx, small
 from .programs import assert_agreement, cases
 
 
@@ -39,10 +40,6 @@ def nodes(m, f, **options):
     graph = fx(m).symbolic_trace(f, **options).graph
     graph.lint()
     return [(n.op, n.name, name_of(n.target), len(n.users)) for n in graph.nodes]
-
-
-def fx(m):
-    return import_module(f"{m.__name__}.fx")
 
 
 def unpacking(x):
@@ -92,16 +89,6 @@ TRACED = {
     "an item set": lambda m: nodes(m, lambda x: operator.setitem(x, 0, 1)),
     "a mapping": lambda m: nodes(m, lambda x: {**x}),
 }
-
-
-def small(m):
-    """Build x + x * 2, by hand."""
-    graph = fx(m).Graph()
-    x = graph.placeholder("x")
-    mul = graph.call_function(operator.mul, (x, 2))
-    add = graph.call_function(operator.add, (x, mul))
-    graph.output(add)
-    return graph, x, mul, add
 
 
 def erased_in_use(m):

@@ -1,4 +1,4 @@
-"""Features by forward hooks, and Grad-CAM by a backward hook."""
+"""Features by forward hooks, and shapes by a forward pre-hook."""
 
 import numpy as np
 import torch
@@ -19,36 +19,6 @@ class Net(nn.Module):
     def forward(self, x):
         x = self.pool(self.features(x))
         return self.classifier(torch.flatten(x, start_dim=1))
-
-
-class GradCAM:
-    def __init__(self, model, layer):
-        self.model, self.activations, self.gradients = model, None, None
-        self.handles = [
-            layer.register_forward_hook(self.save_activation),
-            layer.register_full_backward_hook(self.save_gradient),
-        ]
-
-    def save_activation(self, module, input, output):
-        self.activations = output.detach()
-
-    def save_gradient(self, module, grad_input, grad_output):
-        self.gradients = grad_output[0].detach()
-
-    def __call__(self, x, index=None):
-        self.model.zero_grad()
-        scores = self.model(x)
-        index = scores.argmax(dim=1) if index is None else index
-        scores.gather(1, index.view(-1, 1)).sum().backward()
-        weights = self.gradients.mean(dim=(2, 3), keepdim=True)
-        cam = F.relu((weights * self.activations).sum(dim=1, keepdim=True))
-        cam = F.interpolate(cam, size=x.shape[2:], mode="bilinear", align_corners=False)
-        low, high = cam.amin(dim=(1, 2, 3), keepdim=True), cam.amax(dim=(1, 2, 3), keepdim=True)
-        return ((cam - low) / (high - low + 1e-8)).squeeze(1)
-
-    def remove(self):
-        for handle in self.handles:
-            handle.remove()
 
 
 def main(steps=5):
@@ -79,8 +49,5 @@ def main(steps=5):
         losses.append(loss.item())
     handle.remove()
     pre.remove()
-    cam = GradCAM(model, model.features[-1])
-    heat = cam(images[:4])
-    cam.remove()
     model(images[:1])
-    return losses, {"relu": activation["relu1"].mean(dim=(0, 2, 3)).numpy(), "heat": heat.numpy(), "shapes": shapes}
+    return losses, {"relu": activation["relu1"].mean(dim=(0, 2, 3)).numpy(), "shapes": shapes}
