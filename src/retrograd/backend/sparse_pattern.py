@@ -30,11 +30,22 @@ class Coordinates:
         self.inner = inner
         self._groups = None
         self._flat = None
+        self._by_rows = None
 
     @property
     def nnz(self):
         """The number of entries."""
         return self.indices.shape[1]
+
+    @property
+    def by_rows(self):
+        """The entries of a matrix by rows: (order of the entries or None, columns, where each row begins)."""
+        if self._by_rows is None:
+            rows, columns = self.indices
+            order = None if (np.diff(rows) >= 0).all() else np.argsort(rows, kind="stable")
+            starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=self.sizes[0]))])
+            self._by_rows = order, columns if order is None else columns[order], starts
+        return self._by_rows
 
     @property
     def arrays(self):

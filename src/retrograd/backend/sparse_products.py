@@ -5,12 +5,17 @@ import numpy as np
 from retrograd.backend.sparse import scipy_sparse
 
 
-def times_dense(values, dense, indices, shape):
+def times_dense(values, dense, pattern):
     """Return the product of a sparse matrix, given by values and coordinates, and a dense one."""
     if not values.size or not dense.size:
-        return np.zeros((shape[0], dense.shape[1]), np.result_type(values, dense))
-    matrix = scipy_sparse().coo_array((values, (indices[0], indices[1])), shape=shape)
-    return np.ascontiguousarray(matrix.tocsr() @ dense)
+        return np.zeros((pattern.sizes[0], dense.shape[1]), np.result_type(values, dense))
+    return np.ascontiguousarray(matrix_of(values, pattern) @ dense)
+
+
+def matrix_of(values, pattern):
+    """Return a sparse array of SciPy with these values at the coordinates of a pattern, which may repeat."""
+    order, columns, starts = pattern.by_rows
+    return scipy_sparse().csr_array((values if order is None else values[order], columns, starts), shape=pattern.sizes)
 
 
 def sampled(a, b, indices):

@@ -11,10 +11,13 @@ from retrograd.interop.numpy_protocol.shared import NUMPYS, function_of_row
 from retrograd.interop.numpy_protocol.table import holds_tensor, values
 from retrograd.interop.signatures import parse
 
+_INNER_MODULES = ("sparse.linalg",)
+
 
 def scipy_member(path: str) -> Any:
     """Return a module of SciPy or its member, "scipy.special" or "scipy.stats.norm"; ImportError names the extra."""
-    module, _, member = path.removeprefix("scipy.").partition(".")
+    name = path.removeprefix("scipy.")
+    module, _, member = (name, "", "") if name in _INNER_MODULES else name.partition(".")
     try:
         found = importlib.import_module(f"scipy.{module}")
     except ImportError as error:

@@ -29,7 +29,7 @@ class times_dense(Internal, Family, linear="values dense"):
     """The product of the sparse matrix with these values and a dense one (k, n)."""
 
     def impl(xp, values, dense, *, pattern):
-        return sparse_products.times_dense(values, dense, pattern.indices, pattern.sizes)
+        return sparse_products.times_dense(values, dense, pattern)
 
     def shape(values, dense, *, pattern):
         return Aval((pattern.sizes[0], dense.shape[1]), dense.dtype)
