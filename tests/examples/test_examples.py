@@ -11,7 +11,13 @@ from retrograd.core import registry
 from ..example_scripts import imported
 
 FOLDER = Path(__file__).parents[2] / "examples"
-NEEDS = {"digits": ("sklearn",), "kalman": ("scipy",), "predators": ("scipy",)}
+NEEDS = {
+    "digits": ("sklearn",),
+    "graph_convolution": ("scipy", "sklearn"),
+    "kalman": ("scipy",),
+    "poisson": ("scipy",),
+    "predators": ("scipy",),
+}
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +48,16 @@ FAST = {
     "burgers": ({"points": 150, "width": 6, "steps": 40}, lambda error, _: error < 0.4),
     "digits": ({"epochs": 3, "width": 8}, lambda accuracy, _: accuracy > 0.7),
     "equilibrium": ({"steps": 25, "size": 8}, lambda found, _: found["right"] > 0.6 and found["difference"] < 1e-12),
+    "graph_convolution": (
+        {"epochs": 30, "width": 16},
+        lambda found, _: found["with the graph"] > max(0.7, found["without"]),
+    ),
     "hamiltonian": ({"chains": 100, "steps": 20}, near_the_posterior),
     "kalman": ({}, lambda found, _: 0 < found["variances"][1] < found["variances"][0]),
+    "poisson": (
+        {"n": 10, "iterations": 60},
+        lambda found, module: found["error"] < 0.2 and abs(found["middle"] - module.exact_series()) < 1e-3,
+    ),
     "predators": ({"count": 12}, lambda found, _: np.allclose(found["rates"], [0.55, 0.028, 0.8, 0.024], rtol=0.4)),
     "tiny_gpt": ({"steps": 2, "width": 8, "length": 2}, lambda found, _: found[0] < 7),
 }
@@ -139,3 +153,24 @@ def test_the_variances_of_the_literature_are_where_the_likelihood_of_the_nile_is
     module = script("kalman")
     slope = rg.grad(module.wandering_level)(np.log([15099, 1469.1]), module.NILE)
     np.testing.assert_allclose(slope, 0, atol=2e-3)
+
+
+def test_the_elements_give_the_stencil_of_five_points_and_the_gradient_of_the_temperatures(script):
+    plate = script("poisson").Plate(4)
+    conductivity = rg.ones(len(plate.triangles), dtype=rg.float64, requires_grad=True)
+    size = len(plate._load)
+    matrix = rg.sparse_coo_tensor(
+        plate._indices, conductivity[plate._owner] * plate._stiffness, (size, size)
+    ).to_dense()
+    grid = np.arange(size).reshape(3, 3)
+    steps = np.abs(np.subtract.outer(grid // 3, grid // 3)) + np.abs(np.subtract.outer(grid % 3, grid % 3))
+    expected = np.select([steps == 0, steps == 1], [4.0, -1.0], 0.0).reshape(size, size)
+    np.testing.assert_allclose(matrix.detach().numpy(), expected, atol=1e-12)
+    assert rg.autograd.gradcheck(plate.solve, (conductivity,))
+
+
+def test_the_normalized_adjacency_has_the_largest_eigenvalue_one(script):
+    points = np.random.default_rng(0).standard_normal((30, 2))
+    adjacency = script("graph_convolution").neighbour_graph(points, 3).to_dense().numpy()
+    np.testing.assert_allclose(adjacency, adjacency.T, rtol=1e-6)
+    assert np.linalg.eigvalsh(adjacency).max() == pytest.approx(1, abs=1e-5)
