@@ -171,13 +171,14 @@ def test_a_schema_is_inferred_from_annotations(function, schema):
     ("mutates", "schema"),
     [
         (("y",), "(Tensor x, *, int n, Tensor(a2!) y) -> Tensor"),
-        ("y", "(Tensor x, *, int n, Tensor(a2!) y) -> Tensor"),
         (["y", "x"], "(Tensor(a0!) x, *, int n, Tensor(a2!) y) -> Tensor"),
         ("unknown", "(Tensor(a0!) x, *, int n, Tensor(a2!) y) -> Tensor"),
     ],
 )
 def test_mutated_arguments_are_marked(mutates, schema):
     assert infer_schema(named, mutates_args=mutates) == schema
+    with pytest.raises(ValueError, match="mutates_args must either be a sequence of the names"):
+        infer_schema(named, mutates_args="y")
 
 
 def test_the_name_goes_in_front():

@@ -4,6 +4,7 @@ import ast
 import re
 from functools import cache
 
+from retrograd.core.errors import OperandValueError
 from retrograd.core.schema import CONVERT, REQUIRED, Parameter, Schema
 
 # PyTorch's names of types, and the names used here.
@@ -73,7 +74,7 @@ class Reader:
 
 
 def parse(text, kind=Schema):
-    """Parse a schema, with or without a name; a ValueError shows the column of the error.
+    """Parse a schema, with or without a name; a ValueError, which is a RuntimeError too, shows the column.
 
     >>> str(parse("scale(Tensor x, SymInt[] n=[1, 2], *, float by=2) -> (Tensor, Tensor[])"))
     'scale(Tensor x, int[] n=[1, 2], *, float by=2.0) -> (Tensor, Tensor[])'
@@ -95,7 +96,7 @@ def parse(text, kind=Schema):
         what, at = error.args
     rest = text[parts.start + at :].lstrip()
     column, got = len(text) - len(rest), Reader(rest).peek() or "the end"
-    raise ValueError(f"schema, column {column + 1}: {what}, got {got!r}\n  {text}\n  {' ' * column}^")
+    raise OperandValueError(f"schema, column {column + 1}: {what}, got {got!r}\n  {text}\n  {' ' * column}^")
 
 
 class _Parts:
@@ -218,6 +219,8 @@ def _default(kind, text):
         reader.fail("expected ','")
     if value is None and "?" in kind:
         return None
+    if value is None and kind != "any":  # which NumPy takes for the dtype float64
+        reader.fail(f"expected a default that {kind} can have", 0)
     try:
         converted = CONVERT[kind.rstrip("?")](value)
     except (KeyError, TypeError, ValueError, AttributeError):

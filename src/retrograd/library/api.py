@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from retrograd.library.custom_ops import check_name, find_operator
+from retrograd.library.custom_ops import check_name, check_operator, find_operator
 from retrograd.library.library_scope import Library
 from retrograd.library.operator import CustomOperator
 
@@ -37,6 +37,11 @@ def define(
     if isinstance(qualname, Library):
         return functools.partial(_implement, qualname, qualname.define(schema, tags=tags), "")
     check_name(qualname)
+    if not schema.lstrip().startswith("("):
+        raise ValueError(
+            f'define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but got '
+            f'"{schema}": the name is the one of qualname'
+        )
     ns, _, name = qualname.partition("::")
     return _get_library(ns, lib).define(name + schema, tags=tags)
 
@@ -85,6 +90,7 @@ def register_fake(
     ... def _(x):
     ...     return rg.empty(x.shape[:-1], dtype=x.dtype)
     """
+    check_operator("register_fake", op)
     if func is None:
         return functools.partial(register_fake, op, lib=lib, allow_override=allow_override)
     operator = find_operator(op)
@@ -122,6 +128,7 @@ def register_kernel(
     >>> rg.ops.docs.thrice(rg.ones(2))
     tensor([3., 3.])
     """
+    check_operator("register_kernel", op)
     if func is None:
         return functools.partial(register_kernel, op, device_types, lib=lib)
     operator = find_operator(op)
@@ -186,6 +193,7 @@ def register_vmap(op: str | CustomOperator, func: Callable | None = None, /, *, 
     >>> rg.func.vmap(negative)(rg.ones(2))
     tensor([-1., -1.])
     """
+    check_operator("register_vmap", op)
     if func is None:
         return functools.partial(register_vmap, op, lib=lib)
     operator = find_operator(op)
@@ -216,6 +224,7 @@ def register_torch_dispatch(
     >>> warmer(Celsius(rg.ones(2))).value
     tensor([2., 2.])
     """
+    check_operator("register_torch_dispatch", op)
     if func is None:
         return functools.partial(register_torch_dispatch, op, torch_dispatch_class, lib=lib)
     operator = find_operator(op)

@@ -221,8 +221,9 @@ def missing_formula(name: str, registrations: Registrations) -> RuntimeError:
     if registrations.backward is not None:
         return _incomplete_formula(name, "impl_backward", registrations.backward, "impl_save_for_backward")
     return RuntimeError(
-        f"{name}: no gradient formula is registered for this operator, defined at {registrations.location}, and an "
-        f"input requires grad; use register_autograd, or run under no_grad()"
+        f"Trying to backward through {name} but no autograd formula was registered. Please use register_autograd to "
+        f"add one. {name}: no gradient formula is registered for this operator, defined at {registrations.location}, "
+        "and an input requires grad; use register_autograd, or run under no_grad()"
     )
 
 

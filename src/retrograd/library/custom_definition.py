@@ -13,6 +13,7 @@ from retrograd.library import autograd_formula
 from retrograd.library.autograd_formula import Call, split_result
 from retrograd.library.derived_jvp import check_transposed, probe_cotangent
 from retrograd.library.fake_context import abstract_context
+from retrograd.library.fallbacks import fallback_for
 from retrograd.library.kernel_adapter import adapt_kernel, drop_written_results, user_arguments
 from retrograd.library.operator_outputs import Structure, check_and_flatten
 from retrograd.library.registration import Registrations
@@ -40,7 +41,7 @@ class CustomDefinition(
     def bind(cls, namespace: Any) -> Callable:
         """Return the kernel over one kind of arrays."""
         kind = device_type_of(namespace)
-        found = cls.registrations.kernel_for(kind)
+        found = cls.registrations.kernel_for(kind) or fallback_for(kind, cls.schema.name)
         if found is None:
             known = ", ".join(sorted(cls.registrations.kernels)) or "none"
             raise NotImplementedError(

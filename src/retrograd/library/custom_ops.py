@@ -102,7 +102,10 @@ def define_by_schema(name: str, schema: str) -> CustomOperator:
 def check_name(name: str) -> None:
     """Raise for a name that is not `namespace::name`, or in a namespace of the library."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_][\w.]*", name):
-        raise ValueError(f"library: expected a name with a namespace, such as 'mylib::scale', got {name!r}")
+        raise ValueError(
+            f'library: Expected `qualname` to be of the form "namespace::name", but got {name}: expected a name with a '
+            f"namespace, such as 'mylib::scale', got {name!r}"
+        )
     namespace = name.partition("::")[0]
     if namespace in vars(ops):
         raise ValueError(f"library: the namespace of {name!r} is taken: rg.ops.{namespace} is something else")
@@ -141,6 +144,12 @@ class OperatorNameError(RuntimeError, ValueError):
     """The error for an object that can't be the name of an operator; ValueError in PyTorch."""
 
 
+def check_operator(what: str, op: Any) -> None:
+    """Raise an OperatorNameError for an object that is neither an operator nor a name; `what` names the function."""
+    if not isinstance(op, (str, Op)):
+        raise OperatorNameError(f"{what}({op}): got unexpected type for op: {type(op)}; give the operator or its name")
+
+
 def find_operator(op: str | CustomOperator) -> CustomOperator:
     """Return the operator, given as itself or by name."""
     known = registry.get(op) if isinstance(op, str) else op
@@ -149,8 +158,10 @@ def find_operator(op: str | CustomOperator) -> CustomOperator:
             f'library: Expected `qualname` to be of the form "namespace::name", but got {op}: no operator {op!r} is '
             "defined"
         )
-    if not isinstance(op, (str, Op)):
-        raise OperatorNameError(f"library: got unexpected type for op: {type(op)}; give the operator or its name")
+    check_operator("library", op)
     if not isinstance(known, CustomOperator):
-        raise RuntimeError(f"library: no operator {op!r} is defined; define it first, by custom_op or define")
+        raise RuntimeError(
+            f"library: operator {op} does not exist: no operator {op!r} is defined; define it first, by custom_op or "
+            "define"
+        )
     return known

@@ -55,7 +55,7 @@ def get_kernel(op: str | CustomOperator, dispatch_key: str) -> Kernel:
     tensor([0., 2.])
     """
     if not isinstance(op, (str, CustomOperator)):
-        raise ValueError(f"get_kernel({op}): got unexpected type for op: {type(op).__name__}")
+        raise ValueError(f"get_kernel({op}): got unexpected type for op: {type(op)}")
     operator = find_operator(op)
     if dispatch_key not in KERNELS and dispatch_key not in FIELDS:
         raise ValueError(f"Invalid dispatch key: {dispatch_key}; known are {', '.join((*KERNELS, *FIELDS))}")

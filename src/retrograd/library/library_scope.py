@@ -9,8 +9,10 @@ from typing import Any
 from retrograd.core import parse, registry
 from retrograd.foundation.source_location import user_line
 from retrograd.library.custom_ops import check_name, duplicate_message, find_operator, register, unregister
+from retrograd.library.fallbacks import remove_fallback, set_fallback
 from retrograd.library.kernel_lookup import FIELDS, KERNELS, fallthrough_kernel
 from retrograd.library.operator import CustomOperator
+from retrograd.library.registration import Registration
 from retrograd.library.schema import CustomSchema
 
 SCOPES = ("DEF", "IMPL", "FRAGMENT")
@@ -142,6 +144,42 @@ class Library:
             else:
                 op.registrations.register(f"{op.name}: {key}", FIELDS[key], function)
 
+    def fallback(self, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
+        """Register a function for all custom operators that have no kernel: it is called as `fn(op, *args, **kwargs)`.
+
+        `dispatch_key` is one of a kernel, such as "CPU", by default the library's, whose namespace is "_".  With
+        `fallthrough_kernel` nothing changes.
+
+        Raises RuntimeError for another namespace or key, and for a second fallback of a key.
+
+        >>> import retrograd as rg
+        >>> name = rg.library.define("docs::without_kernel", "(Tensor x) -> Tensor")
+        >>> with rg.library.Library("_", "IMPL") as everywhere:
+        ...     everywhere.fallback(lambda op, x: x + 1, "CPU")
+        ...     rg.ops.docs.without_kernel(rg.ones(2))
+        tensor([2., 2.])
+        """
+        key = dispatch_key or self.dispatch_key
+        if self.ns != "_":
+            raise RuntimeError(
+                'Fallback can only be registered using library fragment on the global namespace "_" but it is '
+                f"{self.ns}"
+            )
+        if not key:
+            raise AssertionError("dispatch_key must not be empty for fallback: give one, such as 'CPU'")
+        if key not in KERNELS:
+            raise DispatchKeyError(
+                f"Library.fallback: could not parse dispatch key: {key}; known are {', '.join(KERNELS)}"
+            )
+        if not callable(fn):
+            raise TypeError(f"Library.fallback: Input function is required to be a callable but found type {type(fn)}")
+        if fn is fallthrough_kernel:
+            return
+        kind = KERNELS[key].replace("default", "")
+        function = functools.partial(_call_with_keys, fn, frozenset([key])) if with_keyset else fn
+        set_fallback(kind, Registration(function, user_line()))
+        self._undo.append(functools.partial(remove_fallback, kind))
+
     def recording(self, op: CustomOperator) -> AbstractContextManager:
         """Return a context manager for registrations that the library undoes."""
         return op.registrations.recording(self._undo)
@@ -155,6 +193,11 @@ class Library:
 
     def __exit__(self, *exception: object) -> None:
         self._destroy()
+
+
+def _call_with_keys(fn: Callable, keys: frozenset, op: CustomOperator, *args: Any, **kwargs: Any) -> Any:
+    """Call a fallback that gets the operator and then the set of dispatch keys."""
+    return fn(op, keys, *args, **kwargs)
 
 
 def _undo_all(undo: list[Callable[[], Any]]) -> None:

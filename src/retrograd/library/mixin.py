@@ -191,7 +191,8 @@ class RegistrationMixin:
         if self.schema.mutated:
             raise RuntimeError(
                 f"{self.name}: {what}: not for an operator that writes to its arguments; register it for the "
-                "operator's .functional, which returns their new values after the result"
+                "operator's .functional, which returns their new values after the result. Cannot register autograd "
+                f"formula for non-functional operator {self.name} with schema {self.schema}"
             )
         if self.schema.results == ():
             raise RuntimeError(f"{self.name}: {what}: not for an operator that returns nothing")
@@ -250,14 +251,19 @@ class RegistrationMixin:
         return self.registrations.register_for_class(what, torch_dispatch_class, func)
 
 
+class DeviceTypeError(RuntimeError, ValueError):
+    """The error for a device type that does not exist; RuntimeError in PyTorch."""
+
+
 def check_device_types(name: str, device_types: str | Sequence[str]) -> tuple[str, ...]:
     """Return the device types that a user named, after checking that each is known."""
     kinds = (device_types,) if isinstance(device_types, str) else tuple(device_types)
     known = ("default", *DEVICE_NAMES, *map(device_type_of, namespaces.values()))
     unknown = [kind for kind in kinds if kind not in known]
     if unknown or not kinds:
-        raise ValueError(
+        raise DeviceTypeError(
             f"{name}: a kernel is for one of {', '.join(dict.fromkeys(known))}, not for "
-            f"{', '.join(map(repr, unknown)) or 'no device type'}"
+            f"{', '.join(map(repr, unknown)) or 'no device type'}: Expected one of these at start of device string: "
+            f"{unknown[0] if unknown else ''}"
         )
     return kinds

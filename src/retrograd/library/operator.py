@@ -10,6 +10,7 @@ import optree
 from retrograd import backend
 from retrograd.core import Operator, Tensor, call, current, override_state
 from retrograd.core.dispatch import mark_inference
+from retrograd.core.errors import OperandTypeError
 from retrograd.core.op import is_foreign
 from retrograd.core.overrides import override_result, overriding_types
 from retrograd.core.schema import Parameter
@@ -24,6 +25,7 @@ from retrograd.library.registration import Registration, Registrations
 from retrograd.library.schema import CustomSchema
 from retrograd.library.tags import Tag
 from retrograd.ops.mutate import check_write
+from retrograd.ops.user_namespaces import Namespace
 
 
 class CustomOperator(Operator, RegistrationMixin):
@@ -104,6 +106,19 @@ class CustomOperator(Operator, RegistrationMixin):
     def namespace(self) -> str:
         """The part of the name before "::"."""
         return self.name.partition("::")[0]
+
+    @property
+    def _schema(self) -> CustomSchema:
+        return self.schema
+
+    @property
+    def _overloadname(self) -> str:
+        return self.name.partition("::")[2].partition(".")[2] or "default"
+
+    @property
+    def overloadpacket(self) -> Any:
+        """The operator with all its overloads: `rg.ops.ns.name` for "ns::name.overload"."""
+        return getattr(Namespace(self.namespace), self.name.partition("::")[2].partition(".")[0])
 
     def overloads(self) -> list[str]:
         """Return the names of the overloads of an operator that has only one."""
@@ -231,7 +246,10 @@ class CustomOperator(Operator, RegistrationMixin):
     def _check_input(self, p: Parameter, where: str, value: Any, optional: bool) -> None:
         if not isinstance(value, Tensor) and not (value is None and optional) and not is_foreign(value):
             what = "a Tensor or None" if optional else "a Tensor"
-            raise TypeError(f"{self.name}(): {where} must be {what}, got {type(value).__name__}; its type is {p.type}")
+            raise OperandTypeError(
+                f"{self.name}(): {where} must be {what}, got {type(value).__name__}; its type is {p.type}. "
+                f"{self.schema.mismatch(p, type(value).__name__)}"
+            )
 
     # ------------------------------------------------------------------------------------------ in-place writes
 

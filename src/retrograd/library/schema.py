@@ -7,7 +7,8 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.core.device import device
-from retrograd.core.schema import Parameter, Schema, written_results
+from retrograd.core.errors import OperandTypeError
+from retrograd.core.schema import REQUIRED, Parameter, Schema, written_results
 
 LENGTHS = "_lengths"  # the param with the lengths of a call's lists of tensors
 Results = str | tuple  # the type of a result, or a tuple of types
@@ -98,18 +99,51 @@ class CustomSchema(Schema):
         raise self.unknown_keyword(key)
 
     def _convert(self, parameter: Parameter, given: dict) -> Any:
-        value = super()._convert(parameter, given)
+        try:
+            value = super()._convert(parameter, given)
+        except TypeError as error:
+            found = type(given[parameter.name]).__name__ if parameter.name in given else None
+            raise OperandTypeError(f"{error}; {self.mismatch(parameter, found)}") from None
         return device(value) if parameter.type.startswith("device") and isinstance(value, str) else value
 
     def bind(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """Return the inputs of a call as one flat tuple, and its params by name; raise TypeError on a mismatch."""
+        """Return the inputs of a call as one flat tuple, and its params by name.
+
+        Raise OperandTypeError, a TypeError and RuntimeError, on a mismatch.
+        """
         given = self.given(args, kwargs)
-        inputs = self._flatten(given)
+        try:
+            inputs = self._flatten(given)
+        except TypeError as error:
+            absent = next((p for p in self.inputs if p.name not in given and p.default is REQUIRED), None)
+            raise OperandTypeError(f"{error}; {self.mismatch(absent, None)}" if absent else str(error)) from None
         params = {p.name: self._convert(p, given) for p in self.params}
         if self.has_lengths:
             lists = [given.get(p.name, p.default) for p in self.inputs if p.is_list]
             params[LENGTHS] = tuple([None if v is None else len(v) for v in lists])
         return inputs, params
+
+    def given(self, args: tuple, kwargs: dict) -> dict[str, Any]:
+        """Return the arguments of a call by name, without conversion; raise OperandTypeError if they do not fit."""
+        try:
+            return super().given(args, kwargs)
+        except TypeError as error:
+            count, most = len(args), len(self.by_position)
+            words = f"; {self.name}() expected at most {most} argument(s) but received {count} argument(s)"
+            raise OperandTypeError(f"{error}{words if count > most else ''}") from None
+
+    def mismatch(self, parameter: Parameter, found: str | None) -> str:
+        """Return the words of PyTorch for an argument of the class `found`; None if it is missing."""
+        if found is None:
+            return f"{self.name}() is missing value for argument {parameter.name!r}"
+        return (
+            f"Expected a value of type {parameter.type!r} for argument {parameter.name!r} but instead found type "
+            f"{found!r}"
+        )
+
+    def unknown_keyword(self, key: str) -> Exception:
+        """Return the error for a keyword that is no argument."""
+        return TypeError(f"{super().unknown_keyword(key)}; Unknown keyword argument {key!r} for operator {self.name!r}")
 
     def named(self, args: Sequence, params: dict) -> dict[str, Any]:
         """Return all arguments of a call by name, lists of tensors as tuples."""

@@ -75,7 +75,12 @@ def _mutated(names: str | Iterable[str], parameters: list[Parameter]) -> tuple[s
     tensors = [p.name for p in parameters if p.is_tensor]
     if names == "unknown":
         return tuple(tensors)
-    found = (names,) if isinstance(names, str) else tuple(names)
+    if isinstance(names, str):
+        raise ValueError(
+            "infer_schema(func): mutates_args must either be a sequence of the names of the arguments that are mutated "
+            f"or the string 'unknown'. Got {names!r}."
+        )
+    found = tuple(names)
     all_names = [p.name for p in parameters]
     for name in found:
         if name in tensors:

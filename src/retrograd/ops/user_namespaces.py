@@ -1,5 +1,6 @@
 """The operators of users' namespaces: `rg.ops.ns.name`, and `rg.ops.ns.name.overload`."""
 
+from retrograd.core.errors import OperandTypeError
 from retrograd.core.op import registry
 
 
@@ -38,7 +39,8 @@ class OverloadPacket:
         found = registry.get(self._name if overload == "default" else f"{self._name}.{overload}")
         if found is None:
             raise AttributeError(
-                f"no overload {overload!r} of {self._name!r} is registered; there are {', '.join(self.overloads())}"
+                f"The underlying op of {self._name.replace('::', '.')!r} has no overload name {overload!r}: no "
+                f"overload {overload!r} of {self._name!r} is registered; there are {', '.join(self.overloads())}"
             )
         return found
 
@@ -54,7 +56,10 @@ class OverloadPacket:
             if operator.accepts(args, kwargs):
                 return operator(*args, **kwargs)
         listed = "\n".join(f"  {operator.schema}" for operator in candidates)
-        raise TypeError(f"{self._name}(): no overload accepts the arguments; there are\n{listed}")
+        raise OperandTypeError(
+            f"{self._name}(): Overloaded torch operator invoked from Python failed to match any schema: no overload "
+            f"accepts the arguments; there are\n{listed}"
+        )
 
 
 def _overload_names(name):

@@ -37,6 +37,10 @@ SUBJECTS = {
 }
 
 
+class NoOperatorError(TypeError, ValueError):
+    """The error of `opcheck` for an object that is no operator; ValueError in PyTorch."""
+
+
 class OpCheckError(AssertionError):
     """The failures that `opcheck` found; `results` has a text for each check."""
 
@@ -102,7 +106,10 @@ def opcheck(
 def _operator(op: Any) -> Operator:
     found = registry.get(op) if isinstance(op, str) else op
     if not isinstance(found, Operator):
-        raise TypeError(f"opcheck: expected an operator, or the name of one, got {op!r}")
+        raise NoOperatorError(
+            f"opcheck(op, ...): op must be instance of torch._ops.OpOverload, an operator, or the name of one, got "
+            f"{type(op)}: {op!r}"
+        )
     return found
 
 
@@ -136,7 +143,9 @@ def _verdict(check: Callable, probe: Probe, close: Callable) -> str:
 
 def _report(op: Operator, wrong: dict[str, str], total: int) -> str:
     """Return the failures as text: each error once, with its checks and the registrations that they concern."""
-    lines = [f"opcheck: {op.schema} fails {len(wrong)} of {total} checks"]
+    first = next(iter(wrong))
+    lines = [f"opcheck(op, ...): {first} failed with {wrong[first].splitlines()[0]}"]
+    lines += [f"opcheck: {op.schema} fails {len(wrong)} of {total} checks"]
     checks_by_text: dict[str, list[str]] = {}
     for name, text in wrong.items():
         checks_by_text.setdefault(text, []).append(name)
