@@ -19,7 +19,6 @@ ABSENT = {
     "EffectType": "effects order calls in compiled graphs; graphs here keep the order of calls",
     "CustomOpDef.register_effect": "effects order calls in compiled graphs; graphs here keep the order of calls",
     "Library.register_symm_mem_args": "memory shared by GPUs",
-    "Library.fallback": "a function for all operators of a dispatch key; here that is a mode",
 }
 # Parameters of PyTorch's that are not ours, and why.
 PARAMETERS = {
