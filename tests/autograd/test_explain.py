@@ -87,7 +87,7 @@ def test_a_leaf_that_is_not_used_is_reported():
     w, other = leaf(3), leaf(4)
     text = str(explain(w.exp().sum(), other))
     assert "No gradient goes from this tensor, float32[], to the leaf float32[4]" in text
-    assert "of the 2 operators behind it, none got a value that depends on it" in text
+    assert "of the 2 operators that computed it, none got a value that depends on it" in text
     assert "Way out" in text
 
 

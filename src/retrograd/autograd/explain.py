@@ -237,7 +237,7 @@ def _explain_path(tensor: Tensor, leaf: Tensor) -> Explanation:
 def _describe_no_path(tensor: Tensor, what: str, root: Any) -> list[str]:
     operators = sum(not is_leaf(node) for node in topological_order([root]))
     cuts = list(_describe_cuts(root))
-    behind = f"of the {_format_count(operators, 'operator')} behind it, none"
+    behind = f"of the {_format_count(operators, 'operator')} that computed it, none"
     return [
         f"No gradient goes from this tensor, {describe_type(tensor)}, to {what}: {behind} got a value that depends on "
         f"it.",
@@ -245,7 +245,7 @@ def _describe_no_path(tensor: Tensor, what: str, root: Any) -> list[str]:
         "If one of these comes from the leaf, that is where the gradient is lost."
         if cuts
         else "Way out: look for a use of the leaf under no_grad(), through detach(), .data, numpy(), item() or an "
-        "integer; or for another tensor (a copy, an older one) in its place.",
+        "integer; or for another tensor (a copy, an older one) that is used instead.",
     ]
 
 

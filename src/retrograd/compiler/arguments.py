@@ -41,6 +41,7 @@ class TensorGuard:
         """Return whether a tensor is of this kind."""
         if type(t) is not self.kind or t.level is not None or t._requires_grad is not self.requires_grad:
             return False
+        # A write to the base may have changed what a view requires; only views pay for asking.
         if t._view is not None and requires_grad_synced(t) is not self.requires_grad:
             return False
         array = t.value
@@ -100,6 +101,7 @@ class ArgumentGuards:
         self._args = [self._pattern(a, f"argument {i}") for i, a in enumerate(args)]
         self._kwargs = {name: self._pattern(a, f"argument {name!r}") for name, a in kwargs.items()}
         self._same = _repetitions(self.tensors)
+        # A program for different tensors does not compute the sum of gradients that a tensor given twice gets.
         self._identity = any(t.requires_grad for t in self.tensors)
 
     def _pattern(self, value: Any, name: str) -> Any:
@@ -128,6 +130,7 @@ class ArgumentGuards:
             return None
         if (kwargs or self._kwargs) and not _match_dict(self._kwargs, kwargs, tensors):
             return None
+        # The program has one operand for repeated arguments, so they must repeat again.
         for i, j in self._same:
             if tensors[i].value is not tensors[j].value:
                 return None

@@ -32,7 +32,7 @@ class FunctionModeLevel(ModeLevel):
 
     def intercept(self, op: Operator, args: tuple, params: dict[str, Any]) -> Any:
         """Return what the mode computes; it overrides nothing in backward passes, which are no calls of the program."""
-        if current().overrides_off == 2:
+        if current().overrides_off == 2:  # 1 disables subclasses only, 2 the modes too
             return NotImplemented
         types = overriding_types([a for a in args if is_foreign(a)])
         given, named = op.call_arguments(args, params)
@@ -60,6 +60,7 @@ class DispatchModeLevel(ModeLevel):
     def process(self, op: Operator, args: tuple, params: dict[str, Any]) -> Any:
         """Return what the mode computes, recorded as the operator's own result."""
         given, named = op.call_arguments(args, params)
+        # The graph is recorded from the mode's result below, so nothing inside the handler is recorded.
         with at(self.parent, False):
             rule = op.override_for_class(type(self.mode))
             if rule is None:
@@ -86,7 +87,7 @@ def _without_history(op: Operator, out: Any) -> Any:
         raise TypeError(f"{op.name}: a dispatch mode must return tensors like the operator, got {type(out).__name__}")
     fresh = alias(out, None)
     if fresh.level is None:
-        fresh.tag = None
+        fresh.tag = None  # on the ground the tag says where a value left its graph; this one is recorded below
     return fresh
 
 

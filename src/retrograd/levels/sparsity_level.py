@@ -46,6 +46,7 @@ class PatternLevel(OuterGradLevel):
         values = tuple([value_at(self, a) for a in args])
         tags = tuple([a.tag if isinstance(a, Tensor) and a.level is self else None for a in args])
         out = call(op, values, params)
+        # Random numbers vary between runs, so they are no constants: they get an empty tag.
         if all(tag is None for tag in tags) and not op.random:
             return outputs(out, lambda o: make(o, self, None))
         found = iter(self._dependence_of_results(op, tags, values, out, params))
@@ -63,6 +64,7 @@ class PatternLevel(OuterGradLevel):
             for k, (o, link) in enumerate(zip(outs, links, strict=True)):
                 if is_differentiable(o.dtype):
                     more = _propagate(link, tag, values[group[0]], o)
+                    # A sum copies both patterns, so an empty one is replaced.
                     found[k] = found[k] + more if found[k].nnz else more
         return found
 

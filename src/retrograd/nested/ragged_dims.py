@@ -25,6 +25,7 @@ def permute_ragged(name: str, x: Tensor, order: Sequence[int], first: int, last:
             f"{name}: the components of a nested tensor, dimension {layout.lead}, can't come behind a ragged "
             f"dimension; see to_padded_tensor()"
         )
+    # Dense dimensions that become ragged are merged with the rows, and holes would be merged too.
     x = remove_holes(x) if dense else x
     front = [layout.buffer_dim(d) for d in order[:first] if d != layout.lead]
     back = [layout.buffer_dim(d) for d in (*dense, *order[last:])]
@@ -32,6 +33,7 @@ def permute_ragged(name: str, x: Tensor, order: Sequence[int], first: int, last:
     columns = [*ragged, *dense]
     sizes = [layout.structure.sizes[:, i] for i in range(layout.num_ragged)] + [x.shape[d] for d in dense]
     moved = [columns.index(d) for d in block]
+    # The rows stay where they are if the ragged dimensions keep their order; those of size 1 may be anywhere.
     matter = [m for m in moved if columns[m] in ragged or sizes[m] != 1]
     in_place = matter == sorted(matter)
     chosen = [sizes[m] for m in moved] if in_place else sizes

@@ -19,6 +19,7 @@ def elementwise(op: Op, args: tuple, params: dict) -> Any:
     layout = layout_with_holes(op, args) or result_layout(args)
     operands = [values(a) if layout.has_holes else buffer_operand(a, layout) for a in args]
     if any(o is NotImplemented for o in operands):
+        # The fallback runs the components one by one; shapes that do not fit are refused here, with their component.
         nested = [a for a in args if is_nested(a)]
         for a in nested[1:]:
             check_broadcast(op.name, nested[0], a)
@@ -94,6 +95,7 @@ def _reshape_for_rows(a: Tensor, layout: Layout) -> Any:
     if len(shape) > layout.ndim or shape[lead] not in (1, len(layout.structure)):
         return NotImplemented
     front, middle, end = shape[:lead], shape[lead + 1 : first], shape[last:]
+    # A plain tensor has one size where the nested one has several, so it fits only if all components have that size.
     if any(size != 1 for size in shape[first:last]):
         sizes = equal_sizes(layout.structure)
         if sizes is None or any(size not in (1, s) for size, s in zip(shape[first:last], sizes, strict=True)):

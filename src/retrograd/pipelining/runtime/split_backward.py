@@ -42,6 +42,7 @@ def stage_backward_input(
     values = as_list("stage_backward_input", input_values)
     found, groups = input_gradients(stage_outputs_or_loss, output_grads, values, weights)
     for value, gradient in zip(values, found, strict=True):
+        # The engine returns these gradients and accumulates nothing; PyTorch accumulates them in leaves.
         if gradient is not None and value.is_leaf:
             _accumulate(value, gradient)
     return found, groups

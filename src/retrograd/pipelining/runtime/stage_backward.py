@@ -61,6 +61,7 @@ def _collect_gradients(values: Sequence[Any]) -> Iterator[dict[int, Tensor]]:
     tensors = {id(v): v for v in values if isinstance(v, Tensor)}
     holders = {key: t for key, t in tensors.items() if t.is_leaf or t.retains_grad}
     earlier = {key: t.grad for key, t in holders.items()}
+    # A tensor that stores a gradient is read from `.grad`, which has it after all hooks; the others need a hook.
     handles = [
         t.register_hook(lambda g, key=key: found.update({key: g})) for key, t in tensors.items() if key not in holders
     ]
