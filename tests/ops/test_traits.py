@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from retrograd.core import Definition, registry
+from retrograd.ops.family import Rowwise
 from retrograd.ops.opmath import Family
 
 pytestmark = pytest.mark.once("definitions and docs are read, nothing of them runs")
@@ -28,3 +29,8 @@ def test_the_page_describes_every_trait_and_no_other():
 def test_operators_differ_in_every_trait(name):
     used = {getattr(operator.definition, name) for operator in registry.values() if hasattr(operator.definition, name)}
     assert len(used) > 1
+
+
+def test_a_promotion_is_refused_in_a_family_that_does_not_promote():
+    with pytest.raises(TypeError, match="ripple: promotion='float', but its family does not promote"):
+        type("ripple", (Rowwise,), {}, promotion="float")

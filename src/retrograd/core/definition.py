@@ -139,6 +139,8 @@ class Definition:
             if not hasattr(cls, name):
                 raise TypeError(f"{cls.__name__}: {name!r} is no trait of an operator")
             setattr(cls, name, value)
+        if cls.promotion is not None and not hasattr(cls, "promote"):
+            raise TypeError(f"{cls.__name__}: promotion={cls.promotion!r}, but its family does not promote operands")
 
     @classmethod
     def bind(cls, namespace):
