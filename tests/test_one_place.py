@@ -11,7 +11,15 @@ import pytest
 pytestmark = pytest.mark.once("other processes run a copy of the sources")
 
 ROOT = Path(__file__).resolve().parent.parent
-COPIED = ("src/retrograd", "tools", "tests/ops", "tests/conftest.py", "tests/tables.py", "pyproject.toml")
+COPIED = (
+    "src/retrograd",
+    "tools",
+    "tests/ops",
+    "tests/conftest.py",
+    "tests/case_groups.py",
+    "tests/tables.py",
+    "pyproject.toml",
+)
 OPERATOR = '''
 
 @op("wobble(Tensor x, float depth=0.5) -> Tensor")
