@@ -4,13 +4,14 @@ import json
 import shutil
 import signal
 import sys
+from importlib import import_module
 
 import pytest
 
 import retrograd as rg
 from retrograd.cli import main
 from retrograd.cli.demo import model
-from retrograd.cli.demo.data import batches, batches_per_epoch, load_digits
+from retrograd.cli.demo.data import Digits, batches, batches_per_epoch, load_digits
 from retrograd.cli.demo.report import FILES
 from retrograd.cli.demo.training import BATCH, Trainer
 from retrograd.interop.safetensors import load_file, save_file
@@ -27,6 +28,30 @@ def full_run(tmp_path_factory):
     """Return the folder of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("demo")
     assert demo(folder) == 0
+    return folder
+
+
+def take_few_digits(patch):
+    """Train on a tenth of the digits, in as many steps."""
+    digits = load_digits()
+    few = Digits(digits.train_x[:144], digits.train_y[:144], digits.test_x[:36], digits.test_y[:36])
+    patch.setattr(import_module("retrograd.cli.demo.run"), "load_digits", lambda: few)
+    patch.setattr(import_module("retrograd.cli.demo.training"), "BATCH", BATCH // 10)
+
+
+@pytest.fixture
+def few_digits(monkeypatch):
+    """Make runs of the test short."""
+    take_few_digits(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def short_run(tmp_path_factory):
+    """Return the folder of an uninterrupted run on few digits."""
+    folder = tmp_path_factory.mktemp("demo")
+    with pytest.MonkeyPatch.context() as patch:
+        take_few_digits(patch)
+        assert demo(folder) == 0
     return folder
 
 
@@ -74,17 +99,17 @@ def test_every_parameter_belongs_to_one_stage(full_run):
 @pytest.mark.once("files and signals, which the core has no part in; other tests run the demo in plain Python")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_saves_after_the_step_and_a_resumed_run_ends_like_an_uninterrupted_one(
-    number, code, full_run, tmp_path, monkeypatch, capsys
+    number, code, short_run, few_digits, tmp_path, monkeypatch, capsys
 ):
     handlers = [signal.getsignal(known) for known in (signal.SIGINT, signal.SIGTERM)]
-    interrupt(monkeypatch, at=2, number=number)
-    assert demo(tmp_path) == code
+    with monkeypatch.context() as patch:
+        interrupt(patch, at=2, number=number)
+        assert demo(tmp_path) == code
     assert [signal.getsignal(known) for known in (signal.SIGINT, signal.SIGTERM)] == handlers
     assert f"Stopped after step 3; --resume continues from {tmp_path}/checkpoint.safetensors" in capsys.readouterr().out
-    monkeypatch.undo()
     assert main(["demo", "--quiet", "--output", str(tmp_path), "--resume"]) == 0
-    assert metrics(tmp_path)["losses"] == metrics(full_run)["losses"]
-    ours, theirs = (load_file(folder / "checkpoint.safetensors") for folder in (tmp_path, full_run))
+    assert metrics(tmp_path)["losses"] == metrics(short_run)["losses"]
+    ours, theirs = (load_file(folder / "checkpoint.safetensors") for folder in (tmp_path, short_run))
     assert {name: x.tolist() for name, x in ours.items()} == {name: x.tolist() for name, x in theirs.items()}
 
 
@@ -101,8 +126,8 @@ def test_a_second_ctrl_c_stops_within_the_step_and_leaves_the_old_checkpoint(ful
 
 @pytest.mark.once("files and signals, which the core has no part in; other tests run the demo in plain Python")
 @pytest.mark.parametrize("name", ["checkpoint.safetensors", "metrics.json"])
-def test_failed_writes_are_reported_in_one_line_and_leave_no_torn_file(name, full_run, tmp_path, capsys):
-    shutil.copytree(full_run, tmp_path, dirs_exist_ok=True)
+def test_failed_writes_are_reported_in_one_line_and_leave_no_torn_file(name, short_run, few_digits, tmp_path, capsys):
+    shutil.copytree(short_run, tmp_path, dirs_exist_ok=True)
     (tmp_path / name).unlink()
     (tmp_path / name / "full").mkdir(parents=True)  # which no file takes the place of
     assert demo(tmp_path, *(["--resume"] if name == "metrics.json" else [])) == 2
@@ -113,14 +138,14 @@ def test_failed_writes_are_reported_in_one_line_and_leave_no_torn_file(name, ful
 
 
 @pytest.mark.once("files and signals, which the core has no part in; other tests run the demo in plain Python")
-def test_a_finished_run_resumes_with_other_stages_and_more_epochs(full_run, tmp_path, capsys):
-    (tmp_path / "checkpoint.safetensors").write_bytes((full_run / "checkpoint.safetensors").read_bytes())
+def test_a_finished_run_resumes_with_other_stages_and_more_epochs(short_run, few_digits, tmp_path, capsys):
+    (tmp_path / "checkpoint.safetensors").write_bytes((short_run / "checkpoint.safetensors").read_bytes())
     options = ("--resume", "--stages", "2", "--schedule", "gpipe", "--micro-batches", "3")
     assert main(["demo", "--quiet", "--output", str(tmp_path), *options]) == 0
     assert "All 1 epochs are done; --epochs 2 would continue" in capsys.readouterr().out
-    assert metrics(tmp_path)["losses"] == metrics(full_run)["losses"]
+    assert metrics(tmp_path)["losses"] == metrics(short_run)["losses"]
     assert main(["demo", "--quiet", "--output", str(tmp_path), *options, "--epochs", "2"]) == 0
-    assert metrics(tmp_path)["losses"][:STEPS] == metrics(full_run)["losses"]
+    assert metrics(tmp_path)["losses"][:STEPS] == metrics(short_run)["losses"]
     assert len(metrics(tmp_path)["losses"]) == 2 * STEPS
     assert demo(tmp_path, "--resume") == 2
     assert "--epochs 1: the checkpoint has 2 epochs behind it" in capsys.readouterr().err
@@ -182,7 +207,7 @@ def test_without_its_extra_the_demo_says_what_to_install(module, package, tmp_pa
     assert not (tmp_path / "out").exists()
 
 
-def test_wrong_gradients_are_not_passed_over(tmp_path, monkeypatch, capsys):
+def test_wrong_gradients_are_not_passed_over(few_digits, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(Trainer, "gradient_difference", lambda trainer, step: 1e-3)
     assert demo(tmp_path) == 1
     assert "1.0e-03 of the largest gradient (at most 1e-05): too much" in capsys.readouterr().out
