@@ -2,11 +2,27 @@
 
 import gc
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import retrograd as rg
+
+# Folders about packages that are never compiled, which reach the core through operators, `backward` and the
+# transforms only. On the plain core these have the tests of core, autograd, func, fx, library and ops, every operator's
+# laws among them. `make coverage` runs the whole suite on the plain core.
+ABOVE_THE_CORE = ("distributions", "examples", "export", "mirrors", "optim", "sklearn")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of packages that are never compiled, before `-m` selects."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            folder = item.path.relative_to(Path(__file__).parent).parts[0]
+            if folder in ABOVE_THE_CORE:
+                item.add_marker(pytest.mark.once(f"{folder} is never compiled"))
 
 
 @pytest.fixture(autouse=True)
