@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.case_groups import group_cases
 
 import retrograd as rg
 from retrograd.core import registry
@@ -57,6 +58,7 @@ def test_dialogues_answer_what_they_say(page):
     assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed == 0
 
 
+@group_cases
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_to_files_that_exist(page):
     for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
@@ -118,18 +120,21 @@ def words_of_the_source():
     return {word for text in code for word in re.findall(r"\w+", text)} | {path.stem for path in files}
 
 
+@group_cases
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_public_names_that_a_page_uses_exist(page):
     used = {name for code in names(page) for name in re.findall(r"(?<![\w./])(?:rg|retrograd)(?:\.\w+)+", code)}
     assert [name for name in sorted(used) if not name.startswith(INVENTED) and not exists(name)] == []
 
 
+@group_cases
 @pytest.mark.parametrize("page", ABOUT_THE_SOURCE, ids=lambda page: page.name)
 def test_the_words_of_code_on_pages_about_the_source_occur_in_it(page):
     used = {word for code in names(page) for word in re.findall(r"[A-Za-z_]\w{3,}", code)}
     assert sorted(used - words_of_the_source() - set(LAWS) - FOREIGN) == []
 
 
+@group_cases
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_into_pages_lead_to_headings(page):
     for target, heading in re.findall(r"\]\(((?!https?:)[^)#\s]*)#([^)\s]+)\)", page.read_text()):

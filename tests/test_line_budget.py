@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.case_groups import group_cases
 
 pytestmark = pytest.mark.once("sources are counted, nothing of them runs")
 
@@ -58,6 +59,7 @@ def lines(folder):
 PACKAGES = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists())
 
 
+@group_cases
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_package_keeps_its_budget_of_lines(package):
     assert package in BUDGET, f"give the new package {package} a budget in {Path(__file__).name}"

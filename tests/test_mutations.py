@@ -3,6 +3,7 @@
 import ast
 
 import pytest
+from tests.case_groups import group_cases
 from tests.mutations import (
     MUTATIONS,
     ROOT,
@@ -19,6 +20,7 @@ from tests.mutations import (
 
 
 @pytest.mark.once("it reads sources")
+@group_cases
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.bug)
 def test_every_bug_changes_one_expression_of_its_function(mutation):
     before = (ROOT / "src/retrograd" / mutation.path).read_text()

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.case_groups import group_cases
 
 import retrograd as rg
 import retrograd.nested
@@ -84,6 +85,7 @@ def message_of(call):
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of older names
+@group_cases
 @pytest.mark.parametrize("path", CALLABLES)
 def test_a_misspelt_keyword_is_answered_by_the_right_one(path):
     function = member(path)
@@ -117,6 +119,7 @@ def printed_error(owner, name):
     return printed.getvalue()
 
 
+@group_cases
 @pytest.mark.parametrize("owner", OBJECTS)
 def test_a_misspelt_name_is_answered_by_the_right_one(owner):
     names = [name for name in dir(OBJECTS[owner]) if name[0] != "_" and len(name) >= 6]
@@ -190,6 +193,7 @@ def message_about_option(call):
     return str(caught.value)
 
 
+@group_cases
 @pytest.mark.parametrize(("name", "option"), OPTIONAL)
 def test_a_misspelt_option_of_an_operator_is_answered_by_the_options(name, option):
     op = registry[name]
@@ -254,6 +258,7 @@ CHOICES = [
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
+@group_cases
 @pytest.mark.parametrize(("path", "option", "default"), CHOICES)
 def test_a_misspelt_option_is_answered_by_the_options(path, option, default):
     args = next((ARGUMENTS[prefix] for prefix in sorted(ARGUMENTS, reverse=True) if path.startswith(prefix)), ())

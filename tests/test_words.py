@@ -8,6 +8,7 @@ import tokenize
 from pathlib import Path
 
 import pytest
+from tests.case_groups import group_cases
 
 pytestmark = pytest.mark.once("sources are read, nothing of them runs")
 
@@ -142,11 +143,13 @@ def banned(lines, path, words=BANNED):
     return [f"{path.relative_to(ROOT)}:{n}: {text}" for n, text in lines if words.search(text)]
 
 
+@group_cases
 @pytest.mark.parametrize("folder", sorted({path.parent for path in SOURCES}), ids=lambda p: str(p.relative_to(ROOT)))
 def test_first_lines_of_docstrings_use_the_fields_words(folder):
     assert [line for path in sorted(folder.glob("*.py")) for line in banned(first_lines(path), path)] == []
 
 
+@group_cases
 @pytest.mark.parametrize("package", RENAMED)
 def test_functions_and_classes_are_named_by_verbs_or_nouns(package):
     files = sorted((ROOT / "src" / "retrograd" / package).rglob("*.py"))
@@ -166,6 +169,7 @@ def test_helpers_and_tests_are_named_by_the_fields_words(folder):
     assert {str(path.relative_to(ROOT)): names for path, names in found.items() if names} == {}
 
 
+@group_cases
 @pytest.mark.parametrize("package", PLAIN)
 def test_docstrings_comments_and_messages_use_the_fields_words(package):
     files = sorted((ROOT / package).rglob("*.py"))
@@ -193,6 +197,7 @@ def kernel_sentences(source):
         yield from ((number, text) for text in re.findall(r'"((?:[^"\\\n]|\\.)* (?:[^"\\\n]|\\.)*)"', line))
 
 
+@group_cases
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.name)
 def test_kernels_use_the_fields_words(path):
     source = path.read_text()
@@ -200,16 +205,19 @@ def test_kernels_use_the_fields_words(path):
     assert banned(kernel_sentences(source), path, SENTENCE) == []
 
 
+@group_cases
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_headings_use_the_fields_words(page):
     assert banned(headings(page), page) == []
 
 
+@group_cases
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_sentences_of_pages_use_the_fields_words(page):
     assert banned(prose(page.read_text()), page, SENTENCE) == []
 
 
+@group_cases
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_the_sources_that_a_page_names_exist(page):
     named = re.findall(r"`((?:\w+/)*\w+\.(?:hpp|cpp)|(?:\w+/)+\w+\.py)`", page.read_text())

@@ -12,6 +12,7 @@ import retrograd as rg
 from retrograd.autograd import GradcheckError, gradcheck, gradgradcheck
 from retrograd.core import Definition, op, registry
 
+from ..case_groups import group_cases
 from ..functions import multiple
 
 
@@ -68,6 +69,7 @@ RIGHT = {
 }
 
 
+@group_cases
 @pytest.mark.parametrize("fast_mode", [False, True])
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_gradients_pass(name, fast_mode):
@@ -456,6 +458,7 @@ def test_a_step_that_is_lost_in_rounding_is_refused(single):
 EVERYTHING = {"check_forward_ad": True, "check_batched_grad": True, "check_batched_forward_grad": True}
 
 
+@group_cases
 @pytest.mark.parametrize("fast_mode", [False, True])
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_derivatives_pass_in_both_modes_and_in_batches(name, fast_mode):

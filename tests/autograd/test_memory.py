@@ -15,6 +15,8 @@ from retrograd.autograd.graph import (
     saved_tensors_hooks,
 )
 
+from ..case_groups import group_cases
+
 pytestmark = pytest.mark.usefixtures("no_collector")
 
 
@@ -196,6 +198,7 @@ def nodes_of(tensor):
     return list(found.values())
 
 
+@group_cases
 @pytest.mark.parametrize("walk", ["not walked", "walked", "walked twice", "grad", "failed"])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_no_tensor_and_no_node_of_a_dropped_graph_survives(program, walk):

@@ -5,6 +5,8 @@ import pytest
 import retrograd as rg
 from retrograd import func, fx
 
+from ..case_groups import group_cases
+
 
 def leaf(*values):
     return rg.tensor(list(values), dtype=rg.float64, requires_grad=True)
@@ -167,6 +169,7 @@ WRITES = {
 }
 
 
+@group_cases
 @pytest.mark.parametrize("name", WRITES)
 @pytest.mark.parametrize("through", [None, "T of T", "view"])
 def test_a_recorded_write_gives_the_right_gradient(name, through):

@@ -5,7 +5,10 @@ import pytest
 
 from retrograd.backend import numpy as xp
 
+from ..case_groups import group_cases
 
+
+@group_cases
 @pytest.mark.parametrize("dtype", ["?", "b", "h", "i", "q", "e", "f", "d", "F", "D"])
 @pytest.mark.parametrize("shapes", [[(30_000,)] * 3, [(200, 1), (1, 100), ()], [(1,), (), (30_000,)], [(), (7,), (7,)]])
 def test_where_chooses_bit_for_bit(dtype, shapes):

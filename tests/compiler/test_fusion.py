@@ -10,6 +10,7 @@ from retrograd import kernels
 from retrograd.compiler.program import FusedCalls
 from retrograd.kernels import reference
 
+from ..case_groups import group_cases
 from .comparison import assert_same_runs, numbers, observe
 
 LONG = 100_003  # several tiles, two threads, and a rest
@@ -137,6 +138,7 @@ def elements(char, size, seed):
     return found
 
 
+@group_cases
 @pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda u: u.__name__)
 def test_no_loop_depends_on_the_position_of_an_element(ufunc):
     """Fusion relies on it: a tile has the bits of the whole array, also if an operand is strided or one number."""

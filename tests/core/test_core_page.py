@@ -11,6 +11,8 @@ import pytest
 
 from retrograd.core.build_config import HOT
 
+from ..case_groups import group_cases
+
 pytestmark = pytest.mark.once("sources are read, nothing of them runs")
 
 ROOT = Path(__file__).parents[2]
@@ -53,16 +55,19 @@ def all_defined():
     return parts.union(*[defined(ast.parse(path.read_text())) for path in paths])
 
 
+@group_cases
 @pytest.mark.parametrize("name", [*CLASSES, *FUNCTIONS])
 def test_a_class_or_function_that_the_page_names_exists(name):
     assert name.removesuffix("()") in all_defined()
 
 
+@group_cases
 @pytest.mark.parametrize("name", PATHS)
 def test_a_file_that_the_page_names_exists(name):
     assert (SOURCES / name).exists() or (CORE / name).exists()
 
 
+@group_cases
 @pytest.mark.parametrize("module", LISTED)
 def test_a_file_defines_the_classes_that_the_page_lists_for_it(module):
     classes = set(re.findall(r"`([A-Z]\w+)`", ROWS[module]))
@@ -79,6 +84,7 @@ def test_the_page_lists_every_file_of_the_core():
     assert sorted(LISTED) == sorted(path.stem for path in CORE.glob("*.py") if path.stem != "__init__")
 
 
+@group_cases
 @pytest.mark.parametrize("module", LISTED)
 def test_a_file_imports_only_files_above_it(module):
     assert imported(module) <= set(LISTED[: LISTED.index(module)])

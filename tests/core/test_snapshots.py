@@ -11,6 +11,8 @@ from retrograd.nn import functional as F
 from retrograd.testing import assert_close, samples_of
 from retrograd.testing.calculus import as_float_map
 
+from ..case_groups import group_cases
+
 VALUES = [[-1.5, -0.5, 0.25], [-0.75, 2.0, -0.1]]
 
 
@@ -251,6 +253,7 @@ def double_backward_derivative(f):
     return along
 
 
+@group_cases
 @pytest.mark.parametrize("name", sorted(name for name, op in rg.core.registry.items() if op.snapshots))
 def test_passes_inside_transforms_find_snapshots_in_the_graphs_of_all_levels(name):
     op = rg.core.registry[name]

@@ -17,6 +17,7 @@ from retrograd.func import grad, hessian, jacfwd, jacrev, jet, jvp, linearize, v
 from retrograd.library import custom_op
 from retrograd.utils.checkpoint import checkpoint
 
+from ..case_groups import group_cases
 from .interrupted import check_numbers
 from .thread_state import thread_state
 
@@ -282,6 +283,7 @@ SURROUNDINGS = {
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+@group_cases
 @pytest.mark.parametrize("name", CALLBACKS)
 def test_an_error_in_a_callback_leaves_the_state_as_it_was(name):
     before = thread_state()

@@ -9,6 +9,8 @@ import retrograd as rg
 from retrograd.core import AccumulateGrad, registry
 from retrograd.testing import assert_close
 
+from ..case_groups import group_cases
+
 
 def leaf(*values: float) -> rg.Tensor:
     return rg.tensor(list(values), dtype=rg.float64, requires_grad=True)
@@ -121,6 +123,7 @@ def test_a_tensor_is_not_its_own_gradient():
         x.grad = x
 
 
+@group_cases
 @pytest.mark.parametrize(
     "name", ["add", "sub", "mul", "truediv", "pow", "mod", "floordiv", "lt", "le", "gt", "ge", "eq", "ne"]
 )

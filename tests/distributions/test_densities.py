@@ -11,6 +11,7 @@ import scipy.stats as st
 import retrograd as rg
 from retrograd import distributions as D
 
+from ..case_groups import group_cases
 from .instances import CORRELATION, COVARIANCE, INSTANCES, WEIGHTS
 
 pytestmark = pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")
@@ -57,6 +58,7 @@ SCIPY = {
 }
 
 
+@group_cases
 @pytest.mark.parametrize("name", SCIPY)
 def test_log_probabilities_are_scipys(name):
     values = np.array(INSTANCES[name].values)
@@ -211,6 +213,7 @@ NO_MOMENTS = ("Cauchy", "HalfCauchy", "LogisticNormal", "LKJCholesky", "RelaxedB
               "TransformedDistribution", "Categorical", "Categorical of logits", "VonMises")  # fmt: skip
 
 
+@group_cases
 @pytest.mark.parametrize("name", [name for name in INSTANCES if name not in NO_MOMENTS])
 def test_draws_have_the_mean_and_variance(name):
     rg.manual_seed(5)

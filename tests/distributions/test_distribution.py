@@ -12,6 +12,7 @@ import retrograd as rg
 from retrograd import distributions as D
 from retrograd.distributions.utils import lazy_property
 
+from ..case_groups import group_cases
 from .instances import INSTANCES
 
 
@@ -38,6 +39,7 @@ COUNTS = ("Binomial of logits", "NegativeBinomial")  # total_count is a whole nu
 CONSTRAINED = ("Uniform", "Categorical", "OneHotCategorical", "Multinomial")
 
 
+@group_cases
 @pytest.mark.parametrize("name", [n for n in INSTANCES if n not in ("Binomial of logits",)])
 def test_log_probabilities_have_derivatives_of_two_orders(name):
     leaves, log_prob = leaves_of(name)
@@ -59,6 +61,7 @@ def test_log_probabilities_have_derivatives_of_two_orders(name):
     assert rg.autograd.gradgradcheck(log_prob, inputs)
 
 
+@group_cases
 @pytest.mark.parametrize("name", INSTANCES)
 def test_vmap_over_parameters_is_a_loop(name):
     leaves, log_prob = leaves_of(name)

@@ -21,6 +21,8 @@ from retrograd.pipelining import Pipeline
 from retrograd.testing import assert_close
 from retrograd.utils.checkpoint import checkpoint
 
+from ..case_groups import group_cases
+
 POINTS = rg.tensor([[1.0, -2.0, 3.0], [0.5, 1.5, -1.0]], dtype="float64")
 TARGET = rg.tensor([[1.0], [0.0], [2.0]], dtype="float64")
 rg.manual_seed(0)
@@ -111,6 +113,7 @@ def without_gradients():
     MODEL.zero_grad()
 
 
+@group_cases
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.filterwarnings("ignore:Using backward():UserWarning")

@@ -20,6 +20,7 @@ from retrograd.levels import outputs, value_at
 from retrograd.testing import assert_close, samples_of
 from retrograd.testing.calculus import as_float_map, directions
 
+from ..case_groups import group_cases
 from ..functions import underived
 from ..tables import operators_on_arrays
 
@@ -444,6 +445,7 @@ def growth(name):
 
 
 @pytest.mark.once("it counts operators, which func/series composes and no core changes")
+@group_cases
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore")
 def test_the_cost_is_a_polynomial_in_the_order(name):

@@ -8,6 +8,8 @@ import retrograd as rg
 from retrograd.func import grad, jacobian_sparsity, jet, jvp, linearize, vmap
 from retrograd.testing import assert_close
 
+from ..case_groups import group_cases
+
 SIZE = 3
 X = rg.tensor([[0.3, -1.2, 0.5], [1.1, 0.4, -0.7], [-0.2, 0.9, 1.3], [0.8, -0.1, 0.6]], dtype=rg.float64)
 T = rg.tensor([0.5, -1.0, 2.0], dtype=rg.float64)
@@ -176,6 +178,7 @@ def check(out, expected, leaves, others, told):
 SEEDS = range(36)
 
 
+@group_cases
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("chunk", [None, 3, 1])
 def test_each_example_sees_its_own_gradients_and_the_program_around_what_a_loop_leaves(seed, chunk):
@@ -185,6 +188,7 @@ def test_each_example_sees_its_own_gradients_and_the_program_around_what_a_loop_
     check(out, others.loop(lambda x: body(others, x), X), leaves, others, body.__doc__)
 
 
+@group_cases
 @pytest.mark.parametrize("seed", SEEDS)
 def test_so_it_is_in_batches_of_batches(seed):
     body, around = program(seed), program(seed + 1000)
@@ -214,6 +218,7 @@ def along(leaves, f, x, step=1e-6):
     return values[2], (values[0] - values[1]) / (2 * step)
 
 
+@group_cases
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("batched", [False, True])
 def test_forward_mode_carries_the_tangents_of_gradients(seed, batched):
@@ -230,6 +235,7 @@ def test_forward_mode_carries_the_tangents_of_gradients(seed, batched):
     check(rg.ones(1), rg.ones(1), leaves, others, body.__doc__)
 
 
+@group_cases
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("batched", [False, True])
 def test_for_a_gradient_around_it_they_are_constants(seed, batched):
@@ -244,6 +250,7 @@ def test_for_a_gradient_around_it_they_are_constants(seed, batched):
     check(out, expected, leaves, others, body.__doc__)
 
 
+@group_cases
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_batch_inside_forward_mode(seed):
     body = program(seed)

@@ -11,6 +11,8 @@ import pytest
 import retrograd as rg
 from retrograd.func import grad, jacfwd, jacrev, jvp, linearize, vjp, vmap
 
+from ..case_groups import group_cases
+
 
 def number(value):
     return rg.tensor(value, dtype=rg.float64)
@@ -89,6 +91,7 @@ def test_autograd_inside_a_transform_separates_perturbations_too(way):
     assert way(lambda x: x * by_backward(lambda y: x.detach() * y)(number(1.0)))(number(5.0)).item() == 5.0
 
 
+@group_cases
 @pytest.mark.parametrize("ways", list(itertools.product([by_jvp, by_vjp, in_a_batch], repeat=3)))
 def test_three_deep(ways):
     f = rg.sin

@@ -12,6 +12,8 @@ import retrograd as rg
 from retrograd.func import grad, jacobian_sparsity, jet, jvp, linearize, vjp, vmap
 from retrograd.testing import assert_close
 
+from ..case_groups import group_cases
+
 POINT = 0.5
 
 
@@ -101,6 +103,7 @@ EXPLICIT = {
 }
 
 
+@group_cases
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("way", SILENT)
 def test_a_derivative_is_not_lost_in_plain_data(transform, way):
@@ -112,6 +115,7 @@ def test_a_derivative_is_not_lost_in_plain_data(transform, way):
         TRANSFORMS[transform](f)
 
 
+@group_cases
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("way", EXPLICIT)
 def test_a_value_that_is_requested_is_a_constant(transform, way):

@@ -11,6 +11,8 @@ from retrograd.core import operator_named
 from retrograd.pipelining import DetachExecutor
 from retrograd.pipelining.planning.operator_cost import _SavedTensorRecorder
 
+from ..case_groups import group_cases
+
 
 def mix(*args, **kwargs):
     """Return a sum of all tensors in the arguments, each times a factor that depends on its position."""
@@ -147,6 +149,7 @@ CASES = {
 }
 
 
+@group_cases
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("case", CASES)
 def test_it_computes_what_the_module_does(case, executor):

@@ -13,6 +13,8 @@ from retrograd.autograd.function import NestedIOFunction, once_differentiable
 from retrograd.testing import assert_close
 from retrograd.utils.checkpoint import checkpoint
 
+from ..case_groups import group_cases
+
 Pair = namedtuple("Pair", "first second")
 
 
@@ -306,6 +308,7 @@ RUNS = {
 }
 
 
+@group_cases
 @pytest.mark.parametrize("f", PROGRAMS.values(), ids=PROGRAMS)
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 def test_a_graph_runs_and_differentiates_as_the_program_does(f, run):

@@ -11,6 +11,8 @@ import retrograd as rg
 from retrograd import func, fx, nn
 from retrograd.testing import assert_close
 
+from ..case_groups import group_cases
+
 
 def same(actual, expected):
     assert_close(actual, expected, rtol=0.0, atol=0.0)
@@ -194,6 +196,7 @@ def leaves_of(out):
     return [leaf for o in out or () for leaf in leaves_of(o)]
 
 
+@group_cases
 @pytest.mark.parametrize("runner", ["module", "interpreter", "again"])
 @pytest.mark.parametrize("f", WRITES, ids=lambda f: f.__name__)
 def test_a_run_of_the_graph_changes_the_same_tensors_as_the_code(f, runner):

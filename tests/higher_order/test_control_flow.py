@@ -10,6 +10,8 @@ from retrograd.higher_order import associative_scan, scan, while_loop
 from retrograd.higher_order import map as map_slices
 from retrograd.testing import assert_close
 
+from ..case_groups import group_cases
+
 W = rg.tensor([0.5, 2.0], dtype="float64")
 
 
@@ -100,6 +102,7 @@ def assert_trees_close(found, expected):
         assert_close(a, b)
 
 
+@group_cases
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("name", PAIRS)
 def test_equals_plain_python_under_every_derivative(name, transform):
@@ -108,6 +111,7 @@ def test_equals_plain_python_under_every_derivative(name, transform):
         assert_trees_close(ours(x), plain(x))
 
 
+@group_cases
 @pytest.mark.parametrize("transform", [name for name in TRANSFORMS if name != "autograd.grad"])
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_batch_equals_a_loop(name, transform):

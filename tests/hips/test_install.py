@@ -8,6 +8,8 @@ import pytest
 
 import retrograd.hips as hips
 
+from ..case_groups import group_cases
+
 pytestmark = pytest.mark.once("which module an import finds does not depend on the core")
 
 START = "import numpy as onp; import retrograd as rg; import retrograd.hips; retrograd.hips.install()\n"
@@ -116,6 +118,7 @@ def test_a_module_that_is_not_there_is_not_found():
     assert "ModuleNotFoundError: No module named 'autograd.tensors'" in done.stderr
 
 
+@group_cases
 @pytest.mark.parametrize("name", hips.__all__)
 def test_its_names_are_there(name):
     assert hasattr(hips, name)

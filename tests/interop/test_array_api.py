@@ -11,6 +11,8 @@ import pytest
 import retrograd as rg
 from retrograd.interop import array_api as xp
 
+from ..case_groups import group_cases
+
 PARTS = {"": (xp, strict), "linalg": (xp.linalg, strict.linalg), "fft": (xp.fft, strict.fft)}
 NOT_STANDARD = {"Device"}  # of array-api-strict itself; what sets its flags is found by its name
 
@@ -35,6 +37,7 @@ def _default(value):
     return value if isinstance(value, (bool, int, float, str)) else value is inspect.Parameter.empty
 
 
+@group_cases
 @pytest.mark.parametrize(("part", "name"), NAMES, ids=lambda word: word)
 def test_signatures_are_those_of_the_standard(part, name):
     ours, theirs = PARTS[part]
@@ -190,6 +193,7 @@ def assert_same(ours, theirs):
             assert (ours == theirs).all()
 
 
+@group_cases
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_results_are_those_of_array_api_strict(expression):
     assert_same(evaluated(xp, expression), evaluated(strict, expression))

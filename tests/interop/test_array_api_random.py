@@ -11,6 +11,7 @@ import pytest
 import retrograd as rg
 from retrograd.interop import array_api as xp
 
+from ..case_groups import group_cases
 from .standard import elementwise, linear, methods, rearranging  # noqa: F401 (they register programs)
 from .standard.drawing import Device, Draw, Dtype, WrittenArray
 from .standard.registry import PROGRAMS
@@ -146,6 +147,7 @@ def compare(name, seed):
     return found and f"{name}(*{args!r}, **{options!r}), seed {seed}\n{found}"
 
 
+@group_cases
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_random_calls_are_answered_as_by_array_api_strict(name):
     differences = list(filter(None, [compare(name, seed) for seed in range(EXAMPLES)]))

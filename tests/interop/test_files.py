@@ -11,6 +11,8 @@ import retrograd as rg
 from retrograd import nn, optim
 from retrograd.core.dtype import TABLE
 
+from ..case_groups import group_cases
+
 PLAIN = {
     "none": None, "truths": [True, False], "integers": [0, -1, 2**31 - 1, 2**31, -(2**31), 2**70, -(2**70)],
     "float": 0.1, "infinite": float("-inf"), "complex": 1 - 2j, "text": "ünï\n", "raw": bytes(range(256)),
@@ -37,6 +39,7 @@ def test_numpys_scalars_become_pythons_and_named_tuples_tuples():
     assert [type(value) for value in found] == [float, int, bool, tuple, dict]
 
 
+@group_cases
 @pytest.mark.parametrize("dtype", TABLE)
 def test_tensors_of_each_dtype_come_back(dtype):
     array = np.array([[0, 1, 2], [3, 0, 200]]).astype(TABLE[dtype].dtype)

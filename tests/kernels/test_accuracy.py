@@ -6,6 +6,8 @@ import pytest
 from retrograd import kernels
 from retrograd.kernels import chosen, reference
 
+from ..case_groups import group_cases
+
 pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 
 DTYPES = (np.float32, np.float64)
@@ -54,6 +56,7 @@ def laid(array, layout):
     return array.T if layout == "columns" else array[parts.get(layout, np.s_[:])]
 
 
+@group_cases
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", OF_NUMBERS)
 def test_functions_of_numbers_are_exact_to_a_few_ulp(name, dtype):
@@ -67,6 +70,7 @@ def test_functions_of_numbers_are_exact_to_a_few_ulp(name, dtype):
     check(got, getattr(reference, name)(*map(wide, operands), *settings), ulps, scale * largest)
 
 
+@group_cases
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", OF_NUMBERS)
 def test_infinities_nan_zeros_and_extremes_are_those_of_the_reference(name, dtype):
@@ -78,6 +82,7 @@ def test_infinities_nan_zeros_and_extremes_are_those_of_the_reference(name, dtyp
         check(got, getattr(reference, name)(*operands, *map(dtype, settings)), ulps, scale + 1)
 
 
+@group_cases
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", OF_NUMBERS)
 def test_functions_of_numbers_take_any_strides(name, layout):
@@ -90,6 +95,7 @@ def test_functions_of_numbers_take_any_strides(name, layout):
     check(out, whole, 4, 1)
 
 
+@group_cases
 @pytest.mark.parametrize("size", [0, 1, 2, 15, 16, 17, 31, 32, 33, 1023, 1024, 1025, 3000])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", OF_ROWS)
@@ -101,6 +107,7 @@ def test_functions_of_rows_are_exact_to_a_few_ulp(name, dtype, size):
     check(got, getattr(reference, name)(*map(wide, operands)), 16, 16 * (1 if name == "softmax_rows" else size**0.5))
 
 
+@group_cases
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["softmax_rows", "log_softmax_rows"])
 @pytest.mark.parametrize(
@@ -123,6 +130,7 @@ def test_rows_of_hard_numbers_are_those_of_the_reference(name, dtype, row, repea
         check(getattr(chosen, name)(x), getattr(reference, name)(x), 16, 4)
 
 
+@group_cases
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", OF_ROWS)
 def test_functions_of_rows_take_any_strides(name, layout):
@@ -146,6 +154,7 @@ def test_losses_of_classes_and_their_slopes_are_those_of_the_reference(dtype, la
     check(got, reference.class_grad_rows(wide(x), target, -100, wide(g)), 16, 16)
 
 
+@group_cases
 @pytest.mark.parametrize("layout", LAYOUTS[:6])
 @pytest.mark.parametrize("center", [0, 1])
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -213,6 +222,7 @@ CHANNELS = {
 TERMS = {"channel_dots": 3 * 18**0.5, "channel_sums": 3}  # the root mean square of what is added up, x (y - a) or x
 
 
+@group_cases
 @pytest.mark.parametrize(
     "shape",
     [(5, 7, 33), (1, 3, 1030), (70, 40, 1), (3000, 19, 1), (0, 3, 1), (2, 3, 0), (0, 3, 4), (3, 1, 16), (40, 64, 100)],
@@ -239,6 +249,7 @@ def test_means_far_from_zero_cost_variances_no_digits():
 STEPS = {"lstm": (9, 2), "lstm_grad": (11, 5), "gru": (7, 1), "gru_grad": (8, 5)}
 
 
+@group_cases
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", STEPS)

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from retrograd import kernels
 
+from ..case_groups import group_cases
+
 pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 
 NAMES = ("add", "subtract", "multiply", "true_divide")
@@ -39,6 +41,7 @@ def filled(shape, dtype, seed):
     return (np.random.default_rng(seed).standard_normal(shape) * 10).astype(dtype)
 
 
+@group_cases
 @pytest.mark.parametrize("dtypes", ["ff", "dd", "fd", "lf", "ll", "ef", "FF", "?f"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", NAMES)
@@ -50,6 +53,7 @@ def test_pairs_are_numpys(name, shape, dtypes):
     check(name, filled((), dtypes[0], 3), b)
 
 
+@group_cases
 @pytest.mark.parametrize(
     "number", [*NUMBERS, 0, 3, -7, 1 << 24, (1 << 24) + 1, 1 << 70, True, 2 + 1j, np.float64(0.1), np.int64(3)]
 )

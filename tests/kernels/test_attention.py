@@ -9,6 +9,8 @@ import retrograd as rg
 from retrograd import kernels
 from retrograd.kernels import chosen, reference
 
+from ..case_groups import group_cases
+
 DTYPES = (np.float32, np.float64)
 needs_compiled = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 SIZES = [  # in front, queries, keys, features of queries and of values
@@ -58,6 +60,7 @@ def agree(q, k, v, *more, tolerance=1.0, **how):
 
 
 @needs_compiled
+@group_cases
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("sizes", SIZES)

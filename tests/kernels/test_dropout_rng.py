@@ -7,6 +7,8 @@ from retrograd import kernels
 from retrograd.backend import philox
 from retrograd.kernels import chosen, reference
 
+from ..case_groups import group_cases
+
 needs_compiled = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 DTYPES = (np.float32, np.float64)
 MOST = 2**64 - 1
@@ -24,6 +26,7 @@ def test_uniform_numbers_are_those_of_numpy(counter, count, dtype, threads):
     np.testing.assert_array_equal(got, expected)
 
 
+@group_cases
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("before", [[], [1], [2], [3, 1], [8], [5, 2]])
 @pytest.mark.parametrize("size", [(philox.MANY,), (3, 7001), (2, 4, 5003), (), (0, 5)])

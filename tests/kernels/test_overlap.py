@@ -10,6 +10,7 @@ import pytest
 from retrograd import kernels
 from retrograd.kernels import chosen, reference
 
+from ..case_groups import group_cases
 from .calls import EACH
 
 N = 2  # the size of every core dimension: operands and results of different dimensions then have equal shapes
@@ -119,6 +120,7 @@ def test_results_of_ufuncs_may_share_memory_with_operands(name, dtype):
         assert list(differing(lambda given, out: ufunc(*given, out=tuple(out)), k, operands, results)) == []
 
 
+@group_cases
 @pytest.mark.parametrize(("name", "arrays", "numbers", "results"), WRITING)
 def test_results_of_references_may_share_memory_with_operands(name, arrays, numbers, results):
     operands = list(np.random.default_rng(0).uniform(0.1, 2, (arrays, N, N)))
@@ -138,6 +140,7 @@ def arrays_of(arguments, written):
     return [k for k in places if k < first], [k for k in places if k >= first]
 
 
+@group_cases
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 @pytest.mark.parametrize(("name", "arguments", "written"), EACH)
 def test_results_of_methods_may_share_memory_with_operands(module, name, arguments, written):

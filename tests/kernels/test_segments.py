@@ -8,6 +8,8 @@ import pytest
 from retrograd import kernels
 from retrograd.kernels import chosen, reference
 
+from ..case_groups import group_cases
+
 pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 
 DTYPES = (np.float32, np.float64)
@@ -36,6 +38,7 @@ def check(name, x, lengths):
     kernels.set_num_threads(before)
 
 
+@group_cases
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", [*REDUCTIONS, *MAPS])
 @pytest.mark.parametrize("lengths", LENGTHS)
@@ -45,6 +48,7 @@ def test_segments_are_those_of_the_reference(name, lengths, batch, columns, dtyp
     check(name, x.astype(dtype), lengths)
 
 
+@group_cases
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", [*REDUCTIONS, *MAPS])
 @pytest.mark.parametrize("columns", [1, 3, 70])

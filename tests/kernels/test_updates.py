@@ -8,6 +8,8 @@ import pytest
 from retrograd import kernels
 from retrograd.kernels import chosen, reference
 
+from ..case_groups import group_cases
+
 pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 
 DTYPES = (np.float32, np.float64)
@@ -46,6 +48,7 @@ def somewhere(dtype, *shape):
     return [np.asarray(a) for a in (g, p, m, np.abs(v), np.abs(largest))]
 
 
+@group_cases
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("name", "kept", "numbers"), STEPS)
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (17,), (1000,), (3, 700)])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from retrograd import kernels
 from retrograd.kernels import chosen
 
+from ..case_groups import group_cases
 from . import layouts
 from .calls import CALLS, EACH, GRID, SQUARES, WIDER, WINDOWS
 
@@ -109,11 +110,13 @@ def run(name, arguments, written):
     return taken
 
 
+@group_cases
 @pytest.mark.parametrize(("name", "arguments", "written"), EACH)
 def test_fitting_arguments_are_accepted(name, arguments, written):
     assert run(name, arguments, written)
 
 
+@group_cases
 @pytest.mark.parametrize(("name", "arguments", "written"), EACH)
 def test_one_argument_that_does_not_fit_does_no_harm(name, arguments, written):
     taken = []

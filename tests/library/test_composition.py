@@ -19,6 +19,8 @@ from retrograd.nn.functional import mse_loss
 from retrograd.testing import assert_close
 from retrograd.utils.checkpoint import checkpoint
 
+from ..case_groups import group_cases
+
 Tensor = rg.Tensor
 X = rg.tensor([0.3, -0.7, 1.1], dtype=rg.float64)
 V = rg.tensor([1.0, 0.5, -2.0], dtype=rg.float64)
@@ -231,6 +233,7 @@ PAIRS = [(a, b) for a, b in itertools.product(TRANSFORMS, repeat=2) if b not in 
 TRIPLES = list(itertools.product(("grad", "jvp", "vmap", "jacrev", "jacfwd", "linearize", "jet"), repeat=3))
 
 
+@group_cases
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_each_transform_differentiates_what_users_write(name, program):
@@ -238,6 +241,7 @@ def test_each_transform_differentiates_what_users_write(name, program):
     assert_close(nested([name], custom)(X), nested([name], ours)(X))
 
 
+@group_cases
 @pytest.mark.parametrize("names", PAIRS, ids="-".join)
 def test_transforms_nest_over_custom_operators(names):
     for program in ("formula of custom operators", "lists and nested outputs"):
@@ -245,6 +249,7 @@ def test_transforms_nest_over_custom_operators(names):
         assert_close(nested(names, custom)(X), nested(names, ours)(X))
 
 
+@group_cases
 @pytest.mark.parametrize("names", TRIPLES, ids="-".join)
 def test_three_transforms_nest_over_a_custom_operator(names):
     custom, ours = PROGRAMS["one after another"]
@@ -349,6 +354,7 @@ def test_a_sum_with_an_operator_of_the_program_loses_no_term(name):
     assert_close(FORWARD[name](lambda x: twice(x) + x)(X), 3 * V)
 
 
+@group_cases
 @pytest.mark.parametrize(
     "formula",
     [triple_by_numpy, triple_detached, triple_detached_in_part, not_homogeneous, quadratic],

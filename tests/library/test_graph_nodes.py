@@ -8,6 +8,7 @@ from retrograd.autograd import Function
 from retrograd.pipelining import Pipeline, SplitPoint, pipeline
 from retrograd.testing import assert_close
 
+from ..case_groups import group_cases
 from ..functions import Steep
 
 SLOPE = 7.0  # the gradients below are 7 g, while the forward doubles: code that differentiates the forward gets 2 g
@@ -104,6 +105,7 @@ def by_pipe(model, x):
 GRAPHS = {"fx.trace": by_trace, "symbolic_trace": by_symbolic_trace, "export": by_export, "Pipe": by_pipe}
 
 
+@group_cases
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 @pytest.mark.parametrize("capture", GRAPHS.values(), ids=GRAPHS)
 def test_a_graph_keeps_the_derivative_that_a_user_wrote(capture, call):

@@ -13,6 +13,8 @@ from retrograd.core.schema_parser import parse
 from retrograd.library import custom_op, infer_schema
 from retrograd.library.schema import CustomSchema
 
+from ..case_groups import group_cases
+
 Tensor = rg.Tensor
 read = functools.partial(parse, kind=CustomSchema)
 
@@ -80,6 +82,7 @@ def test_nan_is_a_default():
     assert math.isnan(read("(float a=nan) -> Tensor").parameters[0].default)
 
 
+@group_cases
 @pytest.mark.parametrize(
     ("text", "column", "message"),
     [

@@ -12,6 +12,7 @@ from retrograd.func.autograd_api import grad, make_jvp
 from retrograd.interop.numpy_protocol import functions
 from retrograd.interop.numpy_protocol.table import ufuncs
 
+from ..case_groups import group_cases
 from .cases import ANSWERS, CASES, INPUTS
 from .harness import along, difference, directions_for, evaluate, letters, scalar_function
 
@@ -49,6 +50,7 @@ def through(expression):
     return {"mirror": retrograd.numpy} if expression in ONLY_MIRROR else NAMESPACES
 
 
+@group_cases
 @pytest.mark.parametrize(("name", "expression"), ALL, ids=lambda word: word)
 def test_values_are_those_of_numpy(name, expression):
     expected = evaluate(expression, np)
@@ -56,6 +58,7 @@ def test_values_are_those_of_numpy(name, expression):
         same(evaluate(expression, namespace, **tensors(expression)), expected)
 
 
+@group_cases
 @pytest.mark.parametrize(("name", "expression"), ALL, ids=lambda word: word)
 def test_the_mirror_answers_arrays_with_arrays(name, expression):
     expected = evaluate(expression, np)
@@ -64,6 +67,7 @@ def test_the_mirror_answers_arrays_with_arrays(name, expression):
     same(found, expected)
 
 
+@group_cases
 @pytest.mark.parametrize(("name", "expression"), PAIRS, ids=lambda word: word)
 def test_derivatives_are_those_of_what_numpy_computes(name, expression):
     names, plain = scalar_function(expression, np)
@@ -82,6 +86,7 @@ def all_real(expression):
     return not any(INPUTS[letter].dtype.kind == "c" for letter in letters(expression))
 
 
+@group_cases
 @pytest.mark.parametrize(("name", "expression"), [p for p in PAIRS if all_real(p[1])], ids=lambda word: word)
 def test_second_derivatives_are_the_differences_of_the_first(name, expression):
     names, function = scalar_function(expression, np if expression not in ONLY_MIRROR else retrograd.numpy)
@@ -135,6 +140,7 @@ def comparable(name):
     return known is not None and signature_of(known) is not None and fixed
 
 
+@group_cases
 @pytest.mark.parametrize("name", sorted(filter(comparable, functions())))
 def test_signatures_are_those_of_numpy(name):
     theirs, ours = signature_of(numpy_function(name)), signature_of(functions()[name])

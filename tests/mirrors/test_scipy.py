@@ -16,6 +16,7 @@ from retrograd.core import Tensor
 from retrograd.func import vmap
 from retrograd.func.autograd_api import grad, make_jvp
 
+from ..case_groups import group_cases
 from .harness import along, difference, directions_for
 
 X = np.array([0.3, 0.55, 0.9])
@@ -99,6 +100,7 @@ def on_tensors(args):
     return [rg.tensor(a) if isinstance(a, np.ndarray) else a for a in args]
 
 
+@group_cases
 @pytest.mark.parametrize(("module", "name", "args"), CASES, ids=IDS)
 def test_values_are_those_of_scipy(module, name, args):
     expected = function("scipy", module, name)(*args)
@@ -154,6 +156,7 @@ def allowed(name, example, value):
     return value
 
 
+@group_cases
 @pytest.mark.parametrize(("module", "name", "args"), CASES, ids=IDS)
 def test_derivatives_are_those_of_what_scipy_computes(module, name, args):
     places = moving(args)

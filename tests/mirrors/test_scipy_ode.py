@@ -11,6 +11,8 @@ from retrograd.func import grad, hessian, jacfwd, jacrev, vmap
 from retrograd.scipy import integrate
 from retrograd.scipy.integrate import initial_value
 
+from ..case_groups import group_cases
+
 pytestmark = pytest.mark.once("solvers are never compiled; the operators that they call have the laws in plain Python")
 
 P = np.array([1.1, 0.4, 0.3])
@@ -46,6 +48,7 @@ def exact(p):
 # ------------------------------------------------------------------------------------------------------ values
 
 
+@group_cases
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("t_eval", [None, TIMES, TIMES[1:3], TIMES[::-1]], ids=["steps", "all", "inner", "backwards"])
 def test_solutions_are_scipys(method, t_eval):

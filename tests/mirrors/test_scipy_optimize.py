@@ -10,6 +10,7 @@ from retrograd.core import Tensor
 from retrograd.func import grad, hessian, jacfwd, jacrev, vmap
 from retrograd.scipy import optimize
 
+from ..case_groups import group_cases
 from .harness import weighted
 
 P = np.array([1.3, 0.7])
@@ -118,6 +119,7 @@ def slopes(function, p, step):
 
 
 @pytest.mark.filterwarnings("ignore")
+@group_cases
 @pytest.mark.parametrize("case", IDS)
 def test_solutions_are_scipys(case):
     found = own(case)(rg.tensor(P))
@@ -126,6 +128,7 @@ def test_solutions_are_scipys(case):
     np.testing.assert_allclose(found.numpy(), scipys(case)(P), rtol=tolerance, atol=tolerance)
 
 
+@group_cases
 @pytest.mark.parametrize("case", [c for c in IDS if c not in ROUGH])
 def test_jacobians_of_both_modes_are_the_differences_of_solutions(case):
     expected = slopes(lambda p: own(case)(rg.tensor(p)).numpy(), P, 1e-4)

@@ -9,6 +9,8 @@ from retrograd.core import Tensor
 from retrograd.nested import nested_tensor, nested_tensor_from_jagged
 from retrograd.ops.batch_loop import PerformanceWarning
 
+from ..case_groups import group_cases
+
 
 def rows(*shapes):
     return [rg.arange(float(rg.Size(s).numel())).reshape(s) + 10.0 * i + 1.0 for i, s in enumerate(shapes)]
@@ -149,6 +151,7 @@ def refuses(write) -> bool:
     return False
 
 
+@group_cases
 @pytest.mark.parametrize(("kind", "name"), CASES)
 def test_a_write_to_a_view_reaches_its_base_or_is_refused(kind, name):
     x, views = viewed(kind, name)
@@ -161,6 +164,7 @@ def test_a_write_to_a_view_reaches_its_base_or_is_refused(kind, name):
             assert (x.tolist() != before) == bool(view.numel()), number
 
 
+@group_cases
 @pytest.mark.parametrize(("kind", "name"), CASES)
 def test_a_view_follows_writes_to_its_base(kind, name):
     x, views = viewed(kind, name)
@@ -172,6 +176,7 @@ def test_a_view_follows_writes_to_its_base(kind, name):
         assert known(views) == known(view_of(name, x))
 
 
+@group_cases
 @pytest.mark.parametrize(("kind", "name"), [case for case in CASES if case[0] != "complex"])
 def test_gradients_know_of_writes_to_views(kind, name):
     plain, _ = viewed(kind, name)

@@ -15,6 +15,8 @@ from retrograd.kernels import attention_reference
 from retrograd.nested import nested_tensor, nested_tensor_from_jagged
 from retrograd.testing import LAWS, assert_close, errors_of, samples_of
 
+from ..case_groups import group_cases
+
 L, S = [3, 0, 5, 2], [2, 4, 1, 0]
 D, E, H = 4, 6, 2
 attend = rg.nn.functional.scaled_dot_product_attention
@@ -219,6 +221,7 @@ def test_only_gradients_that_are_requested_are_computed():
 # ------------------------------------------------------------------------------- further derivatives, and batches
 
 
+@group_cases
 @pytest.mark.parametrize("law", [law for law in LAWS if law != "nested"])  # they take the buffers
 @pytest.mark.parametrize("name", ["nested.attend", "nested.attend_backward"])
 def test_the_operators_keep_the_laws(name, law):

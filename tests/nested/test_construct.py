@@ -10,6 +10,8 @@ import retrograd as rg
 from retrograd import nested
 from retrograd.nested import as_nested_tensor, nested_tensor, nested_tensor_from_jagged
 
+from ..case_groups import group_cases
+
 
 def shapes(x):
     return [c.shape for c in x.unbind()]
@@ -190,6 +192,7 @@ LIKE = {
 }
 
 
+@group_cases
 @pytest.mark.parametrize("layout", [rg.strided, rg.jagged])
 @pytest.mark.parametrize("f", LIKE.values(), ids=LIKE)
 def test_results_have_the_layout_of_their_operands(f, layout):

@@ -8,6 +8,8 @@ from retrograd.autograd import gradcheck, gradgradcheck
 from retrograd.nested.buffer import remove_holes, values, wrap_buffer
 from retrograd.nested.buffer_layout import get_layout, is_nested
 
+from ..case_groups import group_cases
+
 RNG = np.random.default_rng(0)
 ROWS = [RNG.standard_normal((n, 2)) for n in (3, 1, 4)]
 BEHIND = [RNG.standard_normal((2, n)) for n in (3, 1, 4)]
@@ -60,6 +62,7 @@ KEYS = [
 ]
 
 
+@group_cases
 @pytest.mark.parametrize("holes", [False, True])
 @pytest.mark.parametrize(("kind", "key"), KEYS)
 def test_a_number_is_written_into_each_component(kind, key, holes):

@@ -8,6 +8,8 @@ from retrograd.autograd import gradcheck, gradgradcheck
 from retrograd.nested.buffer import values, wrap_buffer
 from retrograd.nested.buffer_layout import get_layout, is_nested
 
+from ..case_groups import group_cases
+
 SHAPES = {
     "rows": [(3, 2), (1, 2), (4, 2)],
     "rows behind": [(2, 3), (2, 2), (2, 4)],
@@ -113,6 +115,7 @@ def of_each(part, key):
     return part[None][key]
 
 
+@group_cases
 @pytest.mark.parametrize(("kind", "key"), PER_COMPONENT[:-1])
 def test_a_key_acts_on_each_component(kind, key):
     parts = arrays(kind)
@@ -143,6 +146,7 @@ def _along(x, dim):
     return list(np.moveaxis(x.detach().numpy(), dim, 0))
 
 
+@group_cases
 @pytest.mark.parametrize(("kind", "key"), PER_COMPONENT)
 @pytest.mark.parametrize("holes", [False, True])
 def test_gradients_are_scattered_back(kind, key, holes):
@@ -195,6 +199,7 @@ OF_COMPONENTS = [
 ]
 
 
+@group_cases
 @pytest.mark.parametrize("key", OF_COMPONENTS)
 @pytest.mark.parametrize("kind", EQUAL)
 def test_of_equal_components_a_key_does_what_it_does_to_their_stack(kind, key):

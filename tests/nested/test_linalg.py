@@ -11,6 +11,8 @@ from retrograd.func import jvp, vmap
 from retrograd.nested import as_nested_tensor, nested_tensor
 from retrograd.testing import LAWS, assert_close, samples_of
 
+from ..case_groups import group_cases
+
 J, K = [3, 0, 5, 2], [2, 4, 1, 3]
 D, E, H = 4, 6, 2
 linear = rg.nn.functional.linear
@@ -241,6 +243,7 @@ def test_einsum_over_components_too():
 # ------------------------------------------------------------------------------- further derivatives, and batches
 
 
+@group_cases
 @pytest.mark.parametrize("law", [law for law in LAWS if law != "nested"])  # it takes the buffers
 def test_the_operator_keeps_the_laws(law):
     for args, params in samples_of(registry["nested.multiply_each"]):

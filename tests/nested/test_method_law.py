@@ -17,6 +17,7 @@ from retrograd.foundation.lazy_imports import load_all
 from retrograd.nested import nested_tensor
 from retrograd.ops.batch_loop import PerformanceWarning
 
+from ..case_groups import group_cases
 from .test_aliasing import KINDS, leaves
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -70,6 +71,7 @@ def shape_of(value):
     return [shape_of(member) for member in value] if isinstance(value, list) else None
 
 
+@group_cases
 @pytest.mark.parametrize("name", WRITERS)
 def test_in_place_is_the_operator_written_into_the_tensor(name):
     operator = getattr(Tensor, name).writes
@@ -119,6 +121,7 @@ LIKE = sorted(n for n in dir(rg) if n.endswith("_like"))
 GIVEN = {"full_like": (7,), "randint_like": (5,)}
 
 
+@group_cases
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", LIKE)
 def test_tensors_like_a_nested_one_have_its_structure(name, kind):
@@ -157,6 +160,7 @@ def saved(x):
 WAYS = {"saved": saved, "pickled": lambda x: pickle.loads(pickle.dumps(x)), "deepcopied": copy.deepcopy}
 
 
+@group_cases
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_stored_tensors_come_back(kind, way):
@@ -246,6 +250,7 @@ METHODS = sorted(n for n in dir(Tensor) if n not in SKIPPED and callable(inspect
 
 
 @pytest.mark.once("which errors there are does not depend on the compiled core")
+@group_cases
 @pytest.mark.parametrize("name", METHODS)
 def test_no_method_ends_in_an_internal_error(name):
     assert list(faults(getattr(Tensor, name))) == []
@@ -255,6 +260,7 @@ FUNCTIONS = dict(public_functions())
 
 
 @pytest.mark.once("which errors there are does not depend on the compiled core")
+@group_cases
 @pytest.mark.parametrize("name", [n for n in FUNCTIONS if n.rpartition(".")[2] not in METHODS])
 def test_no_function_ends_in_an_internal_error(name):
     assert list(faults(FUNCTIONS[name])) == []

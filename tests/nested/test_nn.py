@@ -11,6 +11,8 @@ from retrograd.nested import as_nested_tensor, nested_tensor
 from retrograd.nn import functional as F
 from retrograd.ops.batch_loop import PerformanceWarning
 
+from ..case_groups import group_cases
+
 LENGTHS = (3, 0, 5, 1)
 WIDTH = 4
 
@@ -311,6 +313,7 @@ def assert_loss(loss, mine, alone, targets, reduction):
     close(gradients(out, mine), gradients(expected, alone))
 
 
+@group_cases
 @pytest.mark.parametrize("reduction", ENDS)
 @pytest.mark.parametrize("name", PAIRS)
 def test_losses_are_of_the_elements_of_all_components(name, reduction):

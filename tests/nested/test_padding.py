@@ -11,6 +11,8 @@ from retrograd.nested.buffer import values, wrap_buffer
 from retrograd.nested.buffer_layout import get_layout
 from retrograd.testing import LAWS, samples_of
 
+from ..case_groups import group_cases
+
 RNG = np.random.default_rng(0)
 ROWS = [RNG.standard_normal((n, 2)) for n in (3, 0, 4)]
 BEHIND = [RNG.standard_normal((2, n)) for n in (3, 1, 4)]
@@ -31,6 +33,7 @@ def boxes(parts, padding, shape=None):
     return out
 
 
+@group_cases
 @pytest.mark.parametrize("law", [law for law in LAWS if law != "nested"])  # they take the buffers
 @pytest.mark.parametrize("name", ["nested.pad_rows", "nested.unpad_rows", "nested.rows_at"])
 def test_the_operators_keep_the_laws(name, law):

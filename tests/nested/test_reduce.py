@@ -13,6 +13,7 @@ from retrograd.nested.buffer import values, wrap_buffer, wrap_buffer_like
 from retrograd.nested.buffer_layout import get_layout, is_nested
 from retrograd.nested.components import components
 
+from ..case_groups import group_cases
 from .loops import assert_close
 from .loops import rounded as nested
 
@@ -63,6 +64,7 @@ def over_dims(name, dims, keepdim=False):
     return lambda t: getattr(rg, name)(t, dim=dims, keepdim=keepdim, **given)
 
 
+@group_cases
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize("name", OVER_SEVERAL)
 @pytest.mark.parametrize(("kind", "dims"), CASES)
@@ -70,6 +72,7 @@ def test_a_reduction_over_any_dimensions_is_the_loop_over_components(kind, dims,
     assert_is_the_loop(over_dims(name, dims, keepdim), nested(SHAPES[kind]))
 
 
+@group_cases
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize("name", ALONG_ONE)
 @pytest.mark.parametrize(("kind", "dim"), SINGLE)
@@ -85,6 +88,7 @@ def test_a_choice_along_any_dimension_is_the_loop_over_components(kind, dim, nam
         assert_is_the_loop(lambda t, i=i: result(t, i), x)
 
 
+@group_cases
 @pytest.mark.parametrize("kind", SHAPES)
 @pytest.mark.parametrize("name", [*OVER_SEVERAL, "argmax", "argmin", "median", "max", "count_nonzero"])
 def test_a_reduction_of_everything_is_that_of_all_elements_in_a_row(kind, name):
@@ -174,6 +178,7 @@ def test_dtypes_are_those_of_dense_reductions():
 # ------------------------------------------------------------------------------------------------- derivatives
 
 
+@group_cases
 @pytest.mark.parametrize("dims", [1, 2, (1, 2)])
 @pytest.mark.parametrize("name", ["sum", "mean", "amax", "prod", "nansum", "logsumexp", "norm", "var", "std"])
 @pytest.mark.parametrize("kind", ["rows", "images"])

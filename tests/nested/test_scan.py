@@ -11,6 +11,7 @@ from retrograd.nested.buffer import values, wrap_buffer, wrap_buffer_like
 from retrograd.nested.buffer_layout import get_layout
 from retrograd.nested.components import components
 
+from ..case_groups import group_cases
 from .loops import assert_close, assert_is_the_loop
 from .loops import rounded as nested
 
@@ -44,6 +45,7 @@ def called(name, dim):
     return f
 
 
+@group_cases
 @pytest.mark.parametrize("name", SCANS)
 @pytest.mark.parametrize(("kind", "dim"), CASES)
 def test_a_scan_along_any_dimension_is_the_loop_over_components(kind, dim, name):
@@ -97,6 +99,7 @@ def test_dtypes_are_those_of_dense_scans():
 SMOOTH = ["softmax", "log_softmax", "cumsum", "cumprod", "logcumsumexp", "sort", "cummax"]
 
 
+@group_cases
 @pytest.mark.parametrize("dim", [1, 2])
 @pytest.mark.parametrize("name", SMOOTH)
 @pytest.mark.parametrize("kind", ["with an empty one", "images"])

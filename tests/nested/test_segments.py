@@ -9,6 +9,7 @@ from retrograd.backend.ragged import Structure
 from retrograd.core import registry
 from retrograd.testing import LAWS, samples_of
 
+from ..case_groups import group_cases
 from ..tables import hold
 
 SEGMENTS = ("retrograd.nested.rules.segment_reduce", "retrograd.nested.rules.segment_scan")
@@ -16,6 +17,7 @@ NAMES = [name for name, operator in sorted(registry.items()) if operator.definit
 REFUSED_BY_ANOTHER = {"nested.local_rows", "nested.segment_select", "nested.segment_argreduce"}  # whose kernel they run
 
 
+@group_cases
 @pytest.mark.parametrize("law", [law for law in LAWS if law != "nested"])  # they take the buffers
 @pytest.mark.parametrize("name", NAMES)
 def test_law(law, name):
@@ -39,6 +41,7 @@ OF_EACH = {
 }
 
 
+@group_cases
 @pytest.mark.parametrize("name", OF_EACH)
 @pytest.mark.parametrize("lengths", [[2, 0, 3], [0, 0], [900, 0, 5, 700]], ids=["small", "empty", "large"])
 @pytest.mark.parametrize("row", [0, 1, 2])

@@ -12,6 +12,7 @@ from retrograd.nested.buffer import values, wrap_buffer
 from retrograd.nested.buffer_layout import get_layout, is_nested
 from retrograd.nested.components import components, nest
 
+from ..case_groups import group_cases
 from .loops import check, check_examples, derivatives, images, leaf, leaves, numbers, rows
 
 
@@ -48,6 +49,7 @@ OF_ROWS = {
 }
 
 
+@group_cases
 @pytest.mark.parametrize("name", OF_ROWS)
 def test_rows_in_another_shape_are_each_components_in_that_shape(name: str) -> None:
     check(OF_ROWS[name], rows(6))

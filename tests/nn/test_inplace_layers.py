@@ -6,6 +6,8 @@ import retrograd as rg
 from retrograd import nn
 from retrograd.nn import functional as F
 
+from ..case_groups import group_cases
+
 IMAGES = {1: (4, 6, 5), 2: (4, 6, 5, 3), 3: (4, 6, 3, 2, 2)}
 NORMS = {
     **{f"BatchNorm{d}d": (lambda d=d: getattr(nn, f"BatchNorm{d}d")(6), IMAGES[d]) for d in IMAGES},
@@ -45,6 +47,7 @@ def gradients(layer, after, shape):
     return [x.grad, *(p.grad for p in layer.parameters())]
 
 
+@group_cases
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("norm", NORMS)
 def test_results_of_norms_may_be_written_to(norm, write):

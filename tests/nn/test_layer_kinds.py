@@ -11,6 +11,8 @@ import retrograd as rg
 from retrograd import func, fx, nn
 from retrograd.nested import nested_tensor
 
+from ..case_groups import group_cases
+
 RANDOM = np.random.default_rng(0)
 
 
@@ -250,6 +252,7 @@ INPUTS = {
 }
 
 
+@group_cases
 @pytest.mark.parametrize("message", [*SETTINGS, *INPUTS])
 def test_bad_settings_and_inputs_are_refused(message):
     with pytest.raises(ValueError, match=message):

@@ -9,6 +9,8 @@ import retrograd as rg
 from retrograd.nn import functional as F
 from retrograd.testing import assert_close
 
+from ..case_groups import group_cases
+
 
 def slopes(f, *points):
     x = rg.tensor(points, dtype="float64", requires_grad=True)
@@ -34,6 +36,7 @@ def test_the_derivative_at_a_kink_is_the_documented_one(f, at, expected):
     assert slopes(f, at) == [expected]
 
 
+@group_cases
 @pytest.mark.parametrize(
     "f", [F.elu, F.selu, F.celu, F.mish, F.softplus, F.logsigmoid, F.silu, F.hardswish, F.tanhshrink]
 )

@@ -11,6 +11,8 @@ from retrograd.func import grad, vmap
 from retrograd.testing import assert_close
 from retrograd.utils.operator_log import OperatorLog
 
+from ..case_groups import group_cases
+
 F = rg.nn.functional
 
 
@@ -276,6 +278,7 @@ CHOICES = {
 }
 
 
+@group_cases
 @pytest.mark.parametrize("name", CHOICES)
 def test_every_example_is_ordered_by_itself(name):
     f, x = CHOICES[name], tied(4, 3, 4)
@@ -287,6 +290,7 @@ def test_every_example_is_ordered_by_itself(name):
         check_gradients(f, numbers(4, 3, 4))
 
 
+@group_cases
 @pytest.mark.parametrize("name", CHOICES)
 def test_no_examples_are_ordered(name):
     x = tied(4, 3, 4)

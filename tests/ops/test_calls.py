@@ -10,6 +10,8 @@ from retrograd import ops
 from retrograd.core import Tensor, registry
 from retrograd.testing import samples_of
 
+from ..case_groups import group_cases
+
 
 def test_arithmetic_takes_the_keywords_that_pytorch_has():
     x = rg.tensor([7.0, -7.0])
@@ -91,6 +93,7 @@ def test_sizes_may_be_tensors_without_dimensions():
     assert rg.ones(2, 3).sum(n - 1).tolist() == rg.ones(2, 3).sum(dim=n - 1).tolist() == [3.0, 3.0]
 
 
+@group_cases
 @pytest.mark.parametrize("operator", registry.values(), ids=registry.keys())
 def test_every_operator_shows_its_signature(operator):
     assert list(inspect.signature(operator).parameters) == [p.name for p in operator.called_as.parameters]
@@ -107,6 +110,7 @@ def kinds(out):
     return [type(o) for o in out] if isinstance(out, (tuple, list)) else type(out)
 
 
+@group_cases
 @pytest.mark.parametrize("name", sorted(n for n in ops.public("") if n in registry))
 def test_functions_take_arrays_as_tensors(name):
     op = registry[name]

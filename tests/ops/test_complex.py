@@ -9,6 +9,8 @@ import retrograd as rg
 from retrograd.autograd import gradcheck, gradgradcheck
 from retrograd.testing import assert_close
 
+from ..case_groups import group_cases
+
 Z = [3 + 4j, -1 + 0.5j, 0.25 - 2j]
 W = [1 - 1j, 2 + 0.5j, -0.5 - 0.75j]
 
@@ -73,6 +75,7 @@ def check_tangent(f, *inputs):
     assert_close(tangent, (ahead - behind) / (2 * step), rtol=1e-7, atol=1e-7)
 
 
+@group_cases
 @pytest.mark.parametrize("name", ONE)
 def test_derivatives_of_functions_of_complex_numbers(name):
     z = leaf(Z)

@@ -7,10 +7,13 @@ import pytest
 import retrograd.ops  # noqa: F401 (registers the operators)
 from retrograd.core import registry
 
+from ..case_groups import group_cases
+
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 EXAMPLES = {name: op.__doc__ for name, op in sorted(registry.items()) if ">>>" in op.__doc__}
 
 
+@group_cases
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_run(name):
     test = doctest.DocTestParser().get_doctest(EXAMPLES[name], {}, name, None, None)

@@ -10,6 +10,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.dtype import as_dtype
 from retrograd.testing import assert_close
 
+from ..case_groups import group_cases
 from ..tables import DTYPES
 
 # PyTorch's table for two tensors with dimensions; symmetric, so only its upper half, in the order above.
@@ -45,6 +46,7 @@ def ones(dtype: str, shape: tuple[int, ...] = (2,)) -> rg.Tensor:
     return rg.ones(shape, dtype=dtype)
 
 
+@group_cases
 @pytest.mark.parametrize(
     ("pair", "expected"),
     TABLE.items(),
@@ -59,6 +61,7 @@ def test_the_table_is_complete():
     assert len(TABLE) == len(list(itertools.combinations_with_replacement(DTYPES, 2)))
 
 
+@group_cases
 @pytest.mark.parametrize("lower", [(), "number"])
 @pytest.mark.parametrize(
     ("high", "low", "expected"),

@@ -6,6 +6,8 @@ import pytest
 import retrograd as rg
 from retrograd.core import registry
 
+from ..case_groups import group_cases
+
 F = rg.nn.functional
 LONG = np.random.default_rng(0).uniform(0.1, 0.9, (3000, 4)).astype("float16")
 CLASSES = rg.tensor(np.arange(3000) % 3)
@@ -52,6 +54,7 @@ def value_and_gradient(f, dtype):
     return y.detach().numpy().astype("float64"), g.numpy().astype("float64")
 
 
+@group_cases
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_sums_of_many_numbers_keep_their_digits(name):
     found = value_and_gradient(FUNCTIONS[name], "float16")

@@ -5,6 +5,8 @@ import pytest
 
 import retrograd as rg
 
+from ..case_groups import group_cases
+
 X = np.arange(60.0).reshape(3, 4, 5)
 
 
@@ -70,6 +72,7 @@ TRANSFORMS = {
 }
 
 
+@group_cases
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_a_transform_writes_where_the_key_reads(key, transform):

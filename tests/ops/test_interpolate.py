@@ -7,6 +7,8 @@ import retrograd as rg
 from retrograd.core import registry
 from retrograd.testing.references.interpolate import matrix
 
+from ..case_groups import group_cases
+
 F = rg.nn.functional
 NAN, INF = float("nan"), float("inf")
 
@@ -58,6 +60,7 @@ MAPS = [
 ]
 
 
+@group_cases
 @pytest.mark.parametrize("how", MAPS, ids=str)
 def test_maps_and_their_transposes_are_matrices(how):
     rows = matrix(*how)

@@ -10,6 +10,7 @@ import retrograd.ops  # noqa: F401 (registers the operators)
 from retrograd.core import registry
 from retrograd.testing import LAWS, errors_of, exemptions_of, run, samples_of
 
+from ..case_groups import group_cases
 from ..tables import failures, hold_all, operators_on_arrays
 
 OPERATORS = operators_on_arrays()
@@ -23,6 +24,7 @@ UNCOMPILED = ("nested", "jet", "pattern")
 ERRORS = [(name, *entry) for name in OPERATORS for entry in errors_of(registry[name])]
 
 
+@group_cases
 @pytest.mark.parametrize("name", OPERATORS)
 def test_every_operator_has_samples_and_says_what_it_is(name):
     assert SAMPLES.get(name), "the laws test nothing without samples"
@@ -53,12 +55,14 @@ def test_exemptions_name_laws_that_are_there():
     assert {law for _, law in EXEMPT} - set(LAWS) == set()
 
 
+@group_cases
 @pytest.mark.parametrize("exemption", [e for e in EXEMPT if e[1] != "oracle"], ids="-".join)
 def test_exemptions_are_needed(exemption):
     name, law = exemption
     assert any(failures(LAWS[law], registry[name], SAMPLES[name])), "the law holds: delete the exemption"
 
 
+@group_cases
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: f"{error[0]}-{error[3].__name__}")
 def test_wrong_calls_say_what_is_wrong(error):
     name, args, params, exception, pattern = error

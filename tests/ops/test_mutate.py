@@ -8,6 +8,8 @@ import retrograd as rg
 from retrograd.core.tensor import count_of
 from retrograd.foundation.lazy_imports import load_all
 
+from ..case_groups import group_cases
+
 WRITES = {
     "copy_": (lambda x: x.copy_(rg.tensor([7.0, 8.0])), [7.0, 8.0]),
     "copy_ of a number": (lambda x: x.copy_(3), [3.0, 3.0]),
@@ -118,6 +120,7 @@ def operands(operator):
     return x, others, params.get(operator.name, {})
 
 
+@group_cases
 @pytest.mark.parametrize("name", WRITERS)
 def test_an_operator_in_place_has_the_value_and_gradients_of_the_operator(name):
     x, others, params = operands(WRITERS[name])
@@ -132,6 +135,7 @@ def test_an_operator_in_place_has_the_value_and_gradients_of_the_operator(name):
     assert [g.view(-1).tolist() for g in grads] == [pytest.approx(g.view(-1).tolist()) for g in expected]
 
 
+@group_cases
 @pytest.mark.parametrize("name", [n for n in WRITERS if n not in ("tril_", "triu_")])  # which want a matrix
 def test_an_operator_in_place_on_a_view_changes_only_its_part_of_the_base_and_of_the_gradient(name):
     x, others, params = operands(WRITERS[name])

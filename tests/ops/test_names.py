@@ -8,6 +8,8 @@ import pytest
 
 import retrograd as rg
 
+from ..case_groups import group_cases
+
 FILE = Path(__file__).parents[1] / "data" / "names.txt"
 NAMES = [line for line in FILE.read_text().splitlines() if line and not line.startswith("#")]
 
@@ -34,6 +36,7 @@ def member(name):
     return reduce(getattr, name.replace("functorch.", "func.").split("."), rg)
 
 
+@group_cases
 @pytest.mark.parametrize("name", sorted({*NAMES} - MISSING))
 def test_the_name_exists(name):
     assert member(name) is not None

@@ -9,6 +9,8 @@ import retrograd as rg
 from retrograd import nn
 from retrograd.testing import assert_close
 
+from ..case_groups import group_cases
+
 F = nn.functional
 ORDERS = (0.5, 1, 1.5, 2, 3, 6, 20, math.inf, -math.inf, -1, -3)
 # By how much vectors are scaled: powers of 2, so that scaled vectors are exact.
@@ -74,6 +76,7 @@ def weights(shape):
     return np.linspace(-1.0, 1.5, math.prod(shape)).reshape(shape) + 0.125
 
 
+@group_cases
 @pytest.mark.parametrize("dtype", SCALES)
 @pytest.mark.parametrize("name", [*HOMOGENEOUS, *INVARIANT])
 @pytest.mark.parametrize("values", [MATRIX, POINTS], ids=["matrix", "points"])

@@ -9,6 +9,8 @@ import pytest
 import retrograd as rg
 from retrograd.testing import assert_close
 
+from ..case_groups import group_cases
+
 
 def gradient(f, x):
     x = rg.tensor(x, dtype="float64", requires_grad=True)
@@ -227,6 +229,7 @@ def test_the_variance_of_one_element_or_none_is_nan_without_a_warning(reduce, si
     assert rg.autograd.grad(out, x)[0].shape == (size,)
 
 
+@group_cases
 @pytest.mark.parametrize("correction", [0, 1, 3])
 @pytest.mark.parametrize(("shape", "dim"), [((2, 1), 1), ((0, 3), 1), ((3, 0), 1), ((2, 1, 1), (1, 2)), ((), None)])
 @pytest.mark.parametrize("keepdim", [False, True])

@@ -9,6 +9,8 @@ import retrograd as rg
 from retrograd.core import call, registry
 from retrograd.testing import samples_of, seeded
 
+from ..case_groups import group_cases
+
 pytestmark = pytest.mark.once("types do not depend on the core")
 
 PACKAGE = Path(rg.__file__).parent
@@ -36,6 +38,7 @@ def agrees(result: object, declared: set[str]) -> bool:
     return any(text.startswith("tuple[") if isinstance(result, tuple) else text == "Tensor" for text in declared)
 
 
+@group_cases
 @pytest.mark.parametrize("name", PUBLIC)
 def test_the_results_of_operators_have_the_types_of_the_stubs(name):
     op = registry[name]

@@ -6,12 +6,15 @@ import pytest
 import retrograd.ops  # noqa: F401 (registers the operators)
 from retrograd.core import parse, registry
 
+from ..case_groups import group_cases
+
 CLIP = parse("clip(Tensor x, number? min=None, number? max=None, *, bool strict=False) -> Tensor")
 CAT = parse("cat(Tensor[] tensors, int dim=0) -> Tensor")
 RESHAPE = parse("reshape(Tensor x, int... shape) -> Tensor")
 SUM = parse("sum(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
 
 
+@group_cases
 @pytest.mark.parametrize("name", sorted(registry))
 def test_every_schema_prints_as_what_it_is_read_from(name):
     text = str(registry[name].schema)

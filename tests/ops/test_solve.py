@@ -9,6 +9,8 @@ import retrograd as rg
 from retrograd.backend import linalg
 from retrograd.testing import assert_close
 
+from ..case_groups import group_cases
+
 
 def tensor(a, **params):
     return rg.tensor(np.asarray(a, np.float64), **params)
@@ -31,6 +33,7 @@ def libraries(request, monkeypatch):
 
 
 @pytest.mark.usefixtures("libraries")
+@group_cases
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("n", [1, 16, 33, 70, 129])
 def test_solve_and_its_gradient_hold_for_any_size(n, dtype):
@@ -47,6 +50,7 @@ def test_solve_and_its_gradient_hold_for_any_size(n, dtype):
 
 
 @pytest.mark.usefixtures("libraries")
+@group_cases
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("unit", [False, True])
 @pytest.mark.parametrize("shape", [(40, 40), (3, 40, 40), (2, 5, 5)])
@@ -62,6 +66,7 @@ def test_triangular_solves_read_one_triangle_in_any_layout(shape, unit, upper):
 
 
 @pytest.mark.usefixtures("libraries")
+@group_cases
 @pytest.mark.parametrize("shape", [(70, 70), (2, 40, 40), (50, 40), (40, 50), (0, 3), (3, 0, 0), (0, 40, 40)])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_lu_multiplies_to_the_matrix(shape, dtype):

@@ -10,6 +10,7 @@ import retrograd as rg
 from retrograd.core import registry
 from retrograd.testing import samples_of
 
+from ..case_groups import group_cases
 from ..tables import operators_on_arrays
 
 EXPECTED = (TypeError, ValueError, IndexError, RuntimeError, ZeroDivisionError, OverflowError)
@@ -35,6 +36,7 @@ def outcome(op, given):
     return None
 
 
+@group_cases
 @pytest.mark.parametrize("name", [n for n in operators_on_arrays() if registry[n].public_names])
 def test_a_wrong_argument_gives_the_same_error_twice(name):
     op = registry[name]

@@ -10,6 +10,8 @@ import retrograd as rg
 from retrograd import nn, optim
 from retrograd.optim import lr_scheduler as schedules
 
+from ..case_groups import group_cases
+
 MAKE = {
     "SGD": lambda p: optim.SGD(p, momentum=0.9),
     "Adam": lambda p: optim.Adam(p, amsgrad=True),
@@ -82,6 +84,7 @@ def snapshot(optimizer):
     return copy.deepcopy(states), state["param_groups"]
 
 
+@group_cases
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize(("name", "entry"), [(name, entry) for name in MAKE for entry in entries(name)])
 def test_a_state_with_a_wrong_entry_is_refused_by_name_or_the_next_step_takes_it(name, entry, bad):
@@ -103,6 +106,7 @@ def test_a_state_with_a_wrong_entry_is_refused_by_name_or_the_next_step_takes_it
     assert bool(optimizer.param_groups[0]["params"][0].isfinite().all())
 
 
+@group_cases
 @pytest.mark.parametrize("bad", ["another shape", "complex", "text", "an object"])
 @pytest.mark.parametrize("name", [name for name in MAKE if name not in ("LBFGS", "Adafactor")])
 def test_state_of_another_shape_than_its_parameter_is_refused(name, bad):
@@ -160,6 +164,7 @@ SCHEDULES = {
 }
 
 
+@group_cases
 @pytest.mark.parametrize("bad", ["many", [1.0], object(), {"a": 1}, None])
 @pytest.mark.parametrize(
     ("name", "entry"), [(n, entry) for n, make in SCHEDULES.items() for entry in make().state_dict()]

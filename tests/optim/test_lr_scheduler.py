@@ -9,6 +9,8 @@ import retrograd as rg
 from retrograd import nn, optim
 from retrograd.optim import lr_scheduler as schedules
 
+from ..case_groups import group_cases
+
 
 def optimizer(lr=1.0, **settings):
     groups = [{"params": [nn.Parameter(rg.zeros(1))]}, {"params": [nn.Parameter(rg.zeros(1))], "lr": lr / 2}]
@@ -85,6 +87,7 @@ def test_resuming_at_a_step_takes_the_initial_rates_from_the_optimizer():
     assert schedules.StepLR(opt, 2, 0.5, last_epoch=3).get_last_lr() == [0.25, 0.125]
 
 
+@group_cases
 @pytest.mark.parametrize(
     ("make", "error", "pattern"),
     [

@@ -8,6 +8,8 @@ import pytest
 import retrograd as rg
 from retrograd import nn, optim
 
+from ..case_groups import group_cases
+
 EVERY = [
     optim.SGD,
     optim.Adam,
@@ -199,6 +201,7 @@ def test_named_parameters_are_taken_too():
     assert [p is q for p, q in zip(optimizer.param_groups[0]["params"], layer.parameters(), strict=True)] == [True] * 2
 
 
+@group_cases
 @pytest.mark.parametrize(
     ("make", "error", "pattern"),
     [

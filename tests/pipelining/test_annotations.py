@@ -10,6 +10,8 @@ import retrograd as rg
 from retrograd import fx, nn
 from retrograd.pipelining import SplitPoint, annotate_split_points, pipeline
 
+from ..case_groups import group_cases
+
 
 class Blocks(nn.Module):
     """A model with layers below a path of several parts."""
@@ -62,6 +64,7 @@ COPIES = {
 }
 
 
+@group_cases
 @pytest.mark.parametrize("made", COPIES)
 @pytest.mark.parametrize("case", ANNOTATIONS)
 def test_annotations_add_up_and_are_copied_with_the_modules(case, made):

@@ -23,6 +23,8 @@ from retrograd.pipelining import (
     split_into_equal_size,
 )
 
+from ..case_groups import group_cases
+
 SCHEDULES = sorted(pipelining.schedules.SCHEDULES)
 
 
@@ -87,6 +89,7 @@ def assert_same_gradients(model, expected, factor=1.0):
         assert difference <= 1e-6 * max(1.0, expected[name].abs().max().item()), name
 
 
+@group_cases
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("micro_batches", [1, 2, 3, 4, 8, 11])
 def test_loss_and_gradients_are_those_of_the_unsplit_step(schedule, micro_batches):

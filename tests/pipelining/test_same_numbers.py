@@ -21,6 +21,8 @@ from retrograd.pipelining import (
 from retrograd.pipelining.schedules import SCHEDULES
 from retrograd.pipelining.schedules.tables import write_csv
 
+from ..case_groups import group_cases
+
 NAMES = sorted(SCHEDULES)
 
 
@@ -112,6 +114,7 @@ def accumulated(stages, rows, micro_batches):
     return gradients(model)
 
 
+@group_cases
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("ranks", "per_rank", "micro_batches"), [(1, 2, 3), (2, 2, 5), (3, 1, 2), (2, 3, 4)])
 def test_deterministic_gradients_are_the_unsplit_ones_to_the_last_bit(name, ranks, per_rank, micro_batches):

@@ -14,6 +14,8 @@ from retrograd.pipelining.schedules import (
 from retrograd.pipelining.schedules.actions import Action, Kind, format_schedule
 from retrograd.pipelining.schedules.lowering import buffer_depth, chain, lower, validate
 
+from ..case_groups import group_cases
+
 pytestmark = pytest.mark.once("schedules are lists of actions, without tensors")
 
 V_SHAPED = ["zbvzerobubble", "dualpipev", "v-half", "v-min"]
@@ -66,6 +68,7 @@ def promised_depth(name, p, v, m):
     return depths.get(name, 1)
 
 
+@group_cases
 @pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize("v", [1, 2, 3])
 def test_every_schedule_is_complete_in_a_possible_order_and_within_its_memory_and_buffer(name, v):

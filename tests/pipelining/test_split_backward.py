@@ -13,6 +13,8 @@ from retrograd.core.state import Watcher, watching
 from retrograd.pipelining import stage_backward, stage_backward_input, stage_backward_weight
 from retrograd.pipelining.runtime.split_backward import input_gradients
 
+from ..case_groups import group_cases
+
 
 def values(*shape, seed=0):
     return rg.tensor(np.random.default_rng(seed).normal(size=shape))
@@ -103,6 +105,7 @@ INPUTS = {
 }
 
 
+@group_cases
 @pytest.mark.parametrize("kind", INPUTS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_two_halves_equal_stage_backward_bitwise(name, kind):

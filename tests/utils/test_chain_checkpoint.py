@@ -11,6 +11,8 @@ from retrograd.utils import revolve
 from retrograd.utils.chain_checkpoint import num_bytes
 from retrograd.utils.checkpoint import checkpoint, checkpoint_sequential
 
+from ..case_groups import group_cases
+
 N = 4
 BYTES = N * 8  # of one value between steps
 
@@ -46,6 +48,7 @@ def plain_gradients(steps, x, w):
     return [g.tolist() for g in rg.autograd.grad(y.sum(), (x, w))]
 
 
+@group_cases
 @pytest.mark.parametrize("snapshots", [1, 2, 3, 5, 20])
 @pytest.mark.parametrize("length", [1, 2, 3, 6, 10, 21])
 def test_gradients_are_those_of_the_plain_chain_and_repeated_steps_those_of_the_formula(length, snapshots):

@@ -9,6 +9,8 @@ import pytest
 import retrograd as rg
 from retrograd.utils import data
 
+from ...case_groups import group_cases
+
 
 def plain(value):
     """Return tensors as lists, also within containers."""
@@ -135,6 +137,7 @@ def _column(rows):
     return data.ArrowDataset(pa.table({"a": rows}))
 
 
+@group_cases
 @pytest.mark.parametrize(
     ("make", "error", "told"),
     [
