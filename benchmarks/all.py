@@ -22,6 +22,7 @@ OPTIONS: dict[str, list[str]] = {
     "footprint": [],
     "memory": ["--rounds", "3"],
     "scaling": ["--rounds", "5"],
+    "busy": ["--rounds", "5"],
     "overhead": ["--rounds", "9"],
     "instructions": [],
     "autodiff": ["--rounds", "5"],

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 import pytest
 
 from retrograd.bench import Case, Worker, digest, run_suite
+from retrograd.bench.subjects import CPU_LEVELS, cpu_limits
 from retrograd.bench.workers import RowError, Sampler, difference
+from retrograd.kernels.processors import VECTOR_BYTES
 
 from . import benchmark
 
@@ -116,6 +118,23 @@ def test_the_script_writes_files_and_returns_its_status(tmp_path):
     (table,) = json.loads((tmp_path / "json.x").read_text())["tables"]
     assert [row["name"] for row in table["rows"]] == list(benchmark.ROWS)
     assert "| all agree |" in (tmp_path / "markdown.md").read_text()
+
+
+@pytest.mark.parametrize("level", CPU_LEVELS)
+def test_a_level_of_vectors_limits_every_process_and_is_in_the_results(level, tmp_path):
+    command = [sys.executable, benchmark.__file__, "--cpu", level, "--json", str(tmp_path / "out"), "--rounds=1"]
+    text = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    assert f", limited to {level}; Python" in text
+    found = json.loads((tmp_path / "out").read_text())
+    assert found["cpu"] == level
+    (row,) = [row for row in found["tables"][0]["rows"] if row["name"] == "all agree"]
+    assert "retrograd" in row["samples"]  # NumPy was imported under these limits
+
+
+def test_levels_are_those_of_the_kernels():
+    assert set(CPU_LEVELS) == set(VECTOR_BYTES)
+    with pytest.raises(ValueError, match="a level must be one of avx512, avx2, sse, got 'neon'"):
+        cpu_limits("neon")
 
 
 # ------------------------------------------------------------------------------------------------- agreement

@@ -143,6 +143,7 @@ def environment(before: float | None = None) -> dict[str, Any]:
     return {
         "machine": f"{processor()}, {os.cpu_count()} processors, {platform.system()} {platform.machine()}",
         "load": before,
+        "cpu": os.environ.get("RETROGRAD_CPU", ""),
         "python": platform.python_version(),
         "versions": versions(packages),
     }
@@ -160,5 +161,6 @@ def processor() -> str:
 def environment_line(found: dict[str, Any]) -> str:
     """Format the environment as a line."""
     packages = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    level = f", limited to {found['cpu']}" if found.get("cpu") else ""
     other = f"; load before the run: {found['load']}" if found.get("load") is not None else ""
-    return f"{found['machine']}; Python {found['python']}, {packages}{other}"
+    return f"{found['machine']}{level}; Python {found['python']}, {packages}{other}"

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from retrograd.bench.figures import Table
 from retrograd.bench.plots import draw
 from retrograd.bench.report import as_dict, as_markdown, as_text, environment, environment_line, load
+from retrograd.bench.subjects import CPU_LEVELS, cpu_limits
 from retrograd.bench.workers import Cases, serve
 
 
@@ -21,6 +23,7 @@ def parser(doc: str, rounds: int) -> argparse.ArgumentParser:
     command.add_argument("--rounds", type=int, default=rounds, help=f"samples per row and subject (default {rounds})")
     command.add_argument("--only", default="", metavar="TEXT", help="run only rows whose name contains TEXT")
     command.add_argument("--without", action="append", default=[], metavar="SUBJECT", help="skip a subject")
+    command.add_argument("--cpu", choices=CPU_LEVELS, help="limit all libraries to the vectors of this level")
     command.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
     command.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as Markdown")
     command.add_argument("--plot", type=Path, metavar="FILE", help="plot the tables as .svg or .png")
@@ -40,6 +43,8 @@ def main(
         serve(partial(worker, options.worker, options.threads or 1))
         return 0
     before = load()
+    if options.cpu:
+        os.environ.update(cpu_limits(options.cpu))  # for the processes of all subjects
     return output_tables(report(options), options, before)
 
 

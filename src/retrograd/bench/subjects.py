@@ -1,10 +1,9 @@
 """The measured libraries: their modules, versions, threads, and conversion of results to NumPy arrays."""
 
-import importlib
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from importlib import metadata
+from importlib import import_module, metadata
 from types import ModuleType
 from typing import Any
 
@@ -28,6 +27,7 @@ KNOWN = {
     "NumPy": Subject("numpy"),
 }
 OURS = "retrograd"
+CPU_LEVELS = ("avx512", "avx2", "sse")  # of vectors, as `RETROGRAD_CPU` names them
 LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
@@ -45,6 +45,38 @@ def thread_limits(threads: int) -> dict[str, str]:
     return dict.fromkeys(LIMITS, str(threads))
 
 
+def cpu_limits(level: str) -> dict[str, str]:
+    """Return the environment that limits NumPy and all libraries to the instructions of "avx512", "avx2" or "sse".
+
+    NumPy's BLAS, PyTorch's kernels, oneDNN, MKL and XLA have a variable each.
+
+    >>> cpu_limits("avx2")["OPENBLAS_CORETYPE"], cpu_limits("avx512")
+    ('Haswell', {'RETROGRAD_CPU': 'avx512'})
+    """
+    if level not in CPU_LEVELS:
+        raise ValueError(f"a level must be one of {', '.join(CPU_LEVELS)}, got {level!r}")
+    if level == "avx512":  # what these libraries use by themselves, where the processor has it
+        return {"RETROGRAD_CPU": level}
+    names = ("AVX512", "X86_V4", *(() if level == "avx2" else ("AVX", "FMA", "F16C", "X86_V3")))
+    features = import_module("numpy._core._multiarray_umath").__cpu_dispatch__
+    blas, torch, onednn, mkl, xla = _VARIABLES[level]
+    return {
+        "RETROGRAD_CPU": level,
+        "NPY_DISABLE_CPU_FEATURES": " ".join(name for name in features if name.startswith(names)),
+        "OPENBLAS_CORETYPE": blas,
+        "ATEN_CPU_CAPABILITY": torch,
+        "ONEDNN_MAX_CPU_ISA": onednn,
+        "MKL_ENABLE_INSTRUCTIONS": mkl,
+        "XLA_FLAGS": f"--xla_cpu_max_isa={xla}",
+    }
+
+
+_VARIABLES = {  # of OpenBLAS, PyTorch, oneDNN, MKL and XLA
+    "avx2": ("Haswell", "avx2", "AVX2", "AVX2", "AVX2"),
+    "sse": ("Nehalem", "default", "SSE41", "SSE4_2", "SSE4_2"),
+}
+
+
 def library(name: str, threads: int) -> ModuleType:
     """Return a subject's module, limited to this many threads; ImportError if it is not installed.
 
@@ -53,7 +85,7 @@ def library(name: str, threads: int) -> ModuleType:
     package = KNOWN[name.partition(",")[0]].package
     if package not in ("retrograd", "torch") and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-    module = importlib.import_module("mlx.core" if package == "mlx" else package)
+    module = import_module("mlx.core" if package == "mlx" else package)
     if package in ("retrograd", "torch"):
         module.set_num_threads(threads)
     return module
@@ -65,7 +97,7 @@ def converter(module: ModuleType) -> Callable[[Any], Any]:
         return lambda x: x.detach().numpy()
     if module.__name__ == "tinygrad":
         return lambda x: x.numpy()
-    return importlib.import_module("numpy").asarray
+    return import_module("numpy").asarray
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:
