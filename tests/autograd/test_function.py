@@ -645,7 +645,7 @@ def test_a_view_that_was_written_to_and_saved_is_freed_without_the_collector(no_
     y = rg.ones(3, requires_grad=True) * 1
     v = y[1:]
     out = Doubled.apply(v)
-    node = weakref.ref(y.grad_fn)
+    node = weakref.ref(y._grad_fn)
     del y, v, out
     assert node() is None
 

@@ -349,7 +349,7 @@ def test_the_memory_of_a_call_is_freed_with_its_results():
     gc.disable()
     try:
         outs = compiled(x, w)
-        calls = [weakref.ref(outs[0].grad_fn), weakref.ref(outs[0])]
+        calls = [weakref.ref(outs[0]._grad_fn), weakref.ref(outs[0])]
         outs[0].sum().backward()
         del outs
         assert [call() for call in calls] == [None, None]

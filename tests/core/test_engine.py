@@ -294,7 +294,7 @@ def test_the_graph_holds_no_reference_cycle(no_collector, walked):
     y = x.exp()  # saves its output
     z = y.softmax(dim=0) * y
     loss = z.sum()
-    alive = [weakref.ref(t) for t in (y, z, loss, y.grad_fn, loss.grad_fn)]
+    alive = [weakref.ref(t) for t in (y, z, loss, y._grad_fn, loss._grad_fn)]
     if walked:
         loss.backward()
     del y, z, loss

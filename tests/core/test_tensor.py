@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.core import AccumulateGrad, registry
+from retrograd.autograd.node_views import AccumulateGrad
+from retrograd.core import registry
 from retrograd.testing import assert_close
 
 from ..case_groups import group_cases

@@ -295,7 +295,7 @@ def test_outputs_can_be_saved():
 def test_the_graph_dies_with_its_output(no_collector):
     op = exponential()
     out = op(leaf(1.0))
-    node = weakref.ref(out.grad_fn)
+    node = weakref.ref(out._grad_fn)
     del out
     assert node() is None
 

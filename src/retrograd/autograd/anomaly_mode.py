@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from retrograd.autograd.node_views import as_node
 from retrograd.autograd.source_lines import format_stack, line_of, stack
 from retrograd.core import Tensor, current
 from retrograd.core.blocks import Block
@@ -22,7 +23,7 @@ class Trace(NamedTuple):
         if "traceback_" not in metadata:
             metadata["traceback_"] = [format_stack([frame]) for frame in reversed(self.frames)]
         if self.parent is not None:
-            metadata.setdefault("parent_", self.parent)
+            metadata.setdefault("parent_", as_node(self.parent))
 
 
 class _AnomalyWatcher(Watcher):

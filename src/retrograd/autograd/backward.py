@@ -12,9 +12,10 @@ from typing import Any
 
 from retrograd.autograd.grad_dtype import in_grad_dtype
 from retrograd.autograd.graph import GradientEdge
+from retrograd.autograd.node_views import record_of
 from retrograd.autograd.outer_graph import OuterGraph
 from retrograd.autograd.seeds import as_list, make_seeds
-from retrograd.core import AccumulateGrad, Level, Tensor, at, current, graph_level, registry
+from retrograd.core import Level, Tensor, at, current, graph_level, registry
 from retrograd.core.aval import describe_difference
 from retrograd.core.blocks import generator_block
 from retrograd.core.engine import accumulating, add_into, edge_of, match_layout, pullback, sum_of_gradients
@@ -352,8 +353,7 @@ def _engine_edge(target: Tensor | GradientEdge) -> tuple[Any, int]:
     """Return the engine's edge at which the gradient of a target arrives."""
     if isinstance(target, Tensor):
         return edge_of(target)
-    node = target.node
-    return (node.variable if isinstance(node, AccumulateGrad) else node), target.output_nr
+    return record_of(target.node), target.output_nr
 
 
 def _check_target(target: Any, index: int) -> tuple[Any, int]:

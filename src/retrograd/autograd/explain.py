@@ -217,7 +217,7 @@ def _explain_path(tensor: Tensor, leaf: Tensor) -> Explanation:
     what = (
         f"the leaf {describe_type(leaf)}"
         if leaf.is_leaf
-        else f"the result {describe_type(leaf)} of {short_name(leaf.grad_fn)}"
+        else f"the result {describe_type(leaf)} of {short_name(leaf._grad_fn)}"
     )
     if not leaf.requires_grad:
         reason, way_out = _reason_for_no_graph(leaf)

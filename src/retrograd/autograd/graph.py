@@ -1,9 +1,11 @@
 """Inspection of the autograd graph: nodes, edges, and saved values."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from retrograd.autograd.hooks import register_multi_grad_hook
+from retrograd.autograd.input_metadata import InputMetadata
+from retrograd.autograd.node_views import Node, as_node
 from retrograd.autograd.saving import _pop_saved_tensors_default_hooks as _pop_saved_tensors_default_hooks
 from retrograd.autograd.saving import _push_saved_tensors_default_hooks as _push_saved_tensors_default_hooks
 from retrograd.autograd.saving import (
@@ -12,12 +14,10 @@ from retrograd.autograd.saving import (
     save_on_cpu,
     saved_tensors_hooks,
 )
-from retrograd.core import AccumulateGrad, GradFn, Tensor
+from retrograd.core import Tensor
 from retrograd.core.device import device
 from retrograd.core.engine import edge_of
 from retrograd.core.hooks import RemovableHandle
-from retrograd.core.input_metadata import InputMetadata
-from retrograd.core.leaf_node import as_node
 from retrograd.core.tensor import bump_version
 from retrograd.foundation.lazy_imports import lazy_names
 
@@ -38,69 +38,16 @@ __all__ = [
 ]
 
 
-class _AnyNode(type):
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError("Can't instantiate abstract class Node: operators on tensors that require grad make nodes")
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, (GradFn, AccumulateGrad))
-
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, (GradFn, AccumulateGrad)) or super().__subclasscheck__(subclass)
-
-
-class Node(metaclass=_AnyNode):
-    """The abstract class of graph nodes, for isinstance; it cannot be instantiated.
-
-    Its members are those of every node.
-    """
-
-    def name(self) -> str:
-        """Return the name, such as MulBackward0."""
-        raise NotImplementedError
-
-    @property
-    def next_functions(self) -> tuple:
-        """Pairs of the node that gets the gradient of an input, or None, and the index of that node's output."""
-        raise NotImplementedError
-
-    def metadata(self) -> dict:
-        """Return a dict for the user's own notes."""
-        raise NotImplementedError
-
-    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_inputs, grad_outputs)` after the node has run; a tuple that it returns replaces the first."""
-        raise NotImplementedError
-
-    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_outputs)` before the node runs; a tuple that it returns replaces them."""
-        raise NotImplementedError
-
-
-class GradientEdge(tuple):
+class GradientEdge(NamedTuple):
     """An edge of the graph: a node and the index of one of its outputs, where a gradient can arrive.
 
-    It is a tuple of node, index and `ownership_token`, an object that the edge keeps alive.  It keeps the node alive
-    too, but not the tensor.  It has the shape, dtype and device of the value.
+    `ownership_token` is an object that the edge keeps alive; None if no one gave one, since an edge keeps its node
+    alive, but not the tensor.  An edge has the shape, dtype and device of the value.
     """
 
-    def __new__(cls, node: Any, output_nr: int, ownership_token: Any = None) -> "GradientEdge":
-        return super().__new__(cls, (node, output_nr, ownership_token))
-
-    @property
-    def node(self) -> Any:
-        """The node."""
-        return self[0]
-
-    @property
-    def output_nr(self) -> int:
-        """The index of the node's output."""
-        return self[1]
-
-    @property
-    def ownership_token(self) -> Any:
-        """The object that the edge keeps alive; None if no one gave one, since an edge keeps its node alive."""
-        return self[2]
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
 
     @property
     def shape(self) -> tuple[int, ...]:

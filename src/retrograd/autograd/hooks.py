@@ -49,7 +49,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
     if not self.is_leaf:
         raise RuntimeError(
             f"register_post_accumulate_grad_hook: post accumulate grad hooks cannot be registered on non-leaf tensors, "
-            f"and this is the result of {self.grad_fn.op.name}; use register_hook"
+            f"and this is the result of {self._grad_fn.op.name}; use register_hook"
         )
     check_callable(hook)
     return add_hook(hooks_of(self).accumulated, hook)

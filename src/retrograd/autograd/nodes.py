@@ -1,12 +1,13 @@
 """Read access to the autograd graph in the engine's form: nodes of operators, and leaves, which are tensors.
 
-`Node.next_functions` creates a node for each leaf; the functions here create nothing.
+`Node.next_functions` creates a view of each node; the functions here create nothing.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from retrograd.core import AccumulateGrad, Tensor
+from retrograd.autograd.node_views import record_of
+from retrograd.core import Tensor
 from retrograd.core.engine import edge_of
 from retrograd.core.graph import Snapshot
 
@@ -15,7 +16,7 @@ def producer(output: Any) -> Any:
     """Return the node that made a tensor (or of a GradientEdge), or the tensor itself if it is a leaf."""
     if isinstance(output, Tensor):
         return edge_of(output)[0]
-    return output.node.variable if isinstance(output.node, AccumulateGrad) else output.node
+    return record_of(output.node)
 
 
 def is_leaf(node: Any) -> bool:
@@ -32,7 +33,7 @@ def short_name(node: Any) -> str:
     """Return the operator's name: "mul", not MulBackward0.
 
     >>> import retrograd as rg
-    >>> short_name((rg.ones(2, requires_grad=True) * 2).grad_fn)
+    >>> short_name((rg.ones(2, requires_grad=True) * 2)._grad_fn)
     'mul'
     """
     return node.op.name

@@ -12,12 +12,12 @@ from typing import Any, TypedDict
 
 from retrograd.autograd.backward import backward
 from retrograd.autograd.graph import GradientEdge
+from retrograd.autograd.node_views import as_node
 from retrograd.autograd.seeds import make_seeds
 from retrograd.core import GradFn, Tensor, current, graph_level
 from retrograd.core.engine import edge_of, needed_for, pullback, reachable_from
 from retrograd.core.graph import node, output_aval
 from retrograd.core.hooks import Hooks, conjugate
-from retrograd.core.leaf_node import as_node
 from retrograd.core.tensor import count_of
 from retrograd.core.vjp_rule import INPUT
 

@@ -10,7 +10,6 @@ from retrograd.core.aval import Aval  # noqa: E402
 from retrograd.core.definition import Definition, Internal, Operator, dtype_of, op, shape_of, xp  # noqa: E402
 from retrograd.core.dispatch import Op, call  # noqa: E402
 from retrograd.core.graph import GradFn  # noqa: E402
-from retrograd.core.leaf_node import AccumulateGrad  # noqa: E402
 from retrograd.core.level import Level, NotBatchedError, graph_level  # noqa: E402
 from retrograd.core.op import namespaces, operator_named, registry  # noqa: E402
 from retrograd.core.schema_parser import parse  # noqa: E402
@@ -18,7 +17,6 @@ from retrograd.core.state import Watcher, at, current, override_state, watching 
 from retrograd.core.tensor_class import Tensor  # noqa: E402
 
 __all__ = [
-    "AccumulateGrad",
     "Aval",
     "Definition",
     "GradFn",

@@ -21,7 +21,7 @@ from retrograd.core.op import compound
 from retrograd.core.reentrant import DEPTH, on_another_thread
 from retrograd.core.state import at, current, modes_of, note_array_call, set_modes
 from retrograd.core.tensor import TensorBase, bump_version, make, preserve_snapshots, same_kind
-from retrograd.core.views import unlink_copy
+from retrograd.core.views import synced_grad_fn, unlink_copy
 
 LARGE = 1 << 16  # bytes
 accumulating = threading.Lock()  # held while adding to a .grad: passes on several threads may share leaves
@@ -331,6 +331,23 @@ class BackwardPass:
                 self.captured[fn, number] = unlink_copy(g[number])
 
 
+def run_alone(fn, gs):
+    """Return the cotangent of each edge of one node, outside of a pass and without hooks."""
+    if fn.rules is not None and all(g is None for g in gs):
+        return [None] * len(fn.edges)
+    state = current()
+    modes = modes_of(state)
+    alone = BackwardPass([], True, False, None, None, None)
+    state.running = alone
+    state.overrides_off = 2
+    state.depth += 1
+    try:
+        return alone.gradients(fn, gs)
+    finally:
+        set_modes(state, modes)
+        state.depth -= 1
+
+
 def calls_user_code(fn):
     """Return whether the gradients of a node are computed by a user's Function."""
     return fn.rules is None and getattr(fn.op, "calls_user_code", True)
@@ -421,7 +438,8 @@ def ones_array(shape, dtype):
 
 def edge_of(tensor):
     """Return the edge to a tensor: its node and output number, or (tensor, 0) for a leaf."""
-    return (tensor, 0) if tensor.grad_fn is None else (tensor.grad_fn, tensor._output_nr)
+    fn = synced_grad_fn(tensor)
+    return (tensor, 0) if fn is None else (fn, tensor._output_nr)
 
 
 def needed_for(roots, targets):

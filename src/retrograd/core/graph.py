@@ -8,12 +8,7 @@ from numpy import ndarray
 from numpy import zeros as zero_array
 
 from retrograd.core.aval import Aval, symbolic
-from retrograd.core.blocks import HookBlock
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.hooks import add_hook, hooks_of
-from retrograd.core.input_metadata import InputMetadata
-from retrograd.core.leaf_node import as_node
-from retrograd.core.saved_names import saved_by_name, saved_index
 from retrograd.core.state import at, current, note_array_call
 from retrograd.core.tensor import TensorBase, alias, count_of, make, version_of
 from retrograd.core.vjp_rule import AVAL, INPUT, ONE_OUT, OUT, VjpRule
@@ -342,108 +337,6 @@ class GradFn:
             self.saved = None
             self.freed = True
 
-    def __getattr__(self, name):
-        """Return a saved value as `_saved_<name>`, or an attribute of a user Function's ctx, PyTorch's node itself."""
-        if self.rules is not None and name.startswith("_saved_"):
-            return saved_by_name(self, name.removeprefix("_saved_"))
-        if self.rules is not None and name.startswith("_raw_saved_"):
-            return raw_saved_by_name(self, name.removeprefix("_raw_saved_"))
-        if self.rules is not None or name.startswith("__") or "ctx" not in self.params:
-            raise AttributeError(f"{self.name()!r} has no attribute {name!r}")
-        return getattr(self.params["ctx"], name)
-
-    @property
-    def metadata(self):
-        """A dict for the user's own data about this node; anomaly mode adds where and by which node it was made."""
-        metadata = hooks_of(self).metadata
-        if self.trace is not None:
-            self.trace.describe(metadata)
-        return metadata
-
-    @property
-    def _input_metadata(self):
-        """Shape, dtype and device of each gradient that the node receives."""
-        return tuple([InputMetadata(output_aval(self, i)) for i in range(len(self.out_avals or (None,)))])
-
-    def register_hook(self, fn):
-        """Call `fn(grad_inputs, grad_outputs)` after the node has run; a tuple that it returns replaces grad_inputs."""
-        return add_hook(hooks_of(self).after, fn)
-
-    def _sequence_nr(self):
-        """Return the creation number, by which the nodes of a graph are ordered."""
-        return self.sequence
-
-    def register_prehook(self, fn):
-        """Call `fn(grad_outputs)` before the node runs; a tuple that it returns replaces grad_outputs."""
-        return add_hook(hooks_of(self).before, fn)
-
-    @property
-    def next_functions(self):
-        """Pairs (node that made the input, number of the output) for each input; (None, 0) without gradient."""
-        numbers = self.numbers or (0,) * len(self.edges)
-        return tuple((as_node(edge), number) for edge, number in zip(self.edges, numbers, strict=True))
-
-
-def raw_saved_by_name(fn, name):
-    """Return the `SavedTensor` of an input or the output, by its name; a tuple of them for a list."""
-    index = saved_index(fn, name)
-    saved = None if fn.saved is None else fn.saved[index]
-    if saved is not None and not isinstance(saved, (TensorBase, tuple, Packed, Snapshot)):
-        raise AttributeError(f"{fn.name()!r} has no '_raw_saved_{name}': it saved {saved!r}, which is no tensor")
-    if type(saved) is tuple:
-        return tuple([SavedTensor(fn, index, member) for member in range(len(saved))])
-    return SavedTensor(fn, index)
-
-
-class SavedTensor:
-    """One tensor that a node saved, before it is unpacked; `member` is its index in a saved list.
-
-    >>> import retrograd as rg
-    >>> x = rg.tensor([2.0], requires_grad=True)
-    >>> y = x.exp()
-    >>> y.grad_fn._raw_saved_result.register_hooks(lambda tensor: tensor.numpy(), rg.tensor)
-    >>> y.backward()
-    >>> x.grad
-    tensor([7.3891])
-    """
-
-    __slots__ = ("_fn", "_index", "_member")
-
-    def __init__(self, fn, index, member=None):
-        self._fn = fn
-        self._index = index
-        self._member = member
-
-    def register_hooks(self, pack_hook, unpack_hook):
-        """Pass the tensor through `pack_hook` now, and read it back by `unpack_hook` from now on.
-
-        Raises TypeError for hooks that cannot be called; RuntimeError if the tensor has hooks already, was freed or is
-        None, or if `pack_hook` writes to it.
-        """
-        hooks = HookBlock(pack_hook, unpack_hook)
-        hooks.check()
-        fn, index, member = self._fn, self._index, self._member
-        if fn.freed:
-            raise RuntimeError(
-                f"Calling register_hooks on a saved tensor after it has been freed: the values that {fn.op.name} saved "
-                f"are freed when you call .backward() or autograd.grad(). Specify retain_graph=True to keep them."
-            )
-        saved = None if fn.saved is None else fn.saved[index] if member is None else fn.saved[index][member]
-        if type(saved) is Packed:
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of "
-                "hooks is allowed at a time."
-            )
-        if saved is None:
-            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
-        value = fn.value(index)  # which checks that it was not written to
-        packed = Packed(hooks, value if member is None else value[member])
-        if member is not None:
-            packed = (*fn.saved[index][:member], packed, *fn.saved[index][member + 1 :])
-        entries = list(fn.saved)
-        entries[index] = packed
-        fn.saved = tuple(entries)
-
 
 MOST_SIZES = 5  # the length of `out_sizes`, enough for a batch of volumes
 
@@ -470,6 +363,11 @@ def output_aval(fn, number):
     if fn.out_avals is not None:
         return fn.out_avals[number]
     return fn.out_kind if isinstance(fn.out_kind, Aval) else Aval(fn.out_sizes[: fn.out_ndim], fn.out_kind)
+
+
+def output_avals(fn):
+    """Return the aval of each output of a node."""
+    return (output_aval(fn, 0),) if fn.out_avals is None else fn.out_avals
 
 
 def node(op, rules, params, edges, has_list_input):

@@ -71,9 +71,20 @@ class Hooks:
     `tensor` holds functions of the gradient of each output. `retaining` holds, for each output, the tensor whose
     `.grad` receives its gradient. `before` and `after` run around the node; those of a leaf run around the accumulation
     into `.grad`. `grad_dtype` is the dtype that a leaf's `.grad` must have, None for any, or OF_LEAF.
+    `sequence` is the number that the user has set for `_sequence_nr`.
     """
 
-    __slots__ = ("__weakref__", "accumulated", "after", "before", "grad_dtype", "metadata", "retaining", "tensor")
+    __slots__ = (
+        "__weakref__",
+        "accumulated",
+        "after",
+        "before",
+        "grad_dtype",
+        "metadata",
+        "retaining",
+        "sequence",
+        "tensor",
+    )
 
     def __init__(self):
         self.tensor = {}
@@ -82,6 +93,7 @@ class Hooks:
         self.after = {}
         self.accumulated = {}
         self.metadata = {}
+        self.sequence = None
         self.grad_dtype = OF_LEAF
 
     def any(self):

@@ -9,7 +9,7 @@ from retrograd.core.level import grad_at, graph_level, set_grad_at
 from retrograd.core.overrides import as_subclass, default_override, prepare_subclass
 from retrograd.core.state import current
 from retrograd.core.tensor import count_of, set_tensor_class
-from retrograd.core.views import check_stale_view, requires_grad_synced
+from retrograd.core.views import requires_grad_synced, synced_grad_fn
 from retrograd.foundation.read_only import read_only
 
 
@@ -72,7 +72,7 @@ class Tensor(Arithmetic):
     def requires_grad(self, flag):
         if not isinstance(flag, bool):
             raise RuntimeError(f"requires_grad must be a bool, got {type(flag).__name__}")
-        if self.grad_fn is not None:
+        if synced_grad_fn(self) is not None:
             if flag:
                 return  # a result in a graph requires grad already
             raise RuntimeError(
@@ -94,17 +94,9 @@ class Tensor(Arithmetic):
         raise RuntimeError("requires_grad must be a bool, so it can't be deleted")
 
     @read_only
-    def grad_fn(self):
-        """The graph node that made this tensor; None for leaves."""
-        requires_grad_synced(self)  # gives a view the new history of its base, if that was written to
-        if self._view is not None and self._requires_grad:
-            check_stale_view(self)
-        return self._grad_fn
-
-    @read_only
     def is_leaf(self):
         """Whether no recorded operator made this tensor."""
-        return self.grad_fn is None
+        return synced_grad_fn(self) is None
 
     @read_only
     def output_nr(self):

@@ -26,6 +26,7 @@ cpdef object forget_hidden_bases(object out, tuple args)
 cpdef bint is_view_of_any(TensorBase t, tuple tensors) except -1
 
 cpdef bint requires_grad_synced(TensorBase t) except -1
+cpdef object synced_grad_fn(TensorBase tensor)
 @cython.locals(view=View, base=TensorBase)
 cpdef object sync_view(TensorBase t)
 @cython.locals(view=View, base=TensorBase)

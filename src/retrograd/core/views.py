@@ -285,6 +285,17 @@ def leave_memory(x):
         x.version = continue_version(x.version)
 
 
+def synced_grad_fn(tensor):
+    """Return the record of the node that made a tensor; a view has the new history of its base, if that was written to.
+
+    It is None for a leaf.
+    """
+    requires_grad_synced(tensor)
+    if tensor._view is not None and tensor._requires_grad:
+        check_stale_view(tensor)
+    return tensor._grad_fn
+
+
 def check_stale_view(t):
     """Raise if a view that cannot be replayed is out of date with its base: it has no correct history."""
     if t._view.attr_version != t.version.rebases and t._view.creation_meta != COPIED:

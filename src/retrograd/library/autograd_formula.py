@@ -6,8 +6,9 @@ from typing import Any
 
 import optree
 
-from retrograd.autograd.function.context import FunctionCtx, save_tensors, unpack_saved
+from retrograd.autograd.function.context import save_tensors, unpack_saved
 from retrograd.autograd.function.cotangents import check_gradient
+from retrograd.autograd.function.node_class import ContextNode
 from retrograd.core import Aval, GradFn, Tensor, at, current, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.engine import edge_of
@@ -49,7 +50,7 @@ def split_result(out: Any) -> tuple[list[Tensor], Structure | None]:
 # -------------------------------------------------------------------------------------------------- saved values
 
 
-class Context(FunctionCtx):
+class Context(ContextNode):
     """The ctx that a call passes to its gradient formula."""
 
     _params: dict  # of the call

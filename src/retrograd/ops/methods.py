@@ -307,7 +307,7 @@ def __reduce_ex__(x, protocol):
 
 @method
 def __deepcopy__(x, memo):
-    if x.grad_fn is not None or x.level is not None:
+    if not x.is_leaf or x.level is not None:
         raise RuntimeError(
             "deepcopy: Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol; use "
             "x.clone(), or x.detach().clone()"

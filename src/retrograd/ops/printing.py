@@ -6,6 +6,7 @@ from textwrap import indent
 from retrograd import backend
 from retrograd.backend.array_text import PrintOptions
 from retrograd.core import Tensor
+from retrograd.core.views import synced_grad_fn
 from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.ops.functions import function
 from retrograd.ops.methods import tangents_in_dual_levels
@@ -48,7 +49,7 @@ def set_printoptions(
 
 def _format_tensor(x) -> str:
     notes = [f"tangent={tangent!r}" for tangent in tangents_in_dual_levels(x)]
-    made_by = x.grad_fn  # before the value is read: a view is regenerated after a write to its base
+    made_by = synced_grad_fn(x)  # before the value is read: a view is regenerated after a write to its base
     if x.level is not None and x.level.wrapper:
         return _format_wrapped(x)
     if made_by is not None:

@@ -261,7 +261,7 @@ def law_memory(op: Op, args: tuple, params: dict) -> None:
     outs = f(*leaves)
     if op.composite or not xs or not outs or not outs[0].requires_grad or hasattr(op.definition, "observe"):
         return
-    fn, gs = outs[0].grad_fn, directions(outs, 2)
+    fn, gs = outs[0]._grad_fn, directions(outs, 2)
     g: Any = gs[0] if fn.out_avals is None else _fill_missing(fn, outs, gs)
     for i, edge in enumerate(fn.edges):
         for result in _results(fn, i, g) if edge is not None else ():

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from retrograd.autograd.node_views import Node
 from retrograd.autograd.nodes import (
     describe_type,
     inputs_of,
@@ -12,7 +13,7 @@ from retrograd.autograd.nodes import (
     short_name,
     topological_order,
 )
-from retrograd.core import AccumulateGrad, GradFn, Tensor
+from retrograd.core import Tensor
 
 LEAF, OPERATOR, OUTPUT, MORE = "leaf", "operator", "output", "more"
 
@@ -52,7 +53,7 @@ def read(outputs: Sequence[Any], names: Mapping[int, str]) -> list[Vertex]:
 
 def _check_output(index: int, output: Any) -> Any:
     """Return the node or leaf of an output; errors name the output."""
-    if not isinstance(output, Tensor) and not isinstance(getattr(output, "node", None), GradFn | AccumulateGrad):
+    if not isinstance(output, Tensor) and not isinstance(getattr(output, "node", None), Node):
         raise TypeError(f"draw: output {index} must be a Tensor or GradientEdge, got {type(output).__name__}")
     if isinstance(output, Tensor) and not output.requires_grad:
         raise RuntimeError(

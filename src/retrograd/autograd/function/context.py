@@ -5,9 +5,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from retrograd.autograd.saved_names import SavedTensor
 from retrograd.core import GradFn, Tensor, current
-from retrograd.core.graph import Packed, SavedTensor
-from retrograd.core.input_metadata import InputMetadata
+from retrograd.core.graph import Packed
 from retrograd.core.record import map_saved, saved_output, saved_version
 from retrograd.core.tensor import alias, count_of
 
@@ -77,12 +77,6 @@ class FunctionCtx:
         return self.to_save if fn is None else fn.op.saved(fn)
 
     saved_variables = saved_tensors
-
-    @property
-    def _input_metadata(self) -> tuple[InputMetadata, ...]:
-        """Shape, dtype and device of each gradient that backward receives."""
-        fn = None if self._node is None else self._node()
-        return () if fn is None else fn._input_metadata
 
     @property
     def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:

@@ -1,27 +1,42 @@
 """The class of the ctx of each `Function`, which PyTorch's graph has as the class of its nodes."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from retrograd.autograd.function.context import FunctionCtx
+from retrograd.autograd.node_views import Node, NodeMembers, named_class
 from retrograd.core import GradFn
-from retrograd.core.hooks import RemovableHandle, add_hook
+from retrograd.core.graph import node
 
 
-class _ContextClass(type):
-    """A class whose instances include the nodes that hold one as their ctx."""
+class ContextNode(FunctionCtx, NodeMembers):
+    """A ctx that has the members of a node.
 
-    def __instancecheck__(cls, instance: Any) -> bool:
-        if isinstance(instance, GradFn) and instance.rules is None:
-            instance = instance.params.get("ctx")
-        return super().__instancecheck__(instance)
+    In PyTorch the ctx is the node. Here the graph holds the ctx; the node that users get from the graph is another
+    instance with the same attributes, which holds the engine's record as well. If a call is not recorded, its ctx has
+    no next_functions, and its hooks never run.
+    """
+
+    __slots__ = ("_held",)
+
+    def _as_node(self, fn: GradFn) -> Self:
+        """Return the node of a call as users see it: with this ctx's attributes."""
+        view = object.__new__(self._class_of_node(fn))
+        view.__dict__ = self.__dict__
+        view._held = fn
+        return view
+
+    def _class_of_node(self, fn: GradFn) -> type[Self]:
+        kind: type[Self] = named_class(type(self), fn.name())
+        return kind
+
+    @property
+    def _record(self) -> GradFn:
+        held: GradFn | None = getattr(self, "_held", None) or (self._node and self._node())
+        return _unrecorded(self) if held is None else held
 
 
-class BackwardCFunction(FunctionCtx, metaclass=_ContextClass):
-    """The base class of the ctx of every Function; nodes of Functions are instances too.
-
-    In PyTorch the ctx is the node.  So a ctx has the members of a node; if the call is not recorded, it has no
-    next_functions, and its hooks never run.
+class BackwardCFunction(ContextNode):
+    """The base class of the ctx of every Function, and of the nodes of Functions.
 
     >>> import retrograd as rg
     >>> class Double(rg.autograd.Function):
@@ -32,8 +47,8 @@ class BackwardCFunction(FunctionCtx, metaclass=_ContextClass):
     ...     def backward(ctx, g):
     ...         return g * 2
     >>> y = Double.apply(rg.ones(2, requires_grad=True))
-    >>> isinstance(y.grad_fn, rg.autograd.function.BackwardCFunction), Double._backward_cls.__name__
-    (True, 'DoubleBackward')
+    >>> isinstance(y.grad_fn, rg.autograd.function.BackwardCFunction), type(y.grad_fn) is Double._backward_cls
+    (True, True)
     """
 
     _forward_cls: Any
@@ -50,34 +65,22 @@ class BackwardCFunction(FunctionCtx, metaclass=_ContextClass):
         """Return the name of the node: that of the Function with "Backward"."""
         return type(self).__name__
 
-    def _graph_node(self) -> GradFn | None:
-        return None if self._node is None else self._node()
+    def _class_of_node(self, fn: GradFn) -> type[Self]:
+        return type(self)
 
-    @property
-    def next_functions(self) -> tuple:
-        """Pairs (node that made an input, number of its output), as on the node."""
-        node: Any = self._graph_node()
-        return () if node is None else node.next_functions
 
-    @property
-    def metadata(self) -> dict:
-        """The dict of the node for the user's own data."""
-        node: Any = self._graph_node()
-        return {} if node is None else node.metadata
+Node.register(ContextNode)
 
-    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_inputs, grad_outputs)` after the node has run."""
-        node: Any = self._graph_node()
-        return add_hook({}, fn) if node is None else node.register_hook(fn)
 
-    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_outputs)` before the node runs."""
-        node: Any = self._graph_node()
-        return add_hook({}, fn) if node is None else node.register_prehook(fn)
+def _unrecorded(ctx: ContextNode) -> GradFn:
+    """Return a record without inputs and outputs, for the ctx of a call that is not recorded."""
+    fn = node(None, None, {"ctx": ctx}, (), False)
+    fn.out_avals = ()
+    return fn
 
 
 def make_backward_class(cls: Any) -> type[BackwardCFunction]:
     """Return the class of the ctx of a Function: MyFnBackward for MyFn."""
-    made: Any = _ContextClass(f"{cls.__name__}Backward", (BackwardCFunction,), {"_forward_cls": cls})
+    made: Any = type(f"{cls.__name__}Backward", (BackwardCFunction,), {"_forward_cls": cls})
     kind: type[BackwardCFunction] = made
     return kind

@@ -1,0 +1,108 @@
+"""PyTorch's names of the values that a node saved: `_saved_self`, `_saved_other`, `_saved_result`."""
+
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.core import GradFn, Tensor
+from retrograd.core.blocks import HookBlock
+from retrograd.core.graph import Packed, Snapshot
+
+
+def saved_by_name(fn: GradFn, name: str) -> Any:
+    """Return a param of the call, or what the node saved, by the name of an input, `self`, `other` or `result`."""
+    if name in fn.params:
+        return fn.params[name]
+    index = saved_index(fn, name)
+    if fn.saved is None and not fn.freed:
+        raise AttributeError(f"{fn.name()!r} saves nothing, so no '_saved_{name}'")
+    if index >= 0:
+        return fn.value(index)
+    return None if fn.saved is not None and fn.saved[-1] is None else fn.output()
+
+
+def saved_index(fn: GradFn, name: str) -> int:
+    """Return the index in `fn.saved` of an input, by its name, `self` or `other`; -1 for the output."""
+    inputs = [p.name for p in fn.op.schema.inputs]
+    index = inputs.index(name) if name in inputs else {"self": 0, "other": 1}.get(name, len(inputs))
+    if name not in ("result", "out") and index >= len(inputs):
+        raise AttributeError(f"{fn.name()!r} saves no '_saved_{name}'; its inputs are {inputs}")
+    return index if index < len(inputs) else -1
+
+
+def saved_names(fn: GradFn) -> tuple[list[str], list[str]]:
+    """Return the names of all values that a node saved, and those among them of tensors, or of None in their stead."""
+    if fn.rules is None or fn.saved is None:
+        return list(fn.params), []
+    inputs = [p.name for p in fn.op.schema.inputs]
+    names = ["self", "other" if len(inputs) == 2 and is_saved_tensor(fn.saved[1]) else "", *inputs[2:]]
+    names = [known or name for known, name in zip(names, inputs, strict=False)]
+    tensors = [name for name, saved in zip(names, fn.saved, strict=False) if is_saved_tensor(saved)]
+    tensors += ["result"] * (fn.saved[-1] is not None)
+    others = [name for name, saved in zip(names, fn.saved, strict=False) if not is_saved_tensor(saved)]
+    return [*fn.params, *others, *tensors], tensors
+
+
+def is_saved_tensor(saved: Any) -> bool:
+    """Return whether an entry of `fn.saved` is for a tensor, or several; None is for one that no rule reads."""
+    return saved is None or isinstance(saved, (Tensor, tuple, Packed, Snapshot))
+
+
+def raw_saved_by_name(fn: GradFn, name: str) -> Any:
+    """Return the `SavedTensor` of an input or the output, by its name; a tuple of them for a list."""
+    index = saved_index(fn, name)
+    saved = None if fn.saved is None else fn.saved[index]
+    if not is_saved_tensor(saved):
+        raise AttributeError(f"{fn.name()!r} has no '_raw_saved_{name}': it saved {saved!r}, which is no tensor")
+    if type(saved) is tuple:
+        return tuple([SavedTensor(fn, index, member) for member in range(len(saved))])
+    return SavedTensor(fn, index)
+
+
+class SavedTensor:
+    """One tensor that a node saved, before it is unpacked; `member` is its index in a saved list.
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor([2.0], requires_grad=True)
+    >>> y = x.exp()
+    >>> y.grad_fn._raw_saved_result.register_hooks(lambda tensor: tensor.numpy(), rg.tensor)
+    >>> y.backward()
+    >>> x.grad
+    tensor([7.3891])
+    """
+
+    __slots__ = ("_fn", "_index", "_member")
+
+    def __init__(self, fn: GradFn, index: int, member: int | None = None) -> None:
+        self._fn = fn
+        self._index = index
+        self._member = member
+
+    def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        """Pass the tensor through `pack_hook` now, and read it back by `unpack_hook` from now on.
+
+        Raises TypeError for hooks that cannot be called; RuntimeError if the tensor has hooks already, was freed or is
+        None, or if `pack_hook` writes to it.
+        """
+        hooks = HookBlock(pack_hook, unpack_hook)
+        hooks.check()
+        fn, index, member = self._fn, self._index, self._member
+        if fn.freed:
+            raise RuntimeError(
+                f"Calling register_hooks on a saved tensor after it has been freed: the values that {fn.op.name} saved "
+                f"are freed when you call .backward() or autograd.grad(). Specify retain_graph=True to keep them."
+            )
+        saved = None if fn.saved is None else fn.saved[index] if member is None else fn.saved[index][member]
+        if type(saved) is Packed:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of "
+                "hooks is allowed at a time."
+            )
+        if saved is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        value = fn.value(index)  # which checks that it was not written to
+        packed = Packed(hooks, value if member is None else value[member])
+        if member is not None:
+            packed = (*fn.saved[index][:member], packed, *fn.saved[index][member + 1 :])
+        entries = list(fn.saved)
+        entries[index] = packed
+        fn.saved = tuple(entries)
