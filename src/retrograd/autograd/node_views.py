@@ -112,6 +112,10 @@ class Node(NodeMembers, metaclass=NodeType):
 
     __slots__ = ("__weakref__", "_record")
 
+    def metadata(self) -> dict:  # type: ignore[override]
+        """Return a dict for the user's own notes; an attribute of each node, and a method of this class in PyTorch."""
+        raise NotImplementedError
+
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__()} - {"_record", "_abc_impl"})
 
@@ -126,12 +130,13 @@ class OperatorNode(Node):
     """
 
     __slots__ = ()
+    metadata = NodeMembers.metadata
 
     def __call__(self, *grads: Tensor | None) -> Any:
         """Return the gradients of the inputs for those of the outputs, None for an input without one; no hooks run.
 
         One gradient is returned as it is, several are a tuple. The computation is recorded if grad mode is on.
-        Raises TypeError for another number of gradients, or for what is no tensor.
+        Raises TypeError for another number of gradients, or for a gradient that is no tensor.
         """
         check_grads(grads, len(output_avals(self._record)))
         found = run_alone(self._record, tuple([conjugate(g) for g in grads]))
@@ -190,7 +195,7 @@ FIRST = 2**64 - 1  # the sequence number of leaves
 
 
 def check_grads(grads: tuple, count: int) -> None:
-    """Raise TypeError unless these are so many gradients, each a tensor or None."""
+    """Raise TypeError unless there are `count` gradients, each a tensor or None."""
     if len(grads) != count:
         raise TypeError(f"expected {count} arguments, got {len(grads)} instead: a node takes one gradient per output")
     for index, g in enumerate(grads):
