@@ -95,7 +95,7 @@ newaxis = None  # in an index, a new dimension of size 1
 ops.publish.announce(
     {
         "sparse": (
-            "sparse.from_values sparse.lookup",
+            "sparse.from_values sparse.lookup sparse.without_entries",
             "ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy resize_as_sparse_ "
             "row_indices_copy saddmm smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor "
             "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm sspaddmm values_copy",

@@ -42,6 +42,12 @@ T.nn.functional.linear(T.ones(2, 3), x); T.bmm(T.stack([x, x]), T.ones(2, 3, 2))
 (xc * 2).is_coalesced(), (xc + xc).is_coalesced(), x.sin().is_coalesced(); xc.t().is_coalesced(), xc[0].is_coalesced()
 d.to_sparse().is_coalesced(), T.sparse.softmax(x, 0).is_coalesced(); T.sparse_coo_tensor([[0]], [1.0]).is_coalesced()
 T.sparse_coo_tensor(T.arange(2000).reshape(1, -1), T.arange(2000.0)); x.requires_grad_()
+x.new_zeros((2, 3)); x.new_empty((2, 3)); c.new_zeros((2, 3)); x.new_zeros((2, 3), dtype=T.int64)
+x.new_zeros((2, 3), layout=T.strided); x.new_tensor([1.0]); T.zeros((2, 3), layout=T.sparse_coo); T.zeros_like(x + x)
+T.zeros(2, 3, layout=T.sparse_csr); T.zeros((2, 3), layout=T.sparse_csc); T.empty(2, 3, layout=T.sparse_coo)
+T.zeros_like(d, layout=T.sparse_coo); T.zeros_like(x, layout=T.strided)
+T.ones_like(x, layout=T.strided); T.full_like(x, 2.0, layout=T.strided)
+T.zeros(2, 3, layout=T.sparse_coo, dtype=T.float64, requires_grad=True)
 """
 SAME_GRADIENTS = """
 a.to_dense(), x; a.to_dense(), u; a.to_dense(), c; T.sparse.mm(a, F), x; T.sparse.mm(a, F), u; T.sparse.mm(a, F), c
@@ -51,6 +57,7 @@ T.sparse_coo_tensor(I, a, (2, 3)) * 2, v; a.sparse_mask(X), d; a.to_sparse_csr()
 T.sparse.addmm(a, X, F), q; T.sparse.sampled_addmm(C, a, Q.t() + T.ones(2, 3)), q; D + a, d
 """
 ERRORS = """
+T.ones((2, 3), layout=T.sparse_coo); T.ones(2, layout=T.sparse_coo)
 x.values(); x + d; x - d; x + 1; x / d; x / x; 2 / x; x % 2; x.cos(); x.exp(); x.mean(); x.max(); h.transpose(0, 1)
 x.reshape(3, 2); x.view(3, 2); x.flatten(); x.squeeze(); x[T.tensor([1, 0])]; T.cat([x, d]); T.softmax(x, 1)
 d.to_sparse_bsr((3, 3)); b.to_sparse_csr(); d.coalesce(); d.indices(); d.values(); c.indices(); c.coalesce()

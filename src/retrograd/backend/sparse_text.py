@@ -19,7 +19,7 @@ def text(array, options, *, name="tensor", notes=(), part_notes=()):
     facts = [
         *sizes,
         f"nnz={array.pattern.nnz}",
-        *array_text.dtype_notes(array.values, options),
+        *(array_text.dtype_notes(array.values, options) if array.dtype != "int64" else ()),
         f"layout=retrograd.{array.pattern.layout}",
     ]
     return array_text.append_notes(shown, [*facts, *notes], options, column)

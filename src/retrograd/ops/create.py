@@ -13,8 +13,8 @@ from retrograd.ops.as_tensor import as_tensor as as_tensor
 from retrograd.ops.as_tensor import from_numpy as from_numpy
 from retrograd.ops.as_tensor import tensor as tensor
 from retrograd.ops.family import Pointwise
-from retrograd.ops.functions import function
-from retrograd.ops.layout import check_keywords, to_format
+from retrograd.ops.functions import function, functions
+from retrograd.ops.layout import check_keywords, has_sparse_layout, sparse_layouts, strided, to_format
 
 
 class Factory(Internal, differentiable=False):
@@ -59,7 +59,9 @@ def factory(make, *names):
         if device is not None or layout is not None or pin_memory:
             if is_foreign(device):
                 return override_result(create, [device], args, {**own, "device": device})
-            check_keywords(device, layout, pin_memory)
+            check_keywords(device, None if layout in sparse_layouts else layout, pin_memory)
+            if layout in sparse_layouts or (layout is strided and args and has_sparse_layout(args[0])):
+                return _in_layout(make.__name__, layout, args, own).requires_grad_(requires_grad)
         if listed and (type(args[0]) is int if args else "size" not in own):
             args = (args,)  # sizes as separate arguments, or none; a tuple also binds faster
         if out is not None:
@@ -77,6 +79,23 @@ def factory(make, *names):
         [*signature.parameters.values(), *_keyword_parameters()], return_annotation=Tensor
     )
     return function(*names or (make.__name__,))(create)
+
+
+_LIKE = {"zeros_like": "zeros", "ones_like": "ones", "full_like": "full", "empty_like": "empty"}
+
+
+def _in_layout(name, layout, args, own):
+    """Return the tensor of a factory in a sparse layout, without entries, or in the dense one, like a sparse tensor."""
+    if name in _LIKE:
+        like, *args = args
+        own = {**own, "dtype": own.get("dtype") or like.dtype}
+        name, args = _LIKE[name], (like.shape, *args)
+    if layout is strided:
+        return functions[name](*args, **own)
+    if name not in ("zeros", "empty"):
+        raise NotImplementedError(f"{name}: {name}(...) is not implemented for sparse layout, got {layout!r}")
+    size = own.pop("size", None) or (args[0] if args and not isinstance(args[0], int) else args)
+    return registry["sparse.without_entries"](size, layout=layout, **own)
 
 
 def _keyword_parameters():
@@ -435,6 +454,8 @@ def _new_method(make):
     """Return the method `new_...` of a function: it makes a tensor in the dtype of another one."""
 
     def new(x, *args, dtype=None, **keywords) -> Tensor:
+        if make is not tensor and has_sparse_layout(x):
+            keywords = {"layout": x.layout, **keywords}
         return make(*args, dtype=x.dtype if dtype is None else dtype, **keywords)
 
     new.__name__ = f"new_{make.__name__}"

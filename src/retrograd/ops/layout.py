@@ -3,7 +3,7 @@
 import math
 import operator
 
-from retrograd.core import registry
+from retrograd.core import Tensor, registry
 from retrograd.core.device import CPU, DEVICE_NAMES, device
 from retrograd.core.errors import OperandValueError
 from retrograd.core.op import compound
@@ -40,6 +40,7 @@ class memory_format(_NamedConstant):
 strided, jagged = layout("strided"), layout("jagged")
 sparse_coo, sparse_csr, sparse_csc = layout("sparse_coo"), layout("sparse_csr"), layout("sparse_csc")
 sparse_bsr, sparse_bsc = layout("sparse_bsr"), layout("sparse_bsc")
+sparse_layouts = (sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
 contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")
 channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")
 
@@ -106,6 +107,12 @@ def check_device(where):
             f"device: tensors are NumPy's arrays and live on the CPU, got {str(where)!r}; leave out the device, "
             "or choose it by 'cuda' if rg.cuda.is_available() else 'cpu'"
         )
+
+
+def has_sparse_layout(value):
+    """Whether a value is a tensor in one of the sparse layouts."""
+    parts = compound(value) if isinstance(value, Tensor) else None
+    return parts is not None and parts.layout(value) in sparse_layouts
 
 
 def check_keywords(device=None, storage=None, pin_memory=False):

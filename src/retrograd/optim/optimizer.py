@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from retrograd.autograd import enable_grad, no_grad
 from retrograd.core import Tensor, operator_named
-from retrograd.core.op import compound
 from retrograd.nn.module import clear_grads
+from retrograd.ops.layout import has_sparse_layout
 from retrograd.optim.state_entries import Entry, load_entries
 from retrograd.optim.step_hooks import StepHooks
 
@@ -135,7 +135,7 @@ class Optimizer(StepHooks):
             for p in group["params"]:
                 grad = p.grad
                 if grad is not None:
-                    is_sparse = compound(grad) is not None
+                    is_sparse = has_sparse_layout(grad)
                     if is_sparse or "dense" not in self.takes:
                         self._check_kind(is_sparse, group)
                     planned.append((self.update_sparse if is_sparse else self.update, p, grad, group))

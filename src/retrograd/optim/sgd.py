@@ -4,9 +4,9 @@ from dataclasses import InitVar
 from typing import Any
 
 from retrograd.core import operator_named
-from retrograd.core.op import compound
 from retrograd.nn.constructor_fields import field
 from retrograd.ops.fused_update import update
+from retrograd.ops.layout import has_sparse_layout
 from retrograd.optim.declared_settings import (
     DeclaredOptimizer,
     check_non_negative,
@@ -84,7 +84,7 @@ def _apply_momentum(param: Any, grad: Any, state: State, group: Group) -> None:
     if buffer is None:
         buffer = _zeros_like(param)
         taken = 1.0
-    elif compound(buffer) is not None:  # earlier gradients were sparse
+    elif has_sparse_layout(buffer):  # earlier gradients were sparse
         buffer = buffer.to_dense()
     far, further = (lr, lr * momentum) if group["nesterov"] else (0.0, lr)
     numbers = (*_direction(group), momentum, taken, far, further)

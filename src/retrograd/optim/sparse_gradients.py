@@ -4,8 +4,8 @@ from dataclasses import InitVar
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.core.op import compound
 from retrograd.nn.constructor_fields import field
+from retrograd.ops.layout import has_sparse_layout
 from retrograd.optim.declared_settings import DeclaredOptimizer, check_betas, with_settings
 from retrograd.optim.optimizer import Group, State, count_step
 from retrograd.optim.state_entries import count, declare_entries
@@ -52,7 +52,7 @@ class SparseAdam(DeclaredOptimizer):
     def check(self, group: Group) -> None:
         """Check the settings, and that the parameters are dense."""
         super().check(group)
-        sparse = [number for number, p in enumerate(group["params"]) if compound(p) is not None]
+        sparse = [number for number, p in enumerate(group["params"]) if has_sparse_layout(p)]
         if sparse:
             at = [[len(self.param_groups), number] for number in sparse]
             raise ValueError(f"Sparse params at indices {at}: SparseAdam requires dense parameter tensors")

@@ -8,11 +8,12 @@ from retrograd.backend.sparse_array import check_compressed, check_indices, inde
 from retrograd.backend.sparse_pattern import COMPRESSED, Compressed, Coordinates
 from retrograd.backend.sparse_pattern import diagonals as diagonal_pattern
 from retrograd.backend.sparse_pattern import empty as empty_pattern
-from retrograd.core import Tensor, registry
+from retrograd.core import Internal, Tensor, op, registry
 from retrograd.ops import layout as _layouts
 from retrograd.ops.create import as_tensor
+from retrograd.ops.family import Composite
 from retrograd.ops.functions import function
-from retrograd.ops.layout import check_keywords, strided
+from retrograd.ops.layout import check_keywords, sparse_coo, strided
 from retrograd.ops.layout import layout as Layout
 from retrograd.ops.methods import array_outside_graph, concrete
 from retrograd.sparse.conversions import to_layout
@@ -48,7 +49,8 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
     name = "sparse_coo_tensor"
     check_keywords(device, pin_memory=pin_memory)
     if values is None:
-        return _without_entries(name, "sparse_coo", indices if size is None else size, dtype, requires_grad)
+        sizes = indices if size is None else size
+        return without_entries(sizes, layout=sparse_coo, dtype=dtype).requires_grad_(requires_grad)
     rows = _indices(name, indices)
     if rows.ndim != 2:
         raise RuntimeError(f"{name}: indices must be sparse_dim x nnz, but got: {list(rows.shape)}")
@@ -237,14 +239,21 @@ def _checks(check_invariants: bool | None) -> bool:
     return check_sparse_tensor_invariants.is_enabled() if check_invariants is None else check_invariants
 
 
-def _without_entries(name: str, layout: str, size: Any, dtype: Any, requires_grad: bool) -> Tensor:
-    """Return a tensor of zeros that has no entries."""
-    sizes = tuple(size)
-    if any(not isinstance(s, int) or s < 0 for s in sizes):
-        raise RuntimeError(f"{name}: expected the size of a tensor without values, got {size}")
-    pattern = empty_pattern(layout, sizes, len(sizes))
-    out = wrap(registry["zeros"](pattern.values_shape(()), dtype=dtype), pattern)
-    return out.requires_grad_(requires_grad)
+@op("sparse.without_entries(any size, *, any layout, dtype? dtype=None) -> Tensor")
+class without_entries(Internal, Composite):
+    """A tensor of zeros that has no entries."""
+
+    def compose(*, size, layout, dtype):
+        sizes, name = tuple(size), repr(layout).rpartition(".")[2]
+        if any(not isinstance(s, int) or s < 0 for s in sizes):
+            raise RuntimeError(f"{name}: expected the size of a tensor without values, got {size}")
+        if name in ("sparse_bsr", "sparse_bsc"):
+            raise RuntimeError(f"{name}: a tensor without entries has no block size, got {size}; see sparse_bsr_tensor")
+        pattern = empty_pattern(name, sizes, len(sizes))
+        return wrap(registry["zeros"](pattern.values_shape(()), dtype=dtype), pattern)
+
+    def samples(r):
+        yield (), {"size": (2, 3), "layout": sparse_coo}
 
 
 # ------------------------------------------------------------------------------------------------- from others
