@@ -10,6 +10,12 @@
 #define FOR_WIDE
 #endif
 
+#if defined(__GNUC__)
+#define NOT_INLINE __attribute__((noinline))
+#else
+#define NOT_INLINE
+#endif
+
 namespace retrograd {
 
 // The width of the widest vectors that the processor and this build support: 64 bytes (AVX-512), 32 (AVX2), or 16
@@ -45,5 +51,26 @@ struct CpuDispatch<body> {
 // A function whose code is that of `body`, an INLINE function, compiled for each generation of processors.
 template <auto body>
 constexpr auto cpu_dispatch = &CpuDispatch<body>::call;
+
+// The three versions of a function that is not inlined into its callers.
+template <auto widest_body, auto wide_body, auto narrow_body>
+struct Outlined;
+
+template <class... A, void (*widest_body)(A...), void (*wide_body)(A...), void (*narrow_body)(A...)>
+struct Outlined<widest_body, wide_body, narrow_body> {
+    FOR_WIDEST NOT_INLINE static void widest(A... arguments) { widest_body(arguments...); }
+    FOR_WIDE NOT_INLINE static void wide(A... arguments) { wide_body(arguments...); }
+    NOT_INLINE static void narrow(A... arguments) { narrow_body(arguments...); }
+};
+
+// Calls the version for vectors of `bytes`.  A large function that is called in several places is compiled once, not
+// once for each of them: compiling the attention kernels takes half as long.
+template <int bytes, auto widest_body, auto wide_body, auto narrow_body, class... A>
+inline void outlined(A... arguments) {
+    using Versions = Outlined<widest_body, wide_body, narrow_body>;
+    if constexpr (bytes == 64) Versions::widest(arguments...);
+    else if constexpr (bytes == 32) Versions::wide(arguments...);
+    else Versions::narrow(arguments...);
+}
 
 }  // namespace retrograd

@@ -67,11 +67,15 @@ INLINE void tile(std::ptrdiff_t depth, Left<T> a, Right<T> b, T* out, std::ptrdi
         for (int j = 0; j < width; j++) V::at(out + i * step + j * Of::LANES) = sums[i][j];
 }
 
-// Computes out = a b, or out += a b if `add`; out has `rows` and `columns`.
+// The number of rows and columns of a result, and the number of products that each element sums.
+struct Extent {
+    std::ptrdiff_t rows, columns, depth;
+};
+
 template <class T, int bytes, bool add>
-INLINE void product(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, Left<T> a, Right<T> b, T* out,
-                    std::ptrdiff_t step) {
+INLINE void product_inline(Extent of, Left<T> a, Right<T> b, T* out, std::ptrdiff_t step) {
     using Of = Tile<T, bytes>;
+    const std::ptrdiff_t rows = of.rows, columns = of.columns, depth = of.depth;
     std::ptrdiff_t j = 0;
     for (; j + Of::PANEL <= columns; j += Of::PANEL, b.at += b.panel)
         for (std::ptrdiff_t i = 0; i < rows; i += Of::ROWS)
@@ -79,6 +83,14 @@ INLINE void product(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t 
     if (j < columns)
         for (std::ptrdiff_t i = 0; i < rows; i += Of::ROWS)
             tile<T, bytes, add, 1>(depth, {a.at + i * a.row, a.row, a.column}, b, out + i * step + j, step);
+}
+
+// Computes out = a b, or out += a b if `add`; out has `rows` and `columns`.
+template <class T, int bytes, bool add>
+INLINE void product(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, Left<T> a, Right<T> b, T* out,
+                    std::ptrdiff_t step) {
+    outlined<bytes, product_inline<T, 64, add>, product_inline<T, 32, add>, product_inline<T, 16, add>>(
+        Extent{rows, columns, depth}, a, b, out, step);
 }
 
 // ------------------------------------------------------------------------------------------------------ operands
@@ -112,7 +124,7 @@ INLINE void copy_rows(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, 
 
 // Copies the transposed matrix to panels of `PANEL` rows each, interleaved; pads the last one with zeros.
 template <class T, int bytes>
-INLINE void copy_transposed(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T* out) {
+INLINE void copy_transposed_inline(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T* out) {
     constexpr std::ptrdiff_t lanes = Tile<T, bytes>::LANES, panel = Tile<T, bytes>::PANEL;
     constexpr std::ptrdiff_t size = sizeof(T);  // signed, like strides
     const bool transposes = from.column == size && from.row % size == 0;
@@ -125,6 +137,12 @@ INLINE void copy_transposed(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t col
             for (std::ptrdiff_t j = squares; j < columns; j++)
                 out[j * panel + i] = start + i < rows ? from.number<T>(start + i, j) : T(0);
     }
+}
+
+template <class T, int bytes>
+INLINE void copy_transposed(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T* out) {
+    outlined<bytes, copy_transposed_inline<T, 64>, copy_transposed_inline<T, 32>, copy_transposed_inline<T, 16>>(
+        from, rows, columns, out);
 }
 
 // The inverse of `copy_rows`, with a factor.
