@@ -86,7 +86,7 @@ public:
           from(most), begins(most * per), rows(8 * most * per) {}
 
     // Processes the windows of these images, row after row.
-    INLINE void of_images(npy_intp begin, npy_intp end) {
+    void of_images(npy_intp begin, npy_intp end) {
         const npy_intp down = job.windows.axis[1].out, image_size = job.windows.image_size();
         done = begin * down * per;
         for (npy_intp n = begin; n < end; n++)
@@ -106,9 +106,12 @@ private:
     std::vector<Index<T>> begins;
     std::vector<T> rows;  // upper and lower rows of the windows, and their gradients
 
+    // Only this loop has vectors, so it alone is compiled for each processor.
+    static void find(const WindowRows<T>& of) { cpu_dispatch<max_of_windows<mode, T>>(of); }
+
     T* side(int which) { return rows.data() + 2 * which * most * per; }
 
-    INLINE void copy(const T* row, T* to) const {
+    void copy(const T* row, T* to) const {
         switch (per) {
             case 2: std::memcpy(to, row, 4 * sizeof(T)); break;
             case 4: std::memcpy(to, row, 8 * sizeof(T)); break;
@@ -116,33 +119,33 @@ private:
         }
     }
 
-    INLINE void add(npy_intp image, npy_intp row) {
+    void add(npy_intp image, npy_intp row) {
         copy(job.x + image + row, side(0) + 2 * count * per);
         copy(job.x + image + row + size, side(1) + 2 * count * per);
         begin_at(row);
         from[count++] = image + row;
     }
 
-    INLINE void begin_at(npy_intp row) {
+    void begin_at(npy_intp row) {
         if (mode == INDICES)
             for (npy_intp j = 0; j < per; j++) begins[count * per + j] = Index<T>(row + 2 * j);
     }
 
     // Processes a row that is long enough, without a copy.
-    INLINE void direct(npy_intp image, npy_intp row) {
+    void direct(npy_intp image, npy_intp row) {
         const T* top = job.x + image + row;
         T *out = static_cast<T*>(job.out), *back = out + image + row;
         begin_at(row);
-        max_of_windows<mode>(WindowRows<T>{per, size, top, top + size, job.g + done, begins.data(), out + done, back, back + size,
-                                        static_cast<npy_int64*>(job.out) + done});
+        find({per, size, top, top + size, job.g + done, begins.data(), out + done, back, back + size,
+              static_cast<npy_int64*>(job.out) + done});
         done += per;
     }
 
-    INLINE void finish() {
+    void finish() {
         if (count == 0) return;
         T* out = static_cast<T*>(job.out);
-        max_of_windows<mode>(WindowRows<T>{count * per, size, side(0), side(1), job.g + done, begins.data(), out + done, side(2),
-                                        side(3), static_cast<npy_int64*>(job.out) + done});
+        find({count * per, size, side(0), side(1), job.g + done, begins.data(), out + done, side(2), side(3),
+              static_cast<npy_int64*>(job.out) + done});
         if (mode == BACK)
             for (npy_intp i = 0; i < count; i++) {
                 copy(side(2) + 2 * i * per, out + from[i]);
@@ -154,7 +157,7 @@ private:
 };
 
 template <class T>
-INLINE void largest_of_squares(const Maxima<T>& job, npy_intp begin, npy_intp end) {
+void largest_of_squares(const Maxima<T>& job, npy_intp begin, npy_intp end) {
     const npy_intp image_size = job.windows.image_size();
     const bool covers_image = image_size == 4 * job.windows.count();
     T* out = static_cast<T*>(job.out);

@@ -109,7 +109,6 @@ private:
 template <class T>
 INLINE void largest(const Maxima<T>& job, npy_intp begin, npy_intp end) {
     const Windows& w = job.windows;
-    if (are_squares(w)) return largest_of_squares(job, begin, end);
     npy_intp per = w.axis[2].out, image_size = w.image_size();
     Lines<T> lines(job.x, job.images * image_size, w.axis[2].size);
     Largest<T> maxima(w, lines);
@@ -184,8 +183,9 @@ INLINE void sums_back(const Sums<T>& job, npy_intp begin, npy_intp end) {
 template <class T>
 void all_largest(const npy_int64* table, Mode mode, npy_intp images, const void* x, const void* g, void* out) {
     Maxima<T> job{Windows(table), mode, images, static_cast<const T*>(x), static_cast<const T*>(g), out};
+    const bool squares = are_squares(job.windows);
     parallel_for(images, ENOUGH / (job.windows.image_size() + 1) + 1,
-          [&](npy_intp begin, npy_intp end) { cpu_dispatch<largest<T>>(job, begin, end); });
+          [&](npy_intp begin, npy_intp end) { (squares ? largest_of_squares<T> : cpu_dispatch<largest<T>>)(job, begin, end); });
 }
 
 template <class T>
