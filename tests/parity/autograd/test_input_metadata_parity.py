@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ...functions import doubling
 from .adapter import leaf, outcome, parity
 
 
@@ -98,16 +99,7 @@ def test_of_functions_and_in_their_backward(m):
 
 @parity
 def test_of_a_function_with_one_output(m):
-    class Twice(m.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 2
-
-    return known(m, Twice.apply(m.ones(2, 3, requires_grad=True)).grad_fn)
+    return known(m, doubling(m).apply(m.ones(2, 3, requires_grad=True)).grad_fn)
 
 
 @parity

@@ -468,27 +468,6 @@ def test_backward_works_under_no_grad(m):
 
 
 @parity
-def test_the_mode_is_that_of_the_pass_in_a_functions_backward(m):
-    seen = []
-
-    class Probe(m.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            seen.append(m.is_grad_enabled())
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, g):
-            seen.append(m.is_grad_enabled())
-            return g * 2
-
-    x = leaf(m, 3)
-    m.autograd.grad(Probe.apply(x), x)
-    m.autograd.grad(Probe.apply(x), x, create_graph=True)
-    return seen
-
-
-@parity
 def test_clones_of_modes_have_the_same_setting(m):
     found = []
     with m.enable_grad():  # which restores the mode that the first one sets at once
