@@ -40,11 +40,11 @@ def matrix(array):
 
 @pytest.fixture
 def symmetric(matrix):
-    def made(values):
+    def make(values):
         half = matrix(values)
         return half + half.t().to_sparse_csr()
 
-    return made
+    return make
 
 
 def vector(r, *more):
@@ -148,7 +148,7 @@ def test_preconditioners_are_transposed_in_the_backward_pass(r, array, weights, 
     assert linalg.spilu(matrix(weights)).shape == (SIZE, SIZE)
 
 
-def test_an_iteration_that_does_not_converge_says_so(r, weights, symmetric):
+def test_an_iteration_that_does_not_converge_is_reported(r, weights, symmetric):
     x, info = linalg.cg(symmetric(weights), vector(r), rtol=1e-15, maxiter=1)
     assert info > 0
     with pytest.warns(RuntimeWarning, match="cg did not converge in the linear system of a derivative"):

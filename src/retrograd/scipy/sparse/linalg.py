@@ -284,18 +284,18 @@ def expm_multiply(A: Any, B: Any, start: Any = None, stop: Any = None, num: Any 
     numbers, pattern, b = _system("expm_multiply", A, B)
     columns = b.unsqueeze(1) if b.ndim == 1 else b
     if start is None:
-        out = _moved(numbers, pattern, columns, 1.0)
+        out = _propagate(numbers, pattern, columns, 1.0)
         return out.squeeze(1) if b.ndim == 1 else out
     count = 50 if num is None else num
     length = (stop - start) / max(count - (endpoint is None or bool(endpoint)), 1)
-    points = [_moved(numbers, pattern, columns, float(start))]
+    points = [_propagate(numbers, pattern, columns, float(start))]
     while len(points) < count:
-        points.append(_moved(numbers, pattern, points[-1], float(length)))
+        points.append(_propagate(numbers, pattern, points[-1], float(length)))
     stacked = O.stack(points, 0)
     return stacked.squeeze(2) if b.ndim == 1 else stacked
 
 
-def _moved(numbers: Tensor, pattern: Coordinates, b: Tensor, time: float) -> Tensor:
+def _propagate(numbers: Tensor, pattern: Coordinates, b: Tensor, time: float) -> Tensor:
     """Return exp(time A) b."""
     shift = _mean_of_diagonal(numbers, pattern)
     size = _one_norm(numbers, pattern) + abs(shift)
