@@ -2,7 +2,7 @@
 
     python benchmarks/busy.py [--rounds 7] [--only TEXT] [--json FILE] [--check]
 
-n processors run k busy processes beside the step of a small MLP with n threads: k = 0, n/2, n, 2n. The fair share is
+n processors run k busy processes next to the step of a small MLP with n threads: k = 0, n/2, n, 2n. The fair share is
 the time without them times (n + k) / n, what n threads get of a scheduler that shares evenly. Threads that wait for
 threads that do not run take many times as long. A sample is the mean of two hundred steps.
 """
@@ -25,7 +25,7 @@ PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") el
 ROWS = {f"{count} busy processes": count for count in (0, PROCESSORS // 2, PROCESSORS, 2 * PROCESSORS)}
 FAIR = "fair share"
 SUITE = Suite(
-    f"A step of {STEP} beside busy processes",
+    f"A step of {STEP} next to busy processes",
     __file__,
     {row: {} for row in ROWS},
     subjects("retrograd", "PyTorch", "JAX jit"),
