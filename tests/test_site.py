@@ -44,7 +44,19 @@ TOO_WIDE = """
         const scrolls = getComputedStyle(code).overflowX !== "visible";
         if (wide(code) && !(arguments[0] && scrolls)) found.push("code: " + code.innerText.slice(0, 60));
     }
-    return found;
+    // Anything else that the edge of the screen cuts off, such as a picture.
+    const edge = document.documentElement.clientWidth + 1;
+    const inBox = (element) => {
+        for (let box = element.parentElement; box && box !== document.body; box = box.parentElement)
+            if (getComputedStyle(box).overflowX !== "visible") return true;
+        return false;
+    };
+    for (const element of document.querySelectorAll("body *")) {
+        const { left, right, width, height } = element.getBoundingClientRect();
+        if (width && height && left < edge && right > edge && !inBox(element))
+            found.push(`${element.tagName} ${element.className}: ${Math.round(right)} of ${edge} pixels`);
+    }
+    return found.slice(0, 5);
 """
 
 # The results of the search, which are in the shadow of an element.
@@ -89,6 +101,9 @@ def test_every_page_fits_a_wide_and_a_narrow_screen(browser):
         ("torch.optim.AdamW", "api/optim.html#rg.optim.AdamW"),
         ("scaled_dot_product_attention", "#rg.scaled_dot_product_attention"),
         ("einsum", "#rg.einsum"),
+        ("torch.nn.functional.cross_entropy", "#rg.nn.functional.cross_entropy"),
+        ("torch.utils.data.DataLoader", "#rg.utils.data.DataLoader"),
+        ("torch.fft.rfft", "#rg.fft.rfft"),
     ],
 )
 def test_the_search_finds_pytorchs_names_first(browser, name, entry):
