@@ -45,6 +45,10 @@ PRINTED = {
         pipeline(nn.Linear(2, 2), (rg.ones(2, 2),)).build_stage(0), 4
     ),
     "submod_pp_1": two_stages,
+    "<All keys matched successfully>": lambda: nn.Linear(2, 2).load_state_dict(nn.Linear(2, 2).state_dict()),
+    "_IncompatibleKeys(missing_keys=['weight'], unexpected_keys=['scale'])": lambda: nn.Linear(
+        2, 2, bias=False
+    ).load_state_dict({"scale": rg.ones(1)}, strict=False),
     "Timeline(ranks=2, actions=2, seconds=2, bubble=50%)": lambda: TIMELINE,
 }
 

@@ -28,7 +28,7 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
     >>> rg.save({"epoch": 3, "model": model.state_dict()}, file)
     >>> saved = rg.load(file)
     >>> saved["epoch"], model.load_state_dict(saved["model"])
-    (3, IncompatibleKeys(missing_keys=[], unexpected_keys=[]))
+    (3, <All keys matched successfully>)
     """
     if _is_safetensors(f):
         safetensors.save_file(obj, f)  # type: ignore[arg-type]
