@@ -72,10 +72,18 @@ FAMILIES = (
 )
 
 
-def suggests_keywords(function):
+# Modules whose functions suggest keywords before Python 3.13: they run once a step or more rarely.
+NAMES_OF_MODULES = """func.batch func.reverse func.forward func.jacobians func.modules func.taylor
+nn.utils.clip_grad nn.utils.convert_parameters nn.utils.rnn utils.checkpoint"""
+MODULES_THAT_SUGGEST = [f"retrograd.{name}" for name in NAMES_OF_MODULES.split()]
+
+
+def suggests_keywords(path):
     """Return whether an error of a call suggests keywords: Python itself does so for its functions from 3.13 on."""
+    function = member(path)
     ours = issubclass(function, FAMILIES) if isinstance(function, type) else not inspect.isroutine(function)
-    return ours or sys.version_info >= (3, 13)
+    listed = inspect.isfunction(function) and function.__module__ in MODULES_THAT_SUGGEST
+    return ours or sys.version_info >= (3, 13) or (listed and function.__qualname__ == function.__name__)
 
 
 def message_of(call):
@@ -92,8 +100,23 @@ def test_a_misspelt_keyword_is_answered_by_the_right_one(path):
     for name in keywords(function):
         text = message_of(lambda n=name: function(**{misspelt(n): None}))
         assert f"got an unexpected keyword argument '{misspelt(name)}'" in text, name
-        if suggests_keywords(function):
+        if suggests_keywords(path):
             assert f"Did you mean '{name}'?" in text, name
+
+
+OTHER_NAMES = [
+    (lambda: rg.optim.Adam([rg.ones(1)], learning_rate=0.1), "lr"),
+    (lambda: rg.nn.Dropout(prob=0.1), "p"),
+    (lambda: rg.nn.LayerNorm(3, epsilon=1e-5), "eps"),
+    (lambda: rg.nn.Linear(3, 4, use_bias=False), "bias"),
+    (lambda: rg.func.grad(rg.sin, argnum=0), "argnums"),
+]
+
+
+@pytest.mark.parametrize(("call", "name"), OTHER_NAMES)
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="Python's own suggestions know similar names only")
+def test_names_of_other_libraries_are_answered_by_ours(call, name):
+    assert message_of(call).endswith(f"Did you mean '{name}'?")
 
 
 MODULES = """nn nn.functional nn.init nn.utils optim optim.lr_scheduler autograd func linalg fft special distributions

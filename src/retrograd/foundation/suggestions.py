@@ -11,6 +11,12 @@ import sys
 LARGEST_NAMESPACE = 750  # in a larger one, Python does not look for similar names
 _SUGGESTS_KEYWORDS = sys.version_info >= (3, 13)
 CALLER_OF_INIT = 2 if _SUGGESTS_KEYWORDS else 3  # stacklevel of warnings in a constructor that suggests keywords
+# Names of arguments in other libraries, and ours.
+SYNONYMS = {
+    "learning_rate": "lr", "l2": "weight_decay", "beta_1": "betas", "beta1": "betas", "epsilon": "eps", "prob": "p",
+    "rate": "p", "axis": "dim", "axes": "dims", "keepdims": "keepdim", "argnum": "argnums", "use_bias": "bias",
+    "filters": "out_channels", "units": "out_features", "file": "f", "path": "f", "filename": "f",
+}  # fmt: skip
 _UNKNOWN_KEYWORD = " got an unexpected keyword argument '"
 
 
@@ -19,8 +25,13 @@ def did_you_mean(name, known):
 
     >>> did_you_mean("kepdim", ["dim", "keepdim", "dtype"]), did_you_mean("x", ["dim"])
     (". Did you mean 'keepdim'?", '')
+    >>> did_you_mean("learning_rate", ["params", "lr"])
+    ". Did you mean 'lr'?"
     """
-    similar = importlib.import_module("difflib").get_close_matches(name, [*known], 1)
+    known = [*known]
+    if SYNONYMS.get(name) in known:
+        return f". Did you mean {SYNONYMS[name]!r}?"
+    similar = importlib.import_module("difflib").get_close_matches(name, known, 1)
     return f". Did you mean {similar[0]!r}?" if similar else ""
 
 
@@ -82,6 +93,17 @@ def suggest_keywords(function):
             raise
 
     return call
+
+
+def suggest_in_module(namespace):
+    """Make the public functions that a module defines suggest keywords, given its `globals()`, at the module's end.
+
+    For modules whose functions run once a step or more rarely: before Python 3.13 each call costs a Python frame more.
+    """
+    for name, value in namespace.items():
+        own = inspect.isfunction(value) and value.__module__ == namespace["__name__"]
+        if own and name[0] != "_" and not hasattr(value, "__wrapped__"):
+            namespace[name] = suggest_keywords(value)
 
 
 def suggest_init_keywords(cls):

@@ -11,6 +11,7 @@ import optree
 from retrograd.core import NotBatchedError, Tensor, registry
 from retrograd.core.tensor import make
 from retrograd.foundation.source_location import describe_function
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.levels import VmapLevel, value_at
 from retrograd.levels.batch import RANDOMNESS, ArgumentTag
 from retrograd.levels.sync_views import sync_views
@@ -325,3 +326,6 @@ class _BatchedRun:
 
 def _slice_examples(x: Tensor, dim: int, start: int, stop: int) -> Tensor:
     return x if stop - start == x.shape[dim] else registry["narrow"](x, dim, start, stop - start)
+
+
+suggest_in_module(globals())

@@ -8,6 +8,7 @@ import optree
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.tensor import count_of, make
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.argnums import split_aux
 from retrograd.func.reverse import check_outputs, check_tree
 from retrograd.func.vjp_run import unwrap_tree
@@ -180,3 +181,6 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
         return optree.tree_map(tangent_along, out)
 
     return value, push
+
+
+suggest_in_module(globals())

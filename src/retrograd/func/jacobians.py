@@ -8,6 +8,7 @@ import optree
 
 from retrograd.core import Tensor, registry
 from retrograd.core.tensor import make
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.argnums import Argnums, bind_other_arguments, select_arguments, split_aux
 from retrograd.func.batch import vmap
 from retrograd.func.forward import run_jvp
@@ -149,3 +150,6 @@ def hessian(func: Callable, argnums: Argnums = 0) -> Callable:
             [ 6.,  0.]])
     """
     return jacfwd(jacrev(func, argnums), argnums)
+
+
+suggest_in_module(globals())

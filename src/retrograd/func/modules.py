@@ -5,6 +5,7 @@ from typing import Any
 
 from retrograd.core import Tensor, registry
 from retrograd.core.blocks import generator_block
+from retrograd.foundation.suggestions import suggest_in_module
 
 Dicts = dict[str, Tensor] | Sequence[dict[str, Tensor]]
 
@@ -198,3 +199,6 @@ def _stack_leaf(name: str, tensors: list[Tensor]) -> Tensor:
         raise RuntimeError(f"stack_module_state: {name} requires gradients in some models and not in others")
     stacked: Tensor = registry["stack"](tensors).detach()
     return stacked.requires_grad_(flags.pop())
+
+
+suggest_in_module(globals())

@@ -11,6 +11,7 @@ from retrograd.core.aval import describe_difference
 from retrograd.core.dtype import is_floating
 from retrograd.core.engine import ones
 from retrograd.core.hooks import conjugate
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.argnums import Argnums, bind_other_arguments, select_arguments, split_aux
 from retrograd.func.vjp_run import VjpRun, unwrap_tree
 
@@ -135,3 +136,6 @@ def check_tree(name: str, what: str, given: Any, tree: Any, leaves: list[Tensor]
         if g.dtype != leaf.dtype:
             raise RuntimeError(f"{name}: {what} {i} is {g.dtype}, but {leaf.dtype} is expected")
     return found
+
+
+suggest_in_module(globals())

@@ -9,6 +9,7 @@ import optree
 from retrograd.core import Level, Op, Tensor, at, current, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.tensor import make
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.reverse import check_outputs
 from retrograd.func.series import (
     Call,
@@ -244,3 +245,6 @@ def _scale(value: Any, coefficient: Tensor | None, k: int) -> Tensor:
         zeros: Tensor = registry["zeros_like"](value)
         return zeros
     return coefficient * float(math.factorial(k)) if k > 1 else coefficient
+
+
+suggest_in_module(globals())

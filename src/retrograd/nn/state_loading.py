@@ -23,8 +23,6 @@ class IncompatibleKeys(NamedTuple):
             return "<All keys matched successfully>"
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
-    __str__ = __repr__
-
 
 EXTRA_STATE = "_extra_state"  # the last part of the name under which a module's `get_extra_state` is saved
 

@@ -7,6 +7,7 @@ from typing import Any
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_floating
+from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 from retrograd.nn.deprecated_names import older_name
 from retrograd.ops.create import zeros
 
@@ -56,6 +57,7 @@ def _norm_of(x: Any, norm_type: float) -> Any:
     return _euclidean_norm(x) if norm_type == 2 and is_floating(x.dtype) else _norm(x, norm_type)
 
 
+@suggest_keywords
 def clip_grad_norm_(
     parameters: Tensor | Iterable[Tensor],
     max_norm: float,
@@ -127,3 +129,6 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
 
 
 clip_grad_norm = older_name(clip_grad_norm_, "clip_grad_norm", "nn.utils")
+
+
+suggest_in_module(globals())

@@ -5,6 +5,7 @@ from typing import Any
 
 from retrograd.autograd import no_grad
 from retrograd.core import operator_named
+from retrograd.foundation.suggestions import suggest_in_module
 
 _cat = operator_named("cat")
 
@@ -42,3 +43,6 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
     with no_grad():
         for p, part in zip(listed, vec.split(sizes), strict=True):
             p.copy_(part.reshape(p.shape))
+
+
+suggest_in_module(globals())

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor, operator_named
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.create import tensor
 
@@ -194,3 +195,6 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
     [[1, 2], [3]]
     """
     return unpad_sequence(*pad_packed_sequence(packed_sequences, batch_first=True), batch_first=True)
+
+
+suggest_in_module(globals())
