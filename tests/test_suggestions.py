@@ -74,7 +74,7 @@ FAMILIES = (
 
 # Modules whose functions suggest keywords before Python 3.13: they run once a step or more rarely.
 NAMES_OF_MODULES = """func.batch func.reverse func.forward func.jacobians func.modules func.taylor
-nn.utils.clip_grad nn.utils.convert_parameters nn.utils.rnn utils.checkpoint"""
+nn.utils.clip_grad nn.utils.convert_parameters nn.utils.rnn"""
 MODULES_THAT_SUGGEST = [f"retrograd.{name}" for name in NAMES_OF_MODULES.split()]
 
 

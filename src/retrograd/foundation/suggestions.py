@@ -29,9 +29,8 @@ def did_you_mean(name, known):
     ". Did you mean 'lr'?"
     """
     known = [*known]
-    if SYNONYMS.get(name) in known:
-        return f". Did you mean {SYNONYMS[name]!r}?"
-    similar = importlib.import_module("difflib").get_close_matches(name, known, 1)
+    synonym = SYNONYMS.get(name)
+    similar = [synonym] if synonym in known else importlib.import_module("difflib").get_close_matches(name, known, 1)
     return f". Did you mean {similar[0]!r}?" if similar else ""
 
 
@@ -96,7 +95,7 @@ def suggest_keywords(function):
 
 
 def suggest_in_module(namespace):
-    """Make the public functions that a module defines suggest keywords, given its `globals()`, at the module's end.
+    """Make the public functions that a module defines suggest keywords: its last line, given its `globals()`.
 
     For modules whose functions run once a step or more rarely: before Python 3.13 each call costs a Python frame more.
     """

@@ -18,7 +18,6 @@ from retrograd.autograd import no_grad
 from retrograd.core import Tensor
 from retrograd.core.blocks import generator_block
 from retrograd.core.state import is_recording
-from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.utils.chain_checkpoint import run_chain
 from retrograd.utils.recompute import CheckpointError, ContextPair, GraphExecGroup, Options, run_with_recomputation
 from retrograd.utils.selective_checkpoint import (
@@ -333,6 +332,3 @@ class DefaultDeviceType:
         """Accept 'cpu', and raise ValueError for anything else."""
         if device != "cpu":
             raise ValueError(f"DefaultDeviceType: expected 'cpu', got {device!r}")
-
-
-suggest_in_module(globals())
