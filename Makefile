@@ -42,12 +42,15 @@ test: $(VENV)/test.stamp $(VENV)/weights.stamp $(COMPILED) $(DERIVED) $(CRASHES)
 	  echo "== tests, plain Python"; RETROGRAD_PURE=1 $(PYTEST) $(ARGS); \
 	fi
 
-# Lines of the package that no test runs, on the plain Python core: build/coverage/misses.txt.
+# Lines of the package that no test runs, on the plain Python core, by file and by package: build/coverage/misses.txt.
 coverage: $(VENV)/dev.stamp $(VENV)/weights.stamp $(DERIVED)
 	rm -rf build/coverage && mkdir -p build/coverage
 	RETROGRAD_PURE=1 OMP_NUM_THREADS=1 $(VENV)/bin/coverage run -m pytest -q -n 2 --dist worksteal $(ARGS)
 	$(VENV)/bin/coverage combine --quiet
-	$(VENV)/bin/coverage report > build/coverage/misses.txt; status=$$?; tail -n 1 build/coverage/misses.txt; exit $$status
+	$(VENV)/bin/coverage json --quiet --fail-under 0 -o build/coverage/lines.json
+	$(VENV)/bin/coverage report > build/coverage/misses.txt; status=$$?; \
+	  $(VENV)/bin/python tools/package_coverage.py | tee -a build/coverage/misses.txt; \
+	  grep TOTAL build/coverage/misses.txt; exit $$status
 
 lint: $(VENV)/dev.stamp
 	$(VENV)/bin/ruff check .
