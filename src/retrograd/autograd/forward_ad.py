@@ -157,7 +157,9 @@ def _level_at_index(name: str, levels: list[TangentTableLevel], level: int | Non
     if level is None:
         return levels[-1]
     if not 0 <= level < len(levels):
-        raise RuntimeError(f"{name}: invalid level {level}: there are {len(levels)}, counted from 0")
+        raise RuntimeError(
+            f"{name}: Invalid level given to {name}: invalid level {level}: there are {len(levels)}, counted from 0"
+        )
     return levels[level]
 
 

@@ -55,7 +55,10 @@ def run_jvp(
     value = unwrap_tree(level, out)
     for o in check_outputs(name, out):
         if strict and (o.level is not level or o.tag is None):
-            raise RuntimeError(f"jvp: strict=True, but an output of shape {o.shape} does not depend on the primals")
+            raise RuntimeError(
+                f"jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
+                f"allowed with strict=True: an output of shape {o.shape} does not depend on the primals"
+            )
     tangents_out = optree.tree_map(lambda o: tangent_of(level, o), out)
     found = (value, tangents_out, unwrap_tree(level, aux[0])) if has_aux else (value, tangents_out)
     return found, list(zip(leaves, duals, strict=True))
@@ -80,7 +83,10 @@ def _check_primals(name: str, primals: tuple) -> tuple[list[Tensor], Any]:
     leaves = [as_tensor(leaf) for leaf in found]
     for leaf in leaves:
         if not is_differentiable(leaf.dtype):
-            raise ValueError(f"{name}: primals must be floating or complex, got {leaf.aval}; convert with .to(dtype)")
+            raise ValueError(
+                f"{name}: Expected primal to be floating point or complex, but got: {leaf.dtype}: primals must be "
+                f"floating or complex, got {leaf.aval}; convert with .to(dtype)"
+            )
     return leaves, spec
 
 

@@ -44,7 +44,9 @@ def jacrev(
             [0., 3., 2.]])
     """
     if chunk_size is not None and chunk_size < 1:
-        raise ValueError(f"jacrev: chunk_size must be at least 1, got {chunk_size}")
+        raise ValueError(
+            f"jacrev: `chunk_size` should be greater than 0.: chunk_size must be at least 1, got {chunk_size}"
+        )
 
     @wraps(func, updated=())
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -53,7 +55,8 @@ def jacrev(
         flattened = NestedFlattener("jacrev", bind_other_arguments(main, args, kwargs, argnums), (x,))
         run = VjpRun("jacrev", flattened, *flattened.args)
         outs = check_outputs("jacrev", run.value)
-        _check_real("jacrev", (*run.leaves, *outs))
+        _check_real("jacrev", "input", run.leaves)
+        _check_real("jacrev", "output", outs)
         flattened.check_jacobians()
         blocks = row_blocks(_pull_all_rows(run, outs, chunk_size), outs)
         trees = [run.tree([flattened.jacobian(block, i, k) for k, block in enumerate(row)])
@@ -64,10 +67,13 @@ def jacrev(
     return jacobian
 
 
-def _check_real(name: str, tensors: Sequence[Tensor]) -> None:
-    for t in tensors:
+def _check_real(name: str, what: str, tensors: Sequence[Tensor]) -> None:
+    for i, t in enumerate(tensors):
         if t.dtype.kind == "c":
-            raise RuntimeError(f"{name}: expected real inputs and outputs, got {t.aval}; use vjp, jvp or real parts")
+            raise RuntimeError(
+                f"{name}: Expected all {what}s to be real but received complex tensor at flattened {what} idx: {i}: "
+                f"{name}: expected real inputs and outputs, got {t.aval}; use vjp, jvp or real parts"
+            )
 
 
 def _pull_all_rows(run: VjpRun, outs: list[Tensor], chunk: int | None) -> list[Tensor]:
@@ -110,7 +116,7 @@ def jacfwd(
         flattened = NestedFlattener("jacfwd", bind_other_arguments(main, args, kwargs, argnums), (x,))
         leaves, spec = optree.tree_flatten(flattened.args[0])
         leaves = [as_tensor(leaf) for leaf in leaves]
-        _check_real("jacfwd", leaves)
+        _check_real("jacfwd", "input", leaves)
         x = optree.tree_unflatten(spec, leaves)
 
         @wraps(flattened, updated=())
@@ -121,7 +127,7 @@ def jacfwd(
         def push(*unit: Tensor) -> Any:
             tangents = (optree.tree_unflatten(spec, unit),)
             (out, along, *aux), _ = run_jvp("jacfwd", of_x, (x,), tangents, False, has_aux)
-            _check_real("jacfwd", check_outputs("jacfwd", out))
+            _check_real("jacfwd", "output", check_outputs("jacfwd", out))
             flattened.check_jacobians()
             return (along, *aux)
 

@@ -78,7 +78,10 @@ def _check_dicts(given: Any) -> list[dict]:
     names = [name for d in dicts for name in d]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise ValueError(f"functional_call: {', '.join(sorted(twice))} appeared in more than one dict")
+        raise ValueError(
+            f"functional_call: {sorted(twice)} appeared in multiple dictionaries; behavior of functional call is "
+            f"ambiguous: {', '.join(sorted(twice))} appeared in more than one dict"
+        )
     return list(dicts)
 
 
@@ -97,8 +100,8 @@ def _expand_tied_names(module: Any, values: dict[str, Any]) -> dict[str, Any]:
         given = [name for name in tied if name in values]
         if len({id(values[name]) for name in given}) > 1:
             raise ValueError(
-                f"functional_call: {', '.join(given)} are tied, but have different values; give one of them, or pass "
-                f"tie_weights=False"
+                f"functional_call got multiple values for keys {given}, which are tied: {', '.join(given)} are tied, "
+                f"but have different values; give one of them. Consider using tie_weights=False"
             )
         if given:
             found.update(dict.fromkeys(tied, values[given[0]]))
@@ -111,7 +114,10 @@ def _check_names(module: Any, values: dict[str, Any]) -> None:
     problems = {"unexpected": unexpected, "missing": missing}
     if missing or unexpected:
         listed = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems.items() if names)
-        raise RuntimeError(f"functional_call: the names given do not fit {type(module).__name__}: {listed}")
+        kind = type(module).__name__
+        raise RuntimeError(
+            f"functional_call: Error(s) in reparametrizing for {kind}: the names given do not fit {kind}: {listed}"
+        )
 
 
 _ABSENT: Any = object()
@@ -147,7 +153,8 @@ def _find_owner(module: Any, name: str, value: Any) -> tuple[dict[str, Any], str
     for x in (value, getattr(owner, last, None)):
         if x is not None and not isinstance(x, Tensor):
             raise TypeError(
-                f"functional_call: {name!r} is to be replaced by a tensor, but {type(x).__name__} is no tensor"
+                f"functional_call: {x!r} is not an instance of retrograd.Tensor: {name!r} is to be replaced by a "
+                f"tensor, but {type(x).__name__} is no tensor"
             )
     return vars(owner), last
 
@@ -176,9 +183,15 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
         )
     if len({type(model) for model in models}) > 1:
         names = sorted({type(model).__name__ for model in models})
-        raise RuntimeError(f"stack_module_state: the models must be of one class, got {', '.join(names)}")
+        raise RuntimeError(
+            f"stack_module_state: Expected all models to be of the same class: the models must be of one class, got "
+            f"{', '.join(names)}"
+        )
     if len({model.training for model in models}) > 1:
-        raise RuntimeError("stack_module_state: some models are in training mode and some in evaluation mode")
+        raise RuntimeError(
+            "stack_module_state: Expected all models to have the same training/eval mode: some models are in training "
+            "mode and some in evaluation mode"
+        )
     return (
         _stack_states([dict(model.named_parameters()) for model in models]),
         _stack_states([dict(model.named_buffers()) for model in models]),
@@ -196,7 +209,10 @@ def _stack_states(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
 def _stack_leaf(name: str, tensors: list[Tensor]) -> Tensor:
     flags = {t.requires_grad for t in tensors}
     if len(flags) > 1:
-        raise RuntimeError(f"stack_module_state: {name} requires gradients in some models and not in others")
+        raise RuntimeError(
+            f"stack_module_state: Expected {name} from each model to have the same .requires_grad: {name} requires "
+            f"gradients in some models and not in others"
+        )
     stacked: Tensor = registry["stack"](tensors).detach()
     return stacked.requires_grad_(flags.pop())
 

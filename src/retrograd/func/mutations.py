@@ -40,7 +40,10 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
     (tensor(4.), tensor([2., 1., 1.]))
     """
     if remove not in REMOVABLE:
-        raise RuntimeError(f"functionalize: remove must be one of {', '.join(REMOVABLE)}, got {remove!r}")
+        raise RuntimeError(
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}: remove must be one "
+            f"of {', '.join(REMOVABLE)}, got {remove!r}"
+        )
 
     @wraps(func, updated=())
     def functional(*args: Any, **kwargs: Any) -> Any:

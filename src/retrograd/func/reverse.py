@@ -119,22 +119,43 @@ def check_outputs(name: str, value: Any) -> list[Tensor]:
     return outs
 
 
+# PyTorch's words for a tree of another structure, a leaf of another shape, and one of another dtype.
+_MISMATCHES = {
+    "vjp": (
+        "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function",
+        "Mismatch in shape",
+        "Mismatch in dtype",
+    ),
+    "jvp": (
+        "Expected primals and tangents to have the same python structure",
+        "Trying to set a forward gradient that has a different size than that of the original Tensor",
+        "Expected tangents to have the dtypes of the primals",
+    ),
+    "linearize": (
+        "Expected the tangents to have the same argspec as the primals",
+        "A tangent in flattened pytree doesn't match the shape of the corresponding primal",
+        "A tangent in flattened pytree doesn't match the dtype of the corresponding primal",
+    ),
+}
+
+
 def check_tree(name: str, what: str, given: Any, tree: Any, leaves: list[Tensor]) -> list[Tensor]:
     """Return the leaves of a tree of cotangents or tangents, after checking them against their tensors."""
     found, spec = optree.tree_flatten(given)
     expected = optree.tree_structure(tree)
+    structure, shape, dtype = _MISMATCHES.get(name, _MISMATCHES["jvp"])
     if spec != expected:
-        raise RuntimeError(f"{name}: the {what} is a tree {spec}, but must be one like {expected}")
+        raise RuntimeError(f"{name}: {structure}: the {what} is a tree {spec}, but must be one like {expected}")
     for i, (g, leaf) in enumerate(zip(found, leaves, strict=True)):
         if not isinstance(g, Tensor):
             raise RuntimeError(f"{name}: {what} {i} must be a Tensor, got {type(g).__name__}")
         if g.shape != leaf.shape:
             raise RuntimeError(
-                f"{name}: {what} {i} has shape {g.shape}, but {leaf.shape} is "
+                f"{name}: {shape}: {what} {i} has shape {g.shape}, but {leaf.shape} is "
                 f"expected{describe_difference(leaf.shape, g.shape)}"
             )
         if g.dtype != leaf.dtype:
-            raise RuntimeError(f"{name}: {what} {i} is {g.dtype}, but {leaf.dtype} is expected")
+            raise RuntimeError(f"{name}: {dtype}: {what} {i} is {g.dtype}, but {leaf.dtype} is expected")
     return found
 
 

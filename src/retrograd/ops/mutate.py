@@ -204,7 +204,9 @@ def check_write(name, x, *operands):
         refuse_copy(name, x)
     if x.level is not graph_level() or base.level is not x.level:
         raise RuntimeError(
-            f"{name}: a tensor from outside a function transform or trace can't be written to inside; clone it there"
+            f"{name}: the function provided attempted to call in-place operation ({name}) that would mutate a captured "
+            f"Tensor. This is not supported: a tensor from outside a function transform or trace can't be written to "
+            f"inside; clone it there"
         )
     if x.is_inference() and not current().inference:
         if is_recorded(x, *operands):

@@ -57,7 +57,7 @@ def set_output_tangents(
             if dot is not None:
                 _check_tangent(name, index, out, dot, ctx)
                 _check_written_tangent(name, args, tangents, out, dot, ctx)
-                _store_tangent(level, name, args, out, dot, ctx)
+                _store_tangent(level, name, args, tangents, out, dot, ctx)
 
 
 def _check_tangent(name: str, index: int, out: Any, dot: Any, ctx: Any) -> None:
@@ -87,7 +87,9 @@ def _check_written_tangent(name: str, args: tuple, tangents: list, out: Any, dot
             )
 
 
-def _store_tangent(level: "TangentTableLevel", name: str, args: tuple, out: Tensor, dot: Tensor, ctx: Any) -> None:
+def _store_tangent(
+    level: "TangentTableLevel", name: str, args: tuple, tangents: list, out: Tensor, dot: Tensor, ctx: Any
+) -> None:
     """Set the tangent of an output; a view of an input already has it, as the same view of the input's tangent."""
     if out._view is None and not contains_tensor(out, ctx.dirty_tensors):
         level.set_new_tangent(out, dot)
@@ -96,8 +98,17 @@ def _store_tangent(level: "TangentTableLevel", name: str, args: tuple, out: Tens
     shows_input = any(isinstance(a, Tensor) and level.tangent_owner(a) is storage for a in args)
     if not shows_input or contains_tensor(out, ctx.dirty_tensors):
         level.set_tangent(out, dot)
-    elif dot._view is None:
+    elif not _is_view_of_one(dot, tangents):
         raise RuntimeError(
             f"{name}: A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning "
-            f"a view; return the same view of the input's tangent, t.view_as(t) for an input as it is"
+            f"a view of the given grad input; return the same view of the input's tangent, t.view_as(t) for an input "
+            f"as it is"
         )
+
+
+def _is_view_of_one(dot: Tensor, tangents: list) -> bool:
+    """Return whether a tensor is a view of one of the tangents that jvp got; zeros are made for those that are None."""
+    if dot._view is None:
+        return False
+    bases = [t if t._view is None else t._view.base for t in tangents if isinstance(t, Tensor)]
+    return len(bases) < len(tangents) or any(dot._view.base is base for base in bases)
