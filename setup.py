@@ -35,18 +35,21 @@ def extensions():
     if missing:
         return plain(f"not in {CORE}: {', '.join(missing)}")
     try:
+        import Cython.Build  # noqa: F401
         import numpy
-        from Cython.Build import cythonize
     except ImportError as error:
         return plain(f"{error.name} is not installed")
-    say(f"translating {len(HOT)} modules of the core to C")
-    core = cythonize(
-        [extension(name, numpy.get_include()) for name in HOT],
-        build_dir="build/cython",
-        compiler_directives=DIRECTIVES,
-        quiet=True,
-    )
-    return [*core, kernels(numpy.get_include())]
+    return [*[extension(name, numpy.get_include()) for name in HOT], kernels(numpy.get_include())]
+
+
+def translate(core):
+    """Replace the sources of modules by C.  Only a build needs that: `pip` reads the metadata twice before it."""
+    from Cython.Build import cythonize
+
+    say(f"translating {len(core)} modules of the core to C")
+    translated = cythonize(core, build_dir="build/cython", compiler_directives=DIRECTIVES, quiet=True)
+    for ext, found in zip(core, translated, strict=True):
+        ext.sources, ext.depends = found.sources, found.depends
 
 
 def plain(reason):
@@ -87,11 +90,13 @@ class AllOrNone(build_ext):
 
     def build_extensions(self):
         everything = self.extensions
+        core = [ext for ext in everything if ext.name.startswith("retrograd.core.")]
+        if core:
+            translate(core)
         self.total, self.done, self.compile = sum(len(ext.sources) for ext in everything), set(), self.compiler.compile
         self.compiler.compile, self.counting = self.compile_sources, Lock()
         if everything:
             say(f"checking {self.total} files, and compiling what has changed, {self.parallel} at a time")
-        core = [ext for ext in everything if ext.name.startswith("retrograd.core.")]
         rest = [ext for ext in everything if ext not in core]
         if self.built(core, "the core", plain):
             say(f"the core is compiled ({', '.join(HOT)})")
