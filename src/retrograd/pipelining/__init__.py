@@ -9,6 +9,7 @@ from retrograd.pipelining.microbatch import (
     split_args_kwargs_into_chunks,
     sum_reducer,
 )
+from retrograd.pipelining.microbatch import CustomReducer as _CustomReducer  # noqa: F401
 from retrograd.pipelining.microbatch import Replicate as _Replicate  # noqa: F401
 from retrograd.pipelining.pipeline_trainer import Pipeline
 from retrograd.pipelining.planning import Plan, plan
@@ -38,6 +39,12 @@ from retrograd.pipelining.schedules import default_ranks, get_schedule, make_sch
 from retrograd.pipelining.schedules.action_names import ComputationType as _ComputationType  # noqa: F401
 from retrograd.pipelining.schedules.action_names import NamedAction as _Action  # noqa: F401
 from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.named_orders import add_reduce_grad as _add_reduce_grad  # noqa: F401
+from retrograd.pipelining.schedules.named_orders import add_send_recv as _add_send_recv  # noqa: F401
+from retrograd.pipelining.schedules.named_orders import add_unshard_reshard as _add_unshard_reshard  # noqa: F401
+from retrograd.pipelining.schedules.named_orders import format_pipeline_order as _format_pipeline_order  # noqa: F401
+from retrograd.pipelining.schedules.named_orders import merge_bw as _merge_bw  # noqa: F401
+from retrograd.pipelining.schedules.named_orders import validate_schedule as _validate_schedule  # noqa: F401
 from retrograd.pipelining.schedules.tables import format_grid, read_csv, write_csv
 from retrograd.pipelining.split.loss import LossWrapper, TrivialLossWrapper
 from retrograd.pipelining.split.markers import PipeSplitWrapper, SplitPoint, annotate_split_points, pipe_split
