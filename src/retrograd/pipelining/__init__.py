@@ -34,7 +34,7 @@ from retrograd.pipelining.schedule_classes import (
     ScheduleZBVZeroBubble,
     get_schedule_class,
 )
-from retrograd.pipelining.schedule_classes import PipelineScheduleMulti as _PipelineScheduleRuntime  # noqa: F401
+from retrograd.pipelining.schedule_classes import PipelineScheduleRuntime as _PipelineScheduleRuntime  # noqa: F401
 from retrograd.pipelining.schedules import default_ranks, get_schedule, make_schedule, stage_ranks
 from retrograd.pipelining.schedules.action_names import ComputationType as _ComputationType  # noqa: F401
 from retrograd.pipelining.schedules.action_names import NamedAction as _Action  # noqa: F401

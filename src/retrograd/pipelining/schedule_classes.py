@@ -16,8 +16,9 @@ from retrograd.pipelining.schedules import get_schedule, stage_ranks
 from retrograd.pipelining.schedules.action_names import NamedAction
 from retrograd.pipelining.schedules.actions import Schedule
 from retrograd.pipelining.schedules.idle_slots import Row, with_idle_slots
+from retrograd.pipelining.schedules.named_orders import rows_to_write
 from retrograd.pipelining.schedules.program import Program, make_program
-from retrograd.pipelining.schedules.tables import parse_rows, read_csv, write_csv
+from retrograd.pipelining.schedules.tables import parse_rows, read_csv, write_rows
 from retrograd.pipelining.transports import Link
 from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.process_group import ProcessGroup, group_or_default
@@ -363,9 +364,8 @@ class PipelineScheduleMulti(PipelineSchedule):
         super().__init__(stages, n_microbatches, loss_fn, *specs, scale_grads)
 
     def _dump_csv(self, filename: str) -> None:
-        """Write the order of all ranks as a CSV file."""
-        compute = self._program(forward_only=False).actions
-        write_csv([[action for action in row if action.kind.is_compute] for row in compute], filename)
+        """Write the computations of all ranks as a CSV file; cells of idle slots are empty."""
+        write_rows(list(self.pipeline_order.values()), filename)
 
     def _load_csv(self, filename: str, format: str = "compute_only") -> None:
         """Read the order of all ranks from a CSV file; sends and receives in it are replaced by those needed."""
@@ -374,7 +374,16 @@ class PipelineScheduleMulti(PipelineSchedule):
         self._set_order(read_csv(filename))
 
 
-class _Looped(PipelineScheduleMulti):
+class PipelineScheduleRuntime(PipelineScheduleMulti):
+    """The base of named schedules with several stages per rank, in PyTorch the one that runs orders of actions."""
+
+    def _dump_csv(self, filename: str, format: str = "compute_comms") -> None:
+        """Write the order of all ranks as a CSV file, "compute_only" or with all that PyTorch's runtime does."""
+        given = self.pipeline_order, self.stage_index_to_group_rank, self._stages[0].num_stages, self._n_microbatches
+        write_rows(rows_to_write(format, *given), filename)
+
+
+class _Looped(PipelineScheduleRuntime):
     """The base of named schedules with several stages per rank, whose parameters are PyTorch's.
 
     defer_pp_recv has no effect: a value is received right before it is used.
@@ -429,7 +438,7 @@ class ScheduleInterleaved1F1B(_Looped):
     schedule = "Interleaved1F1B"
 
 
-class ScheduleLoopedBFS(PipelineScheduleMulti):
+class ScheduleLoopedBFS(PipelineScheduleRuntime):
     """All microbatches through one stage of a rank, then through its next."""
 
     schedule = "LoopedBFS"

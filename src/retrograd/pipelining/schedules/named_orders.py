@@ -200,6 +200,25 @@ def merge_bw(compute_actions: Row) -> list[NamedAction]:
     return found
 
 
+def rows_to_write(
+    format: str, order: Mapping[int, Row], rank_of: Mapping[int, int], num_stages: int, n_microbatches: int
+) -> list[Row]:
+    """Return the rows of a file: of "compute_only" the order, of "compute_comms" with all that PyTorch's runtime adds.
+
+    Raises ValueError for another format.
+
+    >>> read = NamedAction.from_str
+    >>> rows_to_write("compute_comms", {0: [read("0F0"), read("0B0")]}, {0: 0}, 1, 1)
+    [[0UNSHARD, 0F0, 0B0, 0REDUCE_GRAD, 0RESHARD]]
+    """
+    if format not in ("compute_only", "compute_comms"):
+        raise ValueError(f"format must be 'compute_only' or 'compute_comms', got {format!r}")
+    if format == "compute_only":
+        return list(order.values())
+    rows = {rank: add_reduce_grad(add_unshard_reshard(row), n_microbatches) for rank, row in order.items()}
+    return list(add_send_recv(rows, rank_of.__getitem__, num_stages).values())
+
+
 def add_send_recv(
     compute_actions: Mapping[int, Row], stage_to_rank: Callable[[int], int], num_stages: int
 ) -> dict[int, list[NamedAction]]:

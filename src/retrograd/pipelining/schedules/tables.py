@@ -92,8 +92,13 @@ def write_csv(schedule: Schedule, path: Path) -> None:
     its schedules can read the file.  A transfer between stages that are not neighbours, which PyTorch does not have,
     is written as it prints, such as SEND_F0.3>2.
     """
+    write_rows([[_cell(action) for action in actions] for actions in schedule], path)
+
+
+def write_rows(rows: Iterable[Iterable[object]], path: Path) -> None:
+    """Write rows as a CSV file, each cell as text, and None as an empty cell."""
     with atomic_replace(path) as unfinished, open(unfinished, "w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([[_cell(action) for action in actions] for actions in schedule])
+        csv.writer(file).writerows([["" if cell is None else str(cell) for cell in row] for row in rows])
 
 
 def _cell(action: Action) -> str:
