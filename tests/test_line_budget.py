@@ -39,7 +39,7 @@ BUDGET = {
     "ode": 400,
     "ops": 30200,
     "optim": 3100,
-    "pipelining": 14600,
+    "pipelining": 14900,
     "scipy": 3100,
     "signal": 100,
     "sklearn": 400,
