@@ -61,3 +61,13 @@ def test_a_list_as_default_is_read_off_the_annotations():
         return x * by[0] * by[1]
 
     assert scaled(rg.ones(1)).item() == 6
+
+
+def test_an_operator_with_a_number_named_generator_draws_no_random_numbers():
+    @custom_op("batches::power", mutates_args=())
+    def power(x: rg.Tensor, generator: int) -> rg.Tensor:
+        return x**generator
+
+    power.register_vmap(lambda info, in_dims, x, generator: (x**generator, in_dims[0]))
+    x = rg.rand(3, 2)
+    assert vmap(lambda row: power(row, 2))(x).tolist() == (x**2).tolist()

@@ -121,7 +121,8 @@ class OpBase:
         self.composite = definition.compose is not None
         self.several_views = definition.view == "several"
         self.row_major = definition.row_major
-        self.random = "generator" in schema.defaults  # operators that draw random numbers take their generator
+        # Operators that draw random numbers take `any generator`; a user's operator may have a number of that name.
+        self.random = schema.exact.get("generator") is object
         self.rules = _vjp_rules(schema, definition)
         self.snapshots = _snapshot_mask(schema, definition)
         self.kernels = {}
