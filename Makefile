@@ -16,7 +16,7 @@ XDIST := -n 2 --dist worksteal --durations 20
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest $(XDIST)
 CRASHES := build/crash_stack.so
 
-.PHONY: help demo first-run test coverage build env lint format types docs bench parity fuzz array-api sanitize vectors mutations recovery killing damage cluster stubs clean
+.PHONY: help demo first-run test coverage build env lint format types docs docs-check bench parity fuzz array-api sanitize vectors mutations recovery killing damage cluster stubs clean
 .DELETE_ON_ERROR:
 # Prerequisites are made from left to right: the packages, then what is made with them.
 .NOTPARALLEL:
@@ -26,7 +26,7 @@ help:
 	@echo "make test    all tests and doctests, compiled and then as plain Python"
 	@echo "make bench   all benchmarks beside the peers, into docs/; bench-steps, -kernels and others run one"
 	@echo "make cluster | recovery    pipelines on a Ray cluster; workers killed and restarted"
-	@echo "make docs    the documentation as a site, into build/site"
+	@echo "make docs | docs-check    the documentation as a site, into build/site; each page looked at in a browser"
 	@echo "make lint | format | types | parity | array-api | sanitize | vectors | mutations | stubs | build | env | clean"
 
 demo: $(VENV)/demo.stamp $(COMPILED)
@@ -67,6 +67,10 @@ types: $(VENV)/dev.stamp $(DERIVED)
 docs: $(VENV)/docs.stamp $(COMPILED) $(DERIVED)
 	$(VENV)/bin/python tools/website.py
 	$(VENV)/bin/zensical build --strict --clean --config-file build/mkdocs.yml
+
+# Every page in a browser, wide and narrow, and the search: minutes. Needs Chromium and its driver.
+docs-check: docs $(VENV)/test.stamp
+	$(VENV)/bin/python -m pytest -n 0 tests/test_site.py $(ARGS)
 
 bench: bench-all
 
