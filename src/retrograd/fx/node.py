@@ -323,10 +323,11 @@ def target_text(target: Any) -> str:
     """Return a target as text: an operator by its name, a Python function by its module and name."""
     if isinstance(target, str | Op) or not hasattr(target, "__name__"):
         return target_name(target)
-    if getattr(package(), target.__name__, None) is target:
-        return f"{package().__name__}.{target.__name__}"
-    module = getattr(target, "__module__", None) or builtins.__name__
-    return f"{module.removeprefix('_') if module == '_operator' else module}.{target.__name__}"
+    name: str = target.__name__
+    if getattr(package(), name, None) is target:
+        return f"{package().__name__}.{name}"
+    module: str = getattr(target, "__module__", None) or builtins.__name__
+    return f"{module.removeprefix('_') if module == '_operator' else module}.{name}"
 
 
 def package() -> ModuleType:

@@ -123,7 +123,7 @@ class CustomSchema(Schema):
             params[LENGTHS] = tuple([None if v is None else len(v) for v in lists])
         return inputs, params
 
-    def given(self, args: tuple, kwargs: dict) -> dict[str, Any]:
+    def given(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by name, without conversion; raise OperandTypeError if they do not fit."""
         try:
             return super().given(args, kwargs)
