@@ -235,6 +235,7 @@ NOT_IN_CI = {
     "coverage": "it takes longer than make test; the packages are those of make lint",
     "format": "it writes what lint checks, with the same program",
     "sanitize": "it takes an hour; its script needs NumPy only",
+    "docs-check": "it takes minutes and a browser; the packages are those of make docs and make test",
     "mutations": "it takes hours; test_mutations.py imports it with the packages of make test",
     "damage": "it takes minutes; test_damage.py imports it with the packages of make test",
     "recovery": "it takes minutes; test_recovery.py imports it with the packages of make test",
