@@ -40,7 +40,7 @@ BUDGET = {
     "ops": 30200,
     "optim": 3100,
     "pipelining": 14900,
-    "scipy": 3100,
+    "scipy": 3700,
     "signal": 100,
     "sklearn": 400,
     "sparse": 2200,
