@@ -112,7 +112,7 @@ class Node(NodeMembers, metaclass=NodeType):
 
     __slots__ = ("__weakref__", "_record")
 
-    def metadata(self) -> dict:  # type: ignore[override]
+    def metadata(self) -> dict:
         """Return a dict for the user's own notes; an attribute of each node, and a method of this class in PyTorch."""
         raise NotImplementedError
 

@@ -100,7 +100,7 @@ class SavedTensor:
         if saved is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         value = fn.value(index)  # which checks that it was not written to
-        packed = Packed(hooks, value if member is None else value[member])
+        packed: Any = Packed(hooks, value if member is None else value[member])
         if member is not None:
             packed = (*fn.saved[index][:member], packed, *fn.saved[index][member + 1 :])
         entries = list(fn.saved)

@@ -95,7 +95,7 @@ def _unpack_snapshot(snapshot: Snapshot) -> Tensor:
         raise RuntimeError(
             f"a tensor of shape {snapshot.value.shape} that was saved under allow_mutation_on_saved_tensors has been "
             f"modified by an inplace operation after that: it is at version {snapshot.version.count}; expected "
-            f"version {snapshot.count} instead"  # type: ignore[attr-defined]
+            f"version {snapshot.count} instead"
         )
     return snapshot.unpack()
 

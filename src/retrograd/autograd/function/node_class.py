@@ -1,6 +1,6 @@
 """The class of the ctx of each `Function`, which PyTorch's graph has as the class of its nodes."""
 
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from retrograd.autograd.function.context import FunctionCtx
 from retrograd.autograd.node_views import Node, NodeMembers, named_class
@@ -20,13 +20,14 @@ class ContextNode(FunctionCtx, NodeMembers):
 
     def _as_node(self, fn: GradFn) -> Self:
         """Return the node of a call as users see it: with this ctx's attributes."""
-        view = object.__new__(self._class_of_node(fn))
+        view: Any = object.__new__(self._class_of_node(fn))
         view.__dict__ = self.__dict__
         view._held = fn
-        return view
+        found: Self = view
+        return found
 
     def _class_of_node(self, fn: GradFn) -> type[Self]:
-        kind: type[Self] = named_class(type(self), fn.name())
+        kind: type[Self] = named_class(cast(Any, type(self)), fn.name())
         return kind
 
     @property
