@@ -30,7 +30,7 @@ def transform_level():
 def is_transformed():
     """Return whether a level is active that does more than measure."""
     level = current().level
-    while level is not None and level.measures:
+    while isinstance(level, MeasuringLevel):
         level = level.parent
     return level is not None
 
@@ -77,7 +77,6 @@ class Level:
     forward_mode = False  # its tags are tangents
     intercept: Any = None  # of a level that gets each call before anything else: see `call` in dispatch
     observes = False  # a transparent level that must see all that runs below it, and nothing else than without it
-    measures = False  # a transparent level that only measures: what runs on other threads runs as without it
     traces = False  # records calls as they are, on composite arrays and of users' Functions too: see `record_call`
     on_write: Any = None  # of a level that stores data about tensors: called for each write, `on_write(x, src)`
     function: Any = None  # the transformed function
@@ -184,6 +183,10 @@ class TransparentLevel(Level):
     """
 
     transparent, own_mode = True, False
+
+
+class MeasuringLevel(TransparentLevel):
+    """A level that only measures: work on other threads, which it does not see, runs as without it."""
 
 
 class _NoRecording:

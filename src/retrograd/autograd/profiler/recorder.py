@@ -21,18 +21,16 @@ from retrograd.autograd.profiler.trace_file import Path
 from retrograd.autograd.source_lines import stack
 from retrograd.core import Op, Tensor, call, current
 from retrograd.core.blocks import Block
-from retrograd.core.level import TransparentLevel
+from retrograd.core.level import MeasuringLevel
 from retrograd.core.state import Watcher, watching
 
 
-class _Recorder(TransparentLevel, Watcher):
+class _Recorder(MeasuringLevel, Watcher):
     """Records events of its thread: operators as a level, nodes as a watcher.
 
     It appends the fields of each `Record`, ordered by the events' ends, to a flat list of numbers and names, which is
     the fastest way.
     """
-
-    measures = True
 
     def __init__(self, shapes: bool, memory: bool, stacks: bool) -> None:
         self.fields: list[Any] = []
