@@ -234,5 +234,5 @@ _set_fwd_grad_enabled = set_fwd_grad_enabled
 
 
 def _is_fwd_grad_enabled() -> bool:
-    """Return whether forward mode is on; it is by default."""
-    return tangent_table.switch.on
+    """Return whether forward mode is on: it is, unless it was switched off, or in inference mode."""
+    return tangent_table.is_forward_mode_on()

@@ -182,7 +182,7 @@ class set_grad_enabled(_GradMode):
 
 
 class inference_mode(Mode):
-    """Disable recording in the block; tensors made there can never join a graph.
+    """Disable recording and forward mode in the block; tensors made there can never join a graph.
 
     These tensors can't be saved for backward, nor written to outside; `clone()` outside makes a normal tensor.
 

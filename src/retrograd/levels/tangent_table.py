@@ -27,6 +27,12 @@ switch = _ForwardMode()
 thread_values.append(switch)
 
 
+def is_forward_mode_on() -> bool:
+    """Whether tangents are computed now on this thread: unless that is switched off, or in inference mode."""
+    on: bool = switch.on and not current().inference
+    return on
+
+
 class WeakIdDict:
     """A dict from objects, compared by identity and held weakly, to values."""
 
@@ -181,7 +187,7 @@ class TangentTableLevel(TransparentLevel):
 
     def tangent(self, x: object) -> Tensor | None:
         """Return the tangent of a tensor; None stands for zero."""
-        if self.paused or not switch.on or not isinstance(x, Tensor):
+        if self.paused or not is_forward_mode_on() or not isinstance(x, Tensor):
             return None
         owner, chain = self._owner_and_chain(x)
         found: Tensor | None = self._tangents.get(owner)
@@ -269,7 +275,7 @@ class TangentTableLevel(TransparentLevel):
 
     def on_write(self, x: Tensor, src: Any) -> None:
         """Update the tangent of x after `src` was written into it; None means that x was detached."""
-        if self.paused or not switch.on or not is_differentiable(x.dtype):
+        if self.paused or not is_forward_mode_on() or not is_differentiable(x.dtype):
             return
         if src is None:
             self._tangents.set(self.tangent_owner(x), None)

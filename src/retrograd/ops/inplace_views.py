@@ -9,6 +9,7 @@ from retrograd.core.tensor import alias, bump_version, preserve_snapshots, versi
 from retrograd.core.views import rebase_history, replay_view, requires_grad_synced
 from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.ops.methods import method
+from retrograd.ops.mutate import check_inference
 
 
 def _set_view_in_place(name, x, view, inverse=None):
@@ -49,6 +50,7 @@ def _steps_back(new, inverse):
 
 
 def _check_view_in_place(name, x):
+    check_inference(name, x)
     if x.level is not None or compound(x) is not None:
         raise RuntimeError(
             f"{name}: only plain tensors outside of function transforms and traces become views in place; use "

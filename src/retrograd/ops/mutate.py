@@ -211,10 +211,7 @@ def check_write(name, x, *operands):
     if x.is_inference() and not current().inference:
         if is_recorded(x, *operands):
             check_history(x)
-        raise RuntimeError(
-            f"{name}: Inplace update to inference tensor outside InferenceMode is not allowed; write to a clone() of "
-            f"this tensor, of shape {x.shape}"
-        )
+        check_inference(name, x)
     for other in operands:
         if x.level is None and isinstance(other, Tensor) and other.level is not None:
             raise other.level.escape_error(other)
@@ -224,6 +221,15 @@ def check_write(name, x, *operands):
         raise RuntimeError(
             f"{name}: this tensor's memory is read-only: it comes from a read-only array, or it is expanded, so that "
             f"more than one element of the written-to tensor refers to a single memory location. Please clone() it."
+        )
+
+
+def check_inference(name, x):
+    """Refuse to change, outside inference mode, a tensor that was made there."""
+    if x.is_inference() and not current().inference:
+        raise RuntimeError(
+            f"{name}: Inplace update to inference tensor outside InferenceMode is not allowed; write to a clone() of "
+            f"this tensor, of shape {x.shape}"
         )
 
 

@@ -8,6 +8,7 @@ from retrograd.core.views import View, requires_grad_synced
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.layout import contiguous_format
 from retrograd.ops.methods import lost_derivatives, method
+from retrograd.ops.mutate import check_inference
 
 
 @method
@@ -71,6 +72,7 @@ def _sizes(shape):
 
 
 def _check(x, memory_format):
+    check_inference("resize_", x)
     if memory_format is not contiguous_format:
         raise RuntimeError(f"resize_: expected contiguous_format, got {memory_format}; use .contiguous() afterwards")
     if requires_grad_synced(x):

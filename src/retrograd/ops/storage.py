@@ -12,6 +12,7 @@ from retrograd.ops.create import empty
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.layout import CPU
 from retrograd.ops.methods import concrete, method
+from retrograd.ops.mutate import check_inference
 
 
 class _Storage:
@@ -365,6 +366,7 @@ def set_(x, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
     tensor([[1., 3.],
             [2., 4.]])
     """
+    check_inference("set_", x)
     if source is None:
         new = as_tensor(backend.from_buffer(b"", x.dtype, 0, 0).copy())
     elif source.dtype != x.dtype if hasattr(source, "dtype") else not is_storage(source):
