@@ -197,7 +197,7 @@ MUTATIONS = (
     # Engine
     Mutation("core/engine.py", "BackwardPass.add_cotangents",
         "engine: the second of two cotangents for one node is dropped",
-        Expression("old + g", "old")),
+        Expression("sum_of_gradients(old, g)", "old")),
     Mutation("core/engine.py", "is_fresh",
         "engine: every cotangent is treated as memory to sum into",
         Expression("result.value is not g.value and result.value.base is None", "True")),

@@ -260,8 +260,6 @@ def test_bad_settings_and_inputs_are_refused(message):
 
 
 def test_missing_names_are_refused_by_name():
-    with pytest.raises(NotImplementedError, match="Embedding: there are no sparse gradients"):
-        nn.Embedding(3, 2, sparse=True)
     with pytest.raises(RuntimeError, match="live on the CPU, got 'cuda'"):
         nn.Conv1d(1, 1, 1, device="cuda")
     with pytest.raises(TypeError, match="inplace"):

@@ -37,8 +37,10 @@ class SparseAdam(DeclaredOptimizer):
     >>> optimizer = rg.optim.SparseAdam(table.parameters(), lr=0.5)
     >>> table(rg.tensor([2])).sum().backward()
     >>> optimizer.step()
-    >>> table.weight.tolist()
-    [[1.0, 1.0], [1.0, 1.0], [0.5, 0.5]]
+    >>> table.weight.data
+    tensor([[1.0000, 1.0000],
+            [1.0000, 1.0000],
+            [0.5000, 0.5000]])
     """
 
     entries = declare_entries("exp_avg", "exp_avg_sq", step=count)

@@ -93,7 +93,7 @@ def CubicHermiteSpline(x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: An
     >>> from retrograd.scipy.interpolate import CubicHermiteSpline
     >>> spline = CubicHermiteSpline([0.0, 1.0], rg.tensor([0.0, 1.0]), [0.0, 0.0])
     >>> spline(0.5), spline(0.5, 1)
-    (tensor(0.5000), tensor(1.5000))
+    (tensor(0.5000, dtype=float64), tensor(1.5000, dtype=float64))
     """
     x, y = checked_data("CubicHermiteSpline", x, y, axis)
     slopes = O.moveaxis(as_floating(dydx), axis, 0)
@@ -206,7 +206,7 @@ def PchipInterpolator(x: Any, y: Any, axis: int = 0, extrapolate: Any = None) ->
     >>> import retrograd as rg
     >>> from retrograd.scipy.interpolate import PchipInterpolator
     >>> PchipInterpolator([0.0, 1.0, 2.0], rg.tensor([0.0, 1.0, 1.0]))(1.5)
-    tensor(1.)
+    tensor(1., dtype=float64)
     """
     x, y = checked_data("PchipInterpolator", x, y, axis)
     h = append_dims(x[1:] - x[:-1], y.ndim)

@@ -248,7 +248,7 @@ def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, which: str = "LM
     >>> largest = eigsh(A, k=1, return_eigenvectors=False)
     >>> largest.sum().backward()
     >>> A.grad.values().round(decimals=6).abs()
-    tensor([0., 1., 0.], dtype=torch.float64)
+    tensor([0., 1., 0.], dtype=float64)
     """
     only_default("eigsh", M=(M, None), Minv=(Minv, None), mode=(mode, "normal"))
     numbers, pattern = _matrix("eigsh", A)
