@@ -93,7 +93,9 @@ def _in_layout(name, layout, args, own):
     if layout is strided:
         return functions[name](*args, **own)
     if name not in ("zeros", "empty"):
-        raise NotImplementedError(f"{name}: {name}(...) is not implemented for sparse layout, got {layout!r}")
+        raise OperandValueError(
+            f"layout: {name}(...) is not implemented for sparse layout, only for strided tensors, got {layout!r}"
+        )
     size = own.pop("size", None) or (args[0] if args and not isinstance(args[0], int) else args)
     return registry["sparse.without_entries"](size, layout=layout, **own)
 
