@@ -61,9 +61,17 @@ _WORDS = {"lr": "learning rate", "eps": "epsilon value"}  # PyTorch's names of s
 def check_non_negative(name: str, value: Any) -> None:
     """Raise ValueError for a setting below 0 or NaN."""
     if not value >= 0:
-        raise ValueError(
-            f"Invalid {_WORDS.get(name, f'{name} value')}: {value}; {name} must be at least 0, got {value}"
-        )
+        raise _out_of_range(name, value, "at least 0")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Raise ValueError for a setting that is 0, below, or NaN."""
+    if not value > 0:
+        raise _out_of_range(name, value, "greater than 0")
+
+
+def _out_of_range(name: str, value: Any, range_: str) -> ValueError:
+    return ValueError(f"Invalid {_WORDS.get(name, f'{name} value')}: {value}; {name} must be {range_}, got {value}")
 
 
 def check_betas(name: str, value: Any) -> None:

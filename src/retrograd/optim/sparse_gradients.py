@@ -6,7 +6,7 @@ from typing import Any
 from retrograd.core import Tensor
 from retrograd.nn.constructor_fields import field
 from retrograd.ops.layout import has_sparse_layout
-from retrograd.optim.declared_settings import DeclaredOptimizer, check_betas, with_settings
+from retrograd.optim.declared_settings import DeclaredOptimizer, check_betas, check_positive, with_settings
 from retrograd.optim.optimizer import Group, State, count_step
 from retrograd.optim.state_entries import count, declare_entries
 
@@ -15,12 +15,6 @@ def entries_of(grad: Any) -> tuple[tuple[Tensor, ...], Any]:
     """Return the index of the elements with entries, each once, and the entries: x[index] has their shape."""
     grad = grad.to_sparse_coo().coalesce()
     return tuple(grad.indices().unbind(0)), grad.values()
-
-
-def _check_positive(name: str, value: Any) -> None:
-    if not value > 0:
-        words = {"lr": "learning rate", "eps": "epsilon value"}[name]
-        raise ValueError(f"Invalid {words}: {value}; {name} must be greater than 0")
 
 
 @with_settings
@@ -46,9 +40,9 @@ class SparseAdam(DeclaredOptimizer):
     entries = declare_entries("exp_avg", "exp_avg_sq", step=count)
     takes = ("sparse",)
 
-    lr: InitVar[float] = field(default=1e-3, check=_check_positive)
+    lr: InitVar[float] = field(default=1e-3, check=check_positive)
     betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.999), check=check_betas)
-    eps: InitVar[float] = field(default=1e-8, check=_check_positive)
+    eps: InitVar[float] = field(default=1e-8, check=check_positive)
     maximize: InitVar[bool] = False
 
     def check(self, group: Group) -> None:
