@@ -31,6 +31,11 @@ def unsqueeze_n(x, count, at=1):
     return registry["reshape"](x, (*x.shape[:at], *(1,) * count, *x.shape[at:])) if count else x
 
 
+def append_dims(x, ndim):
+    """Append dimensions of size 1, to have `ndim` of them; a view."""
+    return unsqueeze_n(x, ndim - x.ndim, x.ndim)
+
+
 def at_least_1d(x):
     """Return a batch of scalars as a batch of vectors of size 1; others unchanged."""
     return unsqueeze_n(x, 1) if getattr(x, "ndim", 0) == 1 else x

@@ -4,7 +4,7 @@ import math
 
 from retrograd.core import Aval, Internal, op, registry, xp
 from retrograd.ops import batch_loop
-from retrograd.ops.batching import broadcast_batch
+from retrograd.ops.batching import append_dims, broadcast_batch
 from retrograd.ops.family import Composite, canonical_dim, numel
 from retrograd.ops.gather import gather, index_select, index_sum, stacked_indices
 from retrograd.ops.mutate import set_item
@@ -96,11 +96,6 @@ class sum_rows(Internal, Family, linear="src", elements="summed", opmath="src"):
 # ------------------------------------------------------------------------------------------------- one by one
 
 
-def in_front(flags, ndim):
-    """Return flags with dimensions of size 1 appended, to have `ndim` of them."""
-    return reshape(flags, (*flags.shape, *(1,) * (ndim - flags.ndim)))
-
-
 def _renormalize(name, weight, ids, max_norm, norm_type):
     """Scale down, in place, the looked-up rows whose norm is greater than max_norm."""
     if max_norm is None:
@@ -153,7 +148,7 @@ class embedding(Composite, method=False, aliases="nn.functional.embedding"):
         out = _lookup("embedding", weight, ids, scale_grad_by_freq, sparse, padding_idx)
         if padding_idx is None or sparse:
             return out
-        return where(in_front(ids == padding_idx, out.ndim), detach(out), out)
+        return where(append_dims(ids == padding_idx, out.ndim), detach(out), out)
 
     def oracle(np, ids, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
         return weight[ids]

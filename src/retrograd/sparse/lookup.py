@@ -4,7 +4,8 @@ from retrograd.backend.sparse_array import as_indices
 from retrograd.backend.sparse_pattern import Coordinates
 from retrograd.core import Internal, Tensor, op
 from retrograd.core.tensor import unwrap_all
-from retrograd.ops.embedding import in_front, lookup, sum_rows
+from retrograd.ops.batching import append_dims
+from retrograd.ops.embedding import lookup, sum_rows
 from retrograd.ops.pointwise import detach, ne, where
 from retrograd.sparse.primitives import wrap
 
@@ -26,7 +27,7 @@ class lookup_with_sparse_gradient(Internal, elements="moved", node_name="Embeddi
         constant = _constant(ids)
         is_used = None if padding_idx is None else ne(ids if constant is None else constant, padding_idx)
         if constant is None:
-            g = g if is_used is None else where(in_front(is_used, g.ndim), g, 0)
+            g = g if is_used is None else where(append_dims(is_used, g.ndim), g, 0)
             return sum_rows(g, ids, weight_aval.shape[0])
         if is_used is not None:
             g, constant = g[is_used], constant[is_used]
@@ -34,7 +35,7 @@ class lookup_with_sparse_gradient(Internal, elements="moved", node_name="Embeddi
 
     def jvp_weight(t, ids, padding_idx):
         rows = lookup(t, ids)
-        return rows if padding_idx is None else where(in_front(ne(ids, padding_idx), rows.ndim), rows, 0)
+        return rows if padding_idx is None else where(append_dims(ne(ids, padding_idx), rows.ndim), rows, 0)
 
     def batch(batched, n, weight, ids, *, padding_idx):
         if not batched[0]:
@@ -43,7 +44,7 @@ class lookup_with_sparse_gradient(Internal, elements="moved", node_name="Embeddi
         if padding_idx is None:
             return rows
         is_used = ne(ids, padding_idx)
-        return where(in_front(is_used, rows.ndim - (not batched[1])), rows, detach(rows))
+        return where(append_dims(is_used, rows.ndim - (not batched[1])), rows, detach(rows))
 
     def oracle(np, weight, ids, padding_idx):
         return weight[ids]

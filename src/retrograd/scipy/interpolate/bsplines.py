@@ -4,8 +4,8 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol.table import O, as_floating
+from retrograd.ops.batching import append_dims
 from retrograd.scipy.interpolate.data import (
-    append_dims,
     checked_data,
     interpolate,
     solve_system,

@@ -36,11 +36,6 @@ def intervals(x: Tensor, points: Tensor) -> Tensor:
     return O.searchsorted(inner, points.detach(), right=True)
 
 
-def append_dims(x: Tensor, ndim: int) -> Tensor:
-    """Append dimensions of size 1."""
-    return O.reshape(x, (*x.shape, *(1,) * (ndim - x.ndim)))
-
-
 def solve_system(matrix: Tensor, right: Tensor) -> Tensor:
     """Return the solution of a system with a sparse matrix, for right-hand sides (n, ...)."""
     flat = O.reshape(right, (right.shape[0], -1))

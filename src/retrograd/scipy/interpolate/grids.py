@@ -6,9 +6,9 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol.table import O, as_floating, promote_operands, values
+from retrograd.ops.batching import append_dims
 from retrograd.scipy.interpolate.bsplines import make_interp_spline
 from retrograd.scipy.interpolate.data import (
-    append_dims,
     checked_data,
     interpolate,
     intervals,

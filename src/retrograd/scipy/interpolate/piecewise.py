@@ -5,8 +5,8 @@ from typing import Any
 from retrograd.core import Tensor
 from retrograd.core.tensor import unwrap_all
 from retrograd.interop.numpy_protocol.table import O, as_floating, tensor
+from retrograd.ops.batching import append_dims
 from retrograd.scipy.interpolate.data import (
-    append_dims,
     checked_data,
     interpolate,
     intervals,
