@@ -14,11 +14,14 @@ from pathlib import Path
 import page
 
 FOLDER = Path(__file__).parent
-# The benchmarks in the order of the pages, with options for a total of some thirty minutes.
+# The benchmarks in the order of the pages, with options for a total of some thirty minutes.  A name may end with the
+# vectors that all libraries are limited to.
 OPTIONS: dict[str, list[str]] = {
     "steps": ["--rounds", "9"],
+    "steps-avx2": ["--rounds", "5"],
     "compile": ["--rounds", "5"],
     "kernels": ["--rounds", "9"],
+    "kernels-avx2": ["--rounds", "5"],
     "footprint": [],
     "memory": ["--rounds", "3"],
     "scaling": ["--rounds", "5"],
@@ -44,7 +47,9 @@ OPTIONS: dict[str, list[str]] = {
 def run(name: str) -> bool:
     """Run one benchmark and print its duration; return whether it succeeded."""
     start = time.perf_counter()
-    command = [sys.executable, str(FOLDER / f"{name}.py"), *OPTIONS[name], "--json", str(page.FIGURES / f"{name}.json")]
+    script, _, level = name.partition("-")
+    options = [*OPTIONS[name], *(["--cpu", level] if level else []), "--json", str(page.FIGURES / f"{name}.json")]
+    command = [sys.executable, str(FOLDER / f"{script}.py"), *options]
     print(f"== {name}", flush=True)
     status = subprocess.run(command, check=False).returncode
     print(f"== {name}: {time.perf_counter() - start:.0f} s{'' if status == 0 else f', status {status}'}\n", flush=True)

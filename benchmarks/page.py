@@ -23,7 +23,7 @@ DRAWN = {  # benchmarks with a picture, and its caption
     "kernels": "retrograd's time divided by each library's, by kernel",
     "scaling": "Time over size, depth, batch and number of components",
 }
-PLACE = re.compile(r"<!-- (\w+) -->\n.*?<!-- end of \1 -->", re.DOTALL)
+PLACE = re.compile(r"<!-- ([\w-]+) -->\n.*?<!-- end of \1 -->", re.DOTALL)
 
 
 def fill_tables(text: str, figures: dict[str, dict[str, Any]]) -> str:

@@ -327,12 +327,15 @@ _matmul = kernels.caching(np.matmul)
 
 
 def product(a, b):
-    """Return NumPy's matmul, or a kernel's on processors whose wide vectors BLAS does not use."""
+    """Return NumPy's matmul, or a kernel's for large matrices.
+
+    The kernel's threads never wait for one that is not running, unlike those of BLAS, and it uses AVX-512 everywhere.
+    """
     if type(a) is type(b) is np.ndarray and a.ndim > 1 < b.ndim:
         (m, k), n = a.shape[-2:], b.shape[-1]
         if k == 1 == b.shape[-2]:
             return np.multiply(a, b, order="C")  # matmul's loop for that case takes five times as long
-        wide = min(m, k, n) >= WORTH[0] and m * k * n >= WORTH[1] and kernels.get_vector_bytes() == 64
+        wide = min(m, k, n) >= WORTH[0] and m * k * n >= WORTH[1] and kernels.get_vector_bytes() >= 32
         if wide and a.dtype == b.dtype and a.dtype.char in "fd":
             return kernels.multiply_matrices(a, b)
     if type(a) is np.ndarray and a.shape[-1:] == FALSE_ALARM and a.dtype.char == "f":

@@ -23,10 +23,12 @@ namespace retrograd {
 
 // ------------------------------------------------------------------------------------------------------ products
 
-// Matrices are padded to tiles: rows to a multiple of ROWS, columns to one of LANES.
+// Matrices are padded to tiles: rows to a multiple of ROWS, columns to one of LANES.  Most tiles have TALL rows, as many
+// as the registers hold.
 template <class T, int bytes>
 struct Tile {
     static constexpr std::ptrdiff_t LANES = bytes / sizeof(T), PANEL = 2 * LANES, ROWS = bytes == 64 ? 8 : 4;
+    static constexpr std::ptrdiff_t TALL = bytes == 32 ? 6 : ROWS;
 };
 
 inline std::ptrdiff_t round_up(std::ptrdiff_t n, std::ptrdiff_t size) { return (n + size - 1) / size * size; }
@@ -44,27 +46,37 @@ struct Right {
     std::ptrdiff_t row, panel;
 };
 
-template <class T, int bytes, bool add, int width>
+template <class T, int bytes, bool add, int rows, int width>
 INLINE void tile(std::ptrdiff_t depth, Left<T> a, Right<T> b, T* out, std::ptrdiff_t step) {
     using Of = Tile<T, bytes>;
     using V = Vector<T, bytes>;
-    typename V::type sums[Of::ROWS][width] = {};
+    typename V::type sums[rows][width] = {};
     if (add)
-        for (int i = 0; i < Of::ROWS; i++)
+        for (int i = 0; i < rows; i++)
             for (int j = 0; j < width; j++) sums[i][j] = V::at(out + i * step + j * Of::LANES);
     for (std::ptrdiff_t k = 0; k < depth; k++) {
         typename V::type row[width];
         for (int j = 0; j < width; j++) row[j] = V::at(b.at + k * b.row + j * Of::LANES);
         const T* column = a.at + k * a.column;
         UNROLL
-        for (int i = 0; i < Of::ROWS; i++) {
+        for (int i = 0; i < rows; i++) {
             const T x = column[i * a.row];
             UNROLL
             for (int j = 0; j < width; j++) sums[i][j] += x * row[j];
         }
     }
-    for (int i = 0; i < Of::ROWS; i++)
+    for (int i = 0; i < rows; i++)
         for (int j = 0; j < width; j++) V::at(out + i * step + j * Of::LANES) = sums[i][j];
+}
+
+template <class T, int bytes, bool add, int width>
+INLINE void tiles(std::ptrdiff_t rows, std::ptrdiff_t depth, Left<T> a, Right<T> b, T* out, std::ptrdiff_t step) {
+    using Of = Tile<T, bytes>;
+    std::ptrdiff_t i = 0;
+    for (; (rows - i) % Of::TALL != 0; i += Of::ROWS)
+        tile<T, bytes, add, Of::ROWS, width>(depth, {a.at + i * a.row, a.row, a.column}, b, out + i * step, step);
+    for (; i < rows; i += Of::TALL)
+        tile<T, bytes, add, Of::TALL, width>(depth, {a.at + i * a.row, a.row, a.column}, b, out + i * step, step);
 }
 
 // The number of rows and columns of a result, and the number of products that each element sums.
@@ -78,11 +90,8 @@ INLINE void product_inline(Extent of, Left<T> a, Right<T> b, T* out, std::ptrdif
     const std::ptrdiff_t rows = of.rows, columns = of.columns, depth = of.depth;
     std::ptrdiff_t j = 0;
     for (; j + Of::PANEL <= columns; j += Of::PANEL, b.at += b.panel)
-        for (std::ptrdiff_t i = 0; i < rows; i += Of::ROWS)
-            tile<T, bytes, add, 2>(depth, {a.at + i * a.row, a.row, a.column}, b, out + i * step + j, step);
-    if (j < columns)
-        for (std::ptrdiff_t i = 0; i < rows; i += Of::ROWS)
-            tile<T, bytes, add, 1>(depth, {a.at + i * a.row, a.row, a.column}, b, out + i * step + j, step);
+        tiles<T, bytes, add, 2>(rows, depth, a, b, out + j, step);
+    if (j < columns) tiles<T, bytes, add, 1>(rows, depth, a, b, out + j, step);
 }
 
 // Computes out = a b, or out += a b if `add`; out has `rows` and `columns`.

@@ -1,4 +1,5 @@
-// Products of large matrices in vectors of 64 bytes, which NumPy's OpenBLAS uses on only some processors with them.
+// Products of large matrices on the threads of this package, which never wait for a thread that is not running, unlike
+// those of BLAS.  Besides, NumPy's OpenBLAS uses vectors of 64 bytes on only some of the processors that have them.
 //
 // Blocks of the left operand and panels of the right one, which is copied so that panels are contiguous, fit the
 // caches: K. Goto and R. A. van de Geijn, Anatomy of high-performance matrix multiplication, ACM Trans. Math. Softw. 34
