@@ -23,7 +23,7 @@ CRASHES := build/crash_stack.so
 
 help:
 	@echo "make demo    train a small model over four pipeline stages (ARGS='--stages 2' passes options on)"
-	@echo "make test    all tests and doctests, compiled and then as plain Python"
+	@echo "make test    all tests and doctests, compiled; then those of the core and the laws, as plain Python"
 	@echo "make bench   all benchmarks beside the peers, into docs/; bench-steps, -kernels and others run one"
 	@echo "make cluster | recovery    pipelines on a Ray cluster; workers killed and restarted"
 	@echo "make docs | docs-check    the documentation as a site, into build/site; each page looked at in a browser"

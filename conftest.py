@@ -1,6 +1,7 @@
 """For all tests: the package is imported before pytest looks for doctests, which would else import its parts twice."""
 
 import ctypes
+import functools
 import gc
 import os
 import sys
@@ -15,8 +16,30 @@ import retrograd.ops
 import retrograd.sparse  # noqa: F401
 from retrograd.library import sanitize
 
+ROOT = Path(__file__).parent
 MEMORY = 4  # GiB for each process of tests
-CRASHES = Path(__file__).parent / "build" / "crash_stack.so"  # made by `make test` from tools/crash_stack.c
+CRASHES = ROOT / "build" / "crash_stack.so"  # made by `make test` from tools/crash_stack.c
+
+# The folders and files whose tests `make test` runs a second time, on the plain Python core, because they can find a
+# difference between the builds (docs/decisions/0040-plain-pass.md). `make coverage` runs all tests on the plain core.
+PLAIN_PASS = (
+    "src/retrograd/autograd/",
+    "src/retrograd/core/",
+    "src/retrograd/func/",
+    "src/retrograd/levels/",
+    "src/retrograd/library/",
+    "tests/autograd/",
+    "tests/core/",
+    "tests/func/",
+    "tests/interop/test_numpy_protocol.py",
+    "tests/library/",
+    "tests/ops/test_calls.py",
+    "tests/ops/test_inplace",
+    "tests/ops/test_laws.py",
+    "tests/ops/test_mutate.py",
+    "tests/ops/test_storages.py",
+)
+PLAIN_EXPRESSION = "not once"  # what the plain pass gives to `-m`
 
 
 def pytest_configure() -> None:
@@ -52,6 +75,33 @@ def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
     """Report crashes where the library for it is built."""
     if CRASHES.exists():
         pluginmanager.register(CrashReport(ctypes.CDLL(str(CRASHES))))
+
+
+def in_plain_pass(path: Path) -> bool:
+    """Whether the tests of a file can find a difference between the compiled and the plain core."""
+    return os.path.relpath(path, ROOT).replace(os.sep, "/").startswith(PLAIN_PASS)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file in the plain pass whose tests it would leave out: importing all of them takes 14 s of CPU."""
+    if collection_path.suffix != ".py" or config.option.markexpr != PLAIN_EXPRESSION:
+        return None
+    return not in_plain_pass(collection_path) or None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that the plain pass leaves out, before `-m` selects."""
+    mark, listed = pytest.mark.once("the plain core cannot change what it finds"), functools.cache(in_plain_pass)
+    for item in items:
+        if not listed(item.path):
+            item.add_marker(mark)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Count a plain pass without tests as passed: `make test ARGS=...` may select none that belongs to it."""
+    if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and session.config.option.markexpr == PLAIN_EXPRESSION:
+        session.exitstatus = pytest.ExitCode.OK
 
 
 @pytest.hookimpl(wrapper=True)

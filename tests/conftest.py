@@ -2,41 +2,11 @@
 
 import gc
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import retrograd as rg
-
-# Folders and files about packages that are never compiled, which reach the core through operators, `backward` and the
-# transforms only. On the plain core these have the tests of core, autograd, func, library and ops, every operator's
-# laws among them, and other tests of the same packages. `make coverage` runs the whole suite on the plain core.
-ABOVE_THE_CORE = (
-    "compiler/test_operator_laws.py",
-    "distributions/",
-    "examples/",
-    "export/",
-    "fx/test_trace_laws.py",
-    "mirrors/",
-    "nested/test_aliasing.py",
-    "nested/test_method_law.py",
-    "nested/test_reduce.py",
-    "nested/test_scan.py",
-    "nested/test_segments.py",
-    "optim/",
-    "sklearn/",
-)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of packages that are never compiled, before `-m` selects."""
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            file = item.path.relative_to(Path(__file__).parent).as_posix()
-            if file.startswith(ABOVE_THE_CORE):
-                item.add_marker(pytest.mark.once("it is about a package that is never compiled"))
 
 
 @pytest.fixture(autouse=True)

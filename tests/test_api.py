@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.once("another process lists the names; they don't depend on the core")
-
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from tests.case_groups import group_cases
 
-pytestmark = pytest.mark.once("it is about pytest")
 ROOT = Path(__file__).parents[1]
 TESTS = """
 import pytest

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.once("another process crashes")
-
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARY = ROOT / "build" / "crash_stack.so"
 

@@ -25,10 +25,7 @@ def test_of_null_pointers():
 def test_of_nothing():
     pass
 """
-pytestmark = [
-    pytest.mark.once("it is about pytest"),
-    pytest.mark.skipif(sys.platform != "linux", reason="elsewhere memory has no limit"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere memory has no limit")
 
 
 def said(tmp_path, *options):

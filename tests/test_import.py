@@ -49,7 +49,6 @@ def modules_of_operators(names: set[str]) -> set[str]:
     return {name.rpartition(".")[2] for name in names if name.startswith("retrograd.ops.")}
 
 
-@pytest.mark.once("other processes import the library")
 class TestANewProcess:
     def test_imports_no_more_modules_than_listed(self):
         names = imported_by("import retrograd")

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.once("sources are read, nothing of them runs")
-
 ROOT = "retrograd"
 SOURCE = Path(__file__).parents[1] / "src" / ROOT
 

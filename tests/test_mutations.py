@@ -19,7 +19,6 @@ from tests.mutations import (
 )  # fmt: skip
 
 
-@pytest.mark.once("it reads sources")
 @group_cases
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.bug)
 def test_every_bug_changes_one_expression_of_its_function(mutation):
@@ -39,7 +38,6 @@ h = f(vjp=lambda g: -g)
 """
 
 
-@pytest.mark.once("it reads sources")
 @pytest.mark.parametrize(
     ("where", "change", "line"),
     [
@@ -59,7 +57,6 @@ def test_changes_find_their_target_by_names(where, change, line):
     assert line in apply_to(SOURCE, Mutation("", where, "", change))
 
 
-@pytest.mark.once("it reads sources")
 @pytest.mark.parametrize(("where", "change"), [("A.f", Call("k")), ("A.g", Result("x")), ("A.f", Expression("x", "y"))])
 def test_a_target_that_is_missing_or_not_unique_is_an_error(where, change):
     with pytest.raises(AssertionError, match=where):

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.once("other processes run a copy of the sources")
-
 ROOT = Path(__file__).resolve().parent.parent
 COPIED = (
     "src/retrograd",

@@ -3,9 +3,6 @@
 from pathlib import Path
 from runpy import run_path
 
-import pytest
-
-pytestmark = pytest.mark.once("it computes with numbers of a report")
 TOOL = run_path(str(Path(__file__).parents[1] / "tools/package_coverage.py"))
 
 

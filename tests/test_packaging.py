@@ -15,8 +15,6 @@ import pytest
 
 from retrograd.core import build_config
 
-pytestmark = pytest.mark.once("builds of copies, made by other processes")
-
 PROJECT = Path(__file__).parents[1]
 CONFIG = tomllib.loads((PROJECT / "pyproject.toml").read_text())
 STAND_IN = """

@@ -13,7 +13,6 @@ selenium = pytest.importorskip("selenium", reason="needs selenium")
 pytestmark = [
     needs_browser,
     pytest.mark.skipif(not (SITE / "index.html").exists(), reason="needs the site: make docs"),
-    pytest.mark.once("pages don't depend on the core"),
 ]
 
 FRAMES = """

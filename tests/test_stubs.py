@@ -10,8 +10,6 @@ import pytest
 from retrograd.core import Tensor, registry
 from retrograd.testing.sampler import samples_of
 
-pytestmark = pytest.mark.once("other processes read the sources")
-
 ROOT = Path(__file__).resolve().parent.parent
 
 RIGHT = """\

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.once("it reads the tests' sources")
 TESTS = Path(__file__).parent
 SHORTEST = 5  # seconds
 WAITS = ("wait", "join", "poll")  # methods whose first argument limits a wait, as `timeout` does elsewhere

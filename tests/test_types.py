@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.once("another process reads the sources")
-
 ROOT = Path(__file__).resolve().parent.parent
 OPERATOR = """\
 from retrograd.core import op

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from tests.case_groups import group_cases
 
-pytestmark = pytest.mark.once("sources are read, nothing of them runs")
-
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src" / "retrograd").rglob("*.py"))
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]

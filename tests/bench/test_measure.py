@@ -16,7 +16,6 @@ from retrograd.kernels.processors import VECTOR_BYTES
 
 from . import benchmark
 
-pytestmark = pytest.mark.once("the harness is the same on either core")
 OPTIONS = argparse.Namespace(rounds=3, only="", without=[])
 
 

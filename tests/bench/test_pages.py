@@ -9,7 +9,6 @@ import pytest
 from retrograd.bench import Row, Table, as_dict
 from retrograd.bench.report import environment
 
-pytestmark = pytest.mark.once("texts")
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 

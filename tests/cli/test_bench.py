@@ -7,8 +7,6 @@ import pytest
 from retrograd.bench import short
 from retrograd.cli import main
 
-pytestmark = pytest.mark.once("its workers choose the core themselves")
-
 
 def test_the_command_measures_a_case_and_says_that_no_peer_is_there(tmp_path, capsys):
     file = tmp_path / "figures.json"

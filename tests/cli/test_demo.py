@@ -96,7 +96,6 @@ def test_every_parameter_belongs_to_one_stage(full_run):
     assert metrics(full_run)["bubble"]["theory"] == pytest.approx(3 / 11)
 
 
-@pytest.mark.once("files and signals, which the core has no part in; other tests run the demo in plain Python")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_saves_after_the_step_and_a_resumed_run_ends_like_an_uninterrupted_one(
     number, code, short_run, few_digits, tmp_path, monkeypatch, capsys
@@ -124,7 +123,6 @@ def test_a_second_ctrl_c_stops_within_the_step_and_leaves_the_old_checkpoint(ful
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-@pytest.mark.once("files and signals, which the core has no part in; other tests run the demo in plain Python")
 @pytest.mark.parametrize("name", ["checkpoint.safetensors", "metrics.json"])
 def test_failed_writes_are_reported_in_one_line_and_leave_no_torn_file(name, short_run, few_digits, tmp_path, capsys):
     shutil.copytree(short_run, tmp_path, dirs_exist_ok=True)
@@ -137,7 +135,6 @@ def test_failed_writes_are_reported_in_one_line_and_leave_no_torn_file(name, sho
     assert {path.name for path in tmp_path.iterdir()} == set(FILES)
 
 
-@pytest.mark.once("files and signals, which the core has no part in; other tests run the demo in plain Python")
 def test_a_finished_run_resumes_with_other_stages_and_more_epochs(short_run, few_digits, tmp_path, capsys):
     (tmp_path / "checkpoint.safetensors").write_bytes((short_run / "checkpoint.safetensors").read_bytes())
     options = ("--resume", "--stages", "2", "--schedule", "gpipe", "--micro-batches", "3")

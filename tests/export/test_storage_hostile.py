@@ -19,8 +19,6 @@ from retrograd.export.storage import StorageError, load, save
 
 from ..files.damage import EVIL, mutated
 
-pytestmark = pytest.mark.once("reading files has nothing to do with the compiled core")
-
 
 class Net(rg.nn.Module):
     def __init__(self):

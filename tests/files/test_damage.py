@@ -10,10 +10,7 @@ from retrograd.interop import pytorch
 
 from .damage import LOADERS, STATE, Trial, damaged, mutated, text
 
-once = pytest.mark.once("reading files has nothing to do with the compiled core")
 
-
-@once
 @pytest.mark.parametrize("name", LOADERS)
 def test_a_damaged_file_is_refused_by_name_or_loads(name, tmp_path):
     trial = Trial(name, tmp_path)
@@ -21,7 +18,6 @@ def test_a_damaged_file_is_refused_by_name_or_loads(name, tmp_path):
     assert "refused" in ends
 
 
-@once
 def test_a_trial_finds_what_a_loader_must_not_do(tmp_path, monkeypatch):
     def wrong(instead):
         with monkeypatch.context() as patched:
@@ -46,7 +42,6 @@ def test_a_trial_finds_what_a_loader_must_not_do(tmp_path, monkeypatch):
             wrong(instead)
 
 
-@once
 def test_faults_are_many_and_the_same_for_a_seed():
     data = bytes(range(256)) * 4
     made = [damaged(data, random.Random(seed)) for seed in range(200)]
@@ -56,7 +51,6 @@ def test_faults_are_many_and_the_same_for_a_seed():
     assert sum(mutated(document, random.Random(seed)) != document for seed in range(100)) > 80
 
 
-@once
 @pytest.mark.parametrize("mmap", [False, True])
 def test_an_entry_that_asks_for_more_than_the_file_has_is_refused(tmp_path, mmap):
     path = tmp_path / "a.pt"
@@ -74,7 +68,6 @@ def test_an_entry_that_asks_for_more_than_the_file_has_is_refused(tmp_path, mmap
                 rg.load(path, mmap=mmap)
 
 
-@once
 def test_a_pipe_is_not_waited_for(tmp_path):
     for name in ("a.pt", "a.safetensors"):
         os.mkfifo(tmp_path / name)
@@ -82,7 +75,6 @@ def test_a_pipe_is_not_waited_for(tmp_path):
             rg.load(tmp_path / name)
 
 
-@once
 def test_errors_of_the_disk_stay_what_they_are(tmp_path, monkeypatch):
     path = tmp_path / "a.pt"
     rg.save(STATE, path)

@@ -13,7 +13,6 @@ from retrograd.utils.tensorboard import SummaryWriter
 
 from .faults import SAVERS, Disk, check_failure, files_of_at_most, listed, read_only
 
-once = pytest.mark.once("writing files has nothing to do with the compiled core")
 DRAWN = ("write_html", "plot_curves")  # which take a while, and share how they write
 
 
@@ -48,7 +47,6 @@ def sizes(path):
     return sorted(file.stat().st_size for file in program_files)
 
 
-@once
 def test_a_full_disk_leaves_the_old_file_and_an_error_that_names_the_path(title, start):
     largest = sizes(start("size")[1])[-1]
     for limit in (largest // 2,) if title in DRAWN else (0, 1, 100, largest // 3, largest // 2, largest - 60):
@@ -60,7 +58,6 @@ def test_a_full_disk_leaves_the_old_file_and_an_error_that_names_the_path(title,
         assert saver.read(path) != old
 
 
-@once
 @pytest.mark.parametrize("stays", [False, True])
 def test_a_disk_that_breaks_anywhere_leaves_the_old_file_or_the_new_one(title, start, stays):
     ends = set()
@@ -83,7 +80,6 @@ def test_a_disk_that_breaks_anywhere_leaves_the_old_file_or_the_new_one(title, s
     assert "old" in ends
 
 
-@once
 @pytest.mark.parametrize("stays", [False, True])
 def test_where_folders_can_not_be_exchanged_the_old_program_comes_back_or_stays_under_another_name(
     saved, tmp_path, monkeypatch, stays
@@ -107,7 +103,6 @@ def test_where_folders_can_not_be_exchanged_the_old_program_comes_back_or_stays_
     assert bool(notes) == stays
 
 
-@once
 def test_a_folder_that_is_read_only_is_named(title, start):
     saver, path, before, old = start("folder")
     folder = path if title.startswith("Checkpoints") else path.parent
@@ -116,7 +111,6 @@ def test_a_folder_that_is_read_only_is_named(title, start):
     check_failure(saver, path, caught.value, before, old)
 
 
-@once
 def test_without_a_fault_all_savers_save(title, start):
     saver, path, before, old = start("whole")
     with Disk(-1, errno.EIO)() as disk:
@@ -126,7 +120,6 @@ def test_without_a_fault_all_savers_save(title, start):
     assert title.startswith("Checkpoints") or listed(path.parent) == before
 
 
-@once
 def test_a_saver_that_writes_in_place_would_be_found(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old" * 100)
@@ -154,7 +147,6 @@ def records(data):
     return found, len(data) - at
 
 
-@once
 def test_an_event_file_ends_with_a_whole_record_and_continues_when_there_is_room(tmp_path):
     file = EventFile(tmp_path)
     whole = len(file.path.read_bytes())
@@ -173,7 +165,6 @@ def test_an_event_file_ends_with_a_whole_record_and_continues_when_there_is_room
         file.add(events[0])
 
 
-@once
 def test_an_event_file_that_is_forgotten_is_written(tmp_path):
     file = EventFile(tmp_path)
     path = file.path
@@ -182,7 +173,6 @@ def test_an_event_file_that_is_forgotten_is_written(tmp_path):
     assert records(path.read_bytes())[0][1:] == [struct.pack("<d", 7.0)]
 
 
-@once
 def test_a_writer_of_summaries_names_its_file(tmp_path):
     with SummaryWriter(tmp_path / "run") as writer:
         [path] = (tmp_path / "run").iterdir()

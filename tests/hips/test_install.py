@@ -10,8 +10,6 @@ import retrograd.hips as hips
 
 from ..case_groups import group_cases
 
-pytestmark = pytest.mark.once("which module an import finds does not depend on the core")
-
 START = "import numpy as onp; import retrograd as rg; import retrograd.hips; retrograd.hips.install()\n"
 
 

@@ -13,8 +13,6 @@ from retrograd.scipy.integrate import initial_value
 
 from ..case_groups import group_cases
 
-pytestmark = pytest.mark.once("solvers are never compiled; the operators that they call have the laws in plain Python")
-
 P = np.array([1.1, 0.4, 0.3])
 START = np.array([2.0, 1.0])
 TIMES = np.array([0.0, 0.7, 1.5, 3.0])

@@ -249,7 +249,6 @@ load_all()
 METHODS = sorted(n for n in dir(Tensor) if n not in SKIPPED and callable(inspect.getattr_static(Tensor, n)))
 
 
-@pytest.mark.once("which errors there are does not depend on the compiled core")
 @group_cases
 @pytest.mark.parametrize("name", METHODS)
 def test_no_method_ends_in_an_internal_error(name):
@@ -259,7 +258,6 @@ def test_no_method_ends_in_an_internal_error(name):
 FUNCTIONS = dict(public_functions())
 
 
-@pytest.mark.once("which errors there are does not depend on the compiled core")
 @group_cases
 @pytest.mark.parametrize("name", [n for n in FUNCTIONS if n.rpartition(".")[2] not in METHODS])
 def test_no_function_ends_in_an_internal_error(name):

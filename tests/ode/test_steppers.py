@@ -10,8 +10,6 @@ from retrograd.autograd import gradcheck, gradgradcheck
 from retrograd.func import grad, jacrev, vmap
 from retrograd.ode import tableaus
 
-pytestmark = pytest.mark.once("solvers are never compiled; the operators that they call have the laws in plain Python")
-
 FIXED = {"euler": 1, "midpoint": 2, "heun": 2, "rk4": 4}
 ADAPTIVE = ("bosh3", "dopri5", "tsit5")
 TIMES = [0.0, 0.5, 2.0]

@@ -11,8 +11,6 @@ from retrograd.testing import samples_of, seeded
 
 from ..case_groups import group_cases
 
-pytestmark = pytest.mark.once("types do not depend on the core")
-
 PACKAGE = Path(rg.__file__).parent
 STUBS = {"": "__init__", "nn.functional": "nn/functional", "linalg": "linalg", "special": "special", "fft": "fft"}
 

@@ -9,8 +9,6 @@ from retrograd.core import Definition, registry
 from retrograd.ops.family import Rowwise
 from retrograd.ops.opmath import Family
 
-pytestmark = pytest.mark.once("definitions and docs are read, nothing of them runs")
-
 PAGE = (Path(__file__).parents[2] / "docs" / "operators.md").read_text()
 # Attributes in the class of an operator that are no traits: rules, which are functions or None, and the tests' facts.
 TRAITS = sorted(

@@ -16,8 +16,6 @@ from retrograd.pipelining.schedules.lowering import buffer_depth, chain, lower, 
 
 from ..case_groups import group_cases
 
-pytestmark = pytest.mark.once("schedules are lists of actions, without tensors")
-
 V_SHAPED = ["zbvzerobubble", "dualpipev", "v-half", "v-min"]
 LOOPED = ["interleaved1f1b", "loopedbfs", "interleavedzerobubble"]
 BLOCKS = ["gpipe", "1f1b", "zb-h1", "zb-h2"]

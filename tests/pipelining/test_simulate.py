@@ -9,8 +9,6 @@ from retrograd.pipelining.schedules import SCHEDULES, make_schedule, stage_ranks
 from retrograd.pipelining.schedules.actions import Kind, parse_schedule
 from retrograd.pipelining.schedules.lowering import chain, lower
 
-pytestmark = pytest.mark.once("schedules are lists of actions, without tensors")
-
 
 def costs(**seconds):
     return lambda action: seconds.get(action.kind.value, 0.0)

@@ -7,8 +7,6 @@ import pytest
 
 from . import harness
 
-pytestmark = pytest.mark.once("whole training steps, whose operators have tests of their own in plain Python")
-
 
 @pytest.mark.parametrize("name", harness.NAMES)
 def test_a_script_trains_after_a_change_of_its_imports(name):
