@@ -3,10 +3,14 @@
 import random
 
 import pytest
+from torch.distributed.pipelining import _utils as their_utils
 from torch.distributed.pipelining import schedules as theirs
+from torch.distributed.pipelining.stage import _PipelineStageBase as PeerStage
 
 import retrograd as rg
 from retrograd import pipelining as ours
+from retrograd.distributed.pipelining import _utils as our_utils
+from retrograd.distributed.pipelining import schedules as our_schedules
 
 from .programs import builtin_classes
 
@@ -102,6 +106,76 @@ def test_overlapping_pairs_send_after_both():
 def test_an_order_that_never_gets_its_inputs_has_no_transfers():
     rows = {0: "0B0 0F0", 1: "1F0 1B0"}
     agree(lambda p: p._add_send_recv(read_all(p, rows), lambda stage: stage, 2))
+
+
+@pytest.mark.parametrize("halves", [False, True])
+@pytest.mark.parametrize("size", SIZES)
+def test_orders_take_as_many_steps_as_in_pytorch(size, halves):
+    ranks, stages, _ = size
+    rows = order(*size, halves, 0)
+    both_named = {ours: our_schedules, theirs: theirs}
+    agree(
+        lambda p: str(
+            both_named[p]._simulate_comms_compute(
+                p._add_send_recv(read_all(p, rows), lambda stage: stage % ranks, ranks * stages),
+                stage_to_rank=lambda stage: stage % ranks,
+                num_stages=ranks * stages,
+            )
+        )
+    )
+
+
+@pytest.mark.parametrize("rows", [{0: "0F0 0RECV_B0", 1: "1RECV_F0"}, {0: "0F0 0UNSHARD", 1: "1F0"}])
+def test_orders_that_never_end_are_refused_as_by_pytorch(rows):
+    both_named = {ours: our_schedules, theirs: theirs}
+    mine, peer = both(lambda p: both_named[p]._simulate_comms_compute(read_all(p, rows), lambda stage: stage, 2))
+    assert mine[0] == peer[0]
+    assert mine[1].startswith(peer[1].split(" action")[0])
+
+
+BASES = {ours: ours._PipelineStageBase, theirs: PeerStage}
+
+
+def unplaced(library, ranks, stages):
+    """Return stages that have only what their schedules ask before they run."""
+
+    class Unplaced(BASES[library]):
+        def __init__(self):
+            self.submod, self.group = None, None
+            self.num_stages, self.group_size, self.group_rank = ranks * stages, ranks, 0
+
+        def _create_grad_recv_info(self, *args):
+            raise NotImplementedError
+
+        def _prepare_forward_infra(self, *args):
+            raise NotImplementedError
+
+        def _prepare_backward_infra(self, *args):
+            raise NotImplementedError
+
+    return [Unplaced() for _ in range(stages)]
+
+
+PLANS = [(2, 2, 2), (2, 2, 8), (4, 2, 4), (4, 2, 8), (4, 2, 10), (4, 4, 8), (2, 3, 8), (3, 4, 6), (8, 2, 8)]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=str)
+@pytest.mark.parametrize("name", ["Interleaved1F1B", "InterleavedZeroBubble", "DualPipeV"])
+def test_schedules_have_pytorchs_order(name, plan):
+    ranks, stages, batches = plan
+    mine, peer = both(lambda p: str(p.get_schedule_class(name)(unplaced(p, ranks, stages), batches).pipeline_order))
+    if "exactly 2 stages" in str(peer):  # where DualPipeV calls itself ZBV
+        mine, peer = (str(error).rpartition("requires") for error in (mine, peer))
+        mine, peer = mine[2], peer[2]
+    assert mine == peer
+
+
+@pytest.mark.parametrize("style", ["loop", "v", "w"])
+@pytest.mark.parametrize("sizes", [(2, 2), (2, 4), (4, 8), (4, 12), (4, 16)])
+def test_stages_are_placed_as_by_pytorch(sizes, style):
+    utils = {ours: our_utils, theirs: their_utils}
+    agree(lambda p: utils[p].generate_stage_to_rank_mapping(*sizes, style=style))
+    agree(lambda p: utils[p].generate_rank_to_stage_mapping(*sizes, style=style))
 
 
 @pytest.mark.parametrize("rows", [*RIGHT.values(), *WRONG.values()], ids=[*RIGHT, *WRONG])

@@ -200,6 +200,39 @@ def merge_bw(compute_actions: Row) -> list[NamedAction]:
     return found
 
 
+def check_format(format: str) -> None:
+    """Raise ValueError for a format of files that PyTorch's schedules do not have."""
+    if format not in ("compute_only", "compute_comms"):
+        raise ValueError(f"format must be 'compute_only' or 'compute_comms', got {format!r}")
+
+
+def overlap_pairs(rows: Sequence[Row]) -> list[list[NamedAction | None]]:
+    """Return the computations under DualPipeV with each forward and the whole backward after it as one action.
+
+    Only the last rank, whose first backward follows its own forward, begins with one that stays by itself.
+
+    >>> read = NamedAction.from_str
+    >>> overlap_pairs([[read("0F1"), read("3B0")], [read("1F1"), read("2B0"), read("2F1"), read("1B0")]])
+    [[(0F1;3B0)OVERLAP_F_B], [1F1, 2B0, (2F1;1B0)OVERLAP_F_B]]
+    """
+    found: list[list[NamedAction | None]] = []
+    for rank, row in enumerate(rows):
+        alone = rank == len(rows) - 1
+        merged: list[NamedAction | None] = []
+        for action in row:
+            before = merged[-1] if merged else None
+            pair = before is not None and before.computation_type is Type.FORWARD
+            if action is None or before is None or not pair or action.computation_type is not Type.FULL_BACKWARD:
+                merged.append(action)
+            elif alone:
+                merged.append(action)
+                alone = False
+            else:
+                merged[-1] = NamedAction(-1, Type.OVERLAP_F_B, None, (before, action))
+        found.append(merged)
+    return found
+
+
 def rows_to_write(
     format: str, order: Mapping[int, Row], rank_of: Mapping[int, int], num_stages: int, n_microbatches: int
 ) -> list[Row]:
@@ -211,8 +244,7 @@ def rows_to_write(
     >>> rows_to_write("compute_comms", {0: [read("0F0"), read("0B0")]}, {0: 0}, 1, 1)
     [[0UNSHARD, 0F0, 0B0, 0REDUCE_GRAD, 0RESHARD]]
     """
-    if format not in ("compute_only", "compute_comms"):
-        raise ValueError(f"format must be 'compute_only' or 'compute_comms', got {format!r}")
+    check_format(format)
     if format == "compute_only":
         return list(order.values())
     rows = {rank: add_reduce_grad(add_unshard_reshard(row), n_microbatches) for rank, row in order.items()}

@@ -49,3 +49,29 @@ def stages_by_rank(placement: list[int]) -> StagesByRank:
     for stage, rank in enumerate(placement):
         rank_stages[rank].append(stage)
     return rank_stages
+
+
+def generate_stage_to_rank_mapping(pp_size: int, num_stages: int, style: str = "loop") -> dict[int, int]:
+    """Return the rank of each stage, assigned cyclically ("loop") or there and back ("v").
+
+    Raises ValueError for another style, and in a V for stages that are no multiple of the ranks.
+
+    >>> generate_stage_to_rank_mapping(2, 4), generate_stage_to_rank_mapping(2, 4, style="v")
+    ({0: 0, 1: 1, 2: 0, 3: 1}, {0: 0, 1: 1, 2: 1, 3: 0})
+    """
+    if style not in ("loop", "v"):
+        raise ValueError(f"Style {style} is not supported.")
+    if style == "v" and num_stages % pp_size:
+        raise ValueError(f"num_stages {num_stages} must be evenly divisible by pp_size {pp_size} for V schedules")
+    placed = looped(num_stages, pp_size) if style == "loop" else zigzag(num_stages, pp_size)
+    return dict(enumerate(placed))
+
+
+def generate_rank_to_stage_mapping(pp_size: int, num_stages: int, style: str = "loop") -> dict[int, list[int]]:
+    """Return the stages of each rank: the inverse of `generate_stage_to_rank_mapping`.
+
+    >>> generate_rank_to_stage_mapping(2, 4, style="v")
+    {0: [0, 3], 1: [1, 2]}
+    """
+    placed = generate_stage_to_rank_mapping(pp_size, num_stages, style)
+    return {rank: [stage for stage, home in placed.items() if home == rank] for rank in sorted(set(placed.values()))}

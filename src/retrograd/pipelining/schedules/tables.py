@@ -130,7 +130,7 @@ def read_csv(path: Path) -> list[list[Action]]:
     >>> [" ".join(map(str, actions)) for actions in read_csv(path)]
     ['F0.0 F0.1 B0.0 B0.1', 'F1.0 B1.0 F1.1 B1.1']
     """
-    return parse_rows(_rows(path), os.fspath(path))
+    return parse_rows(read_cells(path), os.fspath(path))
 
 
 def parse_rows(rows: Sequence[Sequence[str]], source: str) -> list[list[Action]]:
@@ -155,8 +155,8 @@ def parse_rows(rows: Sequence[Sequence[str]], source: str) -> list[list[Action]]
     return schedule
 
 
-def _rows(path: Path) -> list[list[str]]:
-    """Return the cells of a CSV file."""
+def read_cells(path: Path) -> list[list[str]]:
+    """Return the cells of a CSV file as texts; ValueError for a damaged one."""
     with open_regular_file(path) as file:
         try:
             return list(csv.reader(io.StringIO(file.read().decode("utf-8-sig"), newline="")))
