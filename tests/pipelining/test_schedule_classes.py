@@ -21,7 +21,9 @@ from retrograd.pipelining import (
     TensorChunkSpec,
     _Action,
     _ComputationType,
+    _PipelineScheduleRuntime,
     _PipelineStageBase,
+    _ScheduleForwardOnly,
     build_stage,
     get_schedule_class,
     pipe_split,
@@ -426,3 +428,76 @@ def test_ranks_with_other_numbers_of_microbatches_all_end_with_an_error_that_nam
         return True
 
     assert run_ranks(2, run) == [True, True]
+
+
+class Sharded(nn.Linear):
+    """A module that records the calls that gather and drop its shards."""
+
+    def __init__(self):
+        super().__init__(6, 6)
+        self.calls = []
+
+    def unshard(self):
+        self.calls.append("unshard")
+
+    def reshard(self):
+        self.calls.append("reshard")
+
+    def forward(self, x):
+        self.calls.append("forward")
+        return super().forward(x)
+
+
+def test_the_actions_around_computations_call_the_stage_and_its_module():
+    class Stage(PipelineStage):
+        def perform_reduce_grad(self, grad_scale_factor):
+            self.submod.calls.append(grad_scale_factor)
+
+    module = Sharded()
+    schedule = _PipelineScheduleRuntime([Stage(module, 0, 1, "cpu")], 2, mse_loss)
+    order = "0UNSHARD 0F0 0RESHARD 0UNSHARD 0F1 0I0 0W0 0B1 0REDUCE_GRAD 0RESHARD"
+    schedule._prepare_schedule_with_comms({0: [_Action.from_str(a) for a in order.split()]}, format="compute_comms")
+    schedule.step(rg.ones(4, 6), target=rg.zeros(4, 6))
+    assert module.calls == ["unshard", "forward", "reshard", "unshard", "forward", 2, "reshard"]
+    module.calls.clear()
+    schedule.eval(rg.ones(4, 6))
+    assert module.calls == ["forward", "forward"]
+
+
+def test_stages_of_one_rank_run_without_a_schedule():
+    model, x = Model(2), rg.randn(3, 6)
+    expected = copy.deepcopy(model)
+    expected(x).square().sum().backward()
+    first, last = (PipelineStage(block, i, 2, "cpu") for i, block in enumerate(model.blocks))
+    first.has_backward = last.has_backward = True
+    last.set_local_fwd_input(first.forward_one_chunk(0, (x,)), 0)
+    last.backward_one_chunk(0, loss=last.forward_one_chunk(0, ()).square().sum(), full_backward=False)
+    assert not gradients(last.submod)
+    last.backward_weight_one_chunk(0)
+    first.set_local_bwd_input(last.get_local_bwd_output(0), 0)
+    first.backward_one_chunk(0)
+    found, wanted = gradients(model), gradients(expected)
+    assert found.keys() == wanted.keys()
+    assert all(rg.allclose(found[name], wanted[name], atol=1e-6) for name in wanted)
+    with pytest.raises(AssertionError, match="without first calling `backward_one_chunk"):
+        last.backward_weight_one_chunk(0)
+
+
+def test_a_forward_only_schedule_refuses_losses():
+    schedule = _ScheduleForwardOnly(PipelineStage(nn.Linear(6, 2), 0, 1, "cpu"), 2)
+    assert schedule.step(rg.ones(4, 6)).shape == (4, 2)
+    with pytest.raises(RuntimeError, match="Forward-only schedule does not support loss computation"):
+        schedule.step(rg.ones(4, 6), target=rg.ones(4, 2))
+
+
+def test_orders_with_transfers_survive_files(tmp_path):
+    stage = PipelineStage(nn.Linear(6, 6), 0, 1, "cpu")
+    written, read = (_PipelineScheduleRuntime([stage], 2, mse_loss) for _ in range(2))
+    written._prepare_schedule_with_comms({0: [_Action.from_str(a) for a in ["0F0", "0F1", "0B0", "0B1"]]})
+    written._dump_csv(tmp_path / "order.csv")
+    read._load_csv(tmp_path / "order.csv", format="compute_comms")
+    assert read.pipeline_order_with_comms == written.pipeline_order_with_comms
+    assert [str(a) for a in read.pipeline_order_with_comms[0]] == [
+        "0UNSHARD", "0F0", "0F1", "0B0", "0B1", "0REDUCE_GRAD", "0RESHARD",
+    ]  # fmt: skip
+    assert read.step(rg.ones(4, 6), target=rg.zeros(4, 6)).shape == (4, 6)

@@ -21,7 +21,7 @@ from retrograd.pipelining.runtime.split_backward import stage_backward_input, st
 from retrograd.pipelining.runtime.stage import PipelineStageBase as _PipelineStageBase  # noqa: F401
 from retrograd.pipelining.runtime.stage import PipeliningMetadataError
 from retrograd.pipelining.runtime.stage_backward import stage_backward
-from retrograd.pipelining.schedule_classes import PipelineSchedule as _PipelineSchedule  # noqa: F401
+from retrograd.pipelining.schedule_base import PipelineSchedule as _PipelineSchedule  # noqa: F401
 from retrograd.pipelining.schedule_classes import (
     PipelineScheduleMulti,
     PipelineScheduleSingle,
@@ -35,6 +35,7 @@ from retrograd.pipelining.schedule_classes import (
     get_schedule_class,
 )
 from retrograd.pipelining.schedule_classes import PipelineScheduleRuntime as _PipelineScheduleRuntime  # noqa: F401
+from retrograd.pipelining.schedule_classes import ScheduleForwardOnly as _ScheduleForwardOnly  # noqa: F401
 from retrograd.pipelining.schedules import default_ranks, get_schedule, make_schedule, stage_ranks
 from retrograd.pipelining.schedules.action_names import ComputationType as _ComputationType  # noqa: F401
 from retrograd.pipelining.schedules.action_names import NamedAction as _Action  # noqa: F401

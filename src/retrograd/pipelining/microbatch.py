@@ -116,7 +116,7 @@ def _split(
 
 def _chunks_by_spec(name: str, value: Any, spec: Any, chunks: int) -> list[Any]:
     """Return the parts of an argument whose spec may be nested, each tensor split by its own size."""
-    if isinstance(spec, Replicate):
+    if isinstance(spec, Replicate) or spec is Replicate:
         return [value] * chunks
     if isinstance(spec, TensorChunkSpec):
         leaves, structure = optree.tree_flatten(value, none_is_leaf=True)
@@ -241,11 +241,12 @@ def _with_tensors(value: Any) -> Any:
 
 
 def _is_spec(value: Any) -> bool:
-    return isinstance(value, Spec)
+    return isinstance(value, Spec) or value is Replicate
 
 
 def _check_spec(name: str, spec: Any) -> None:
-    if not isinstance(spec, Spec) or (isinstance(spec, TensorChunkSpec) and not isinstance(spec.split_dim, int)):
+    wrong = isinstance(spec, TensorChunkSpec) and not isinstance(spec.split_dim, int)
+    if spec is not Replicate and (not isinstance(spec, Spec) or wrong):
         raise TypeError(f"{name}: expected a TensorChunkSpec(dimension) or Replicate() as chunk spec, got {spec!r}")
 
 

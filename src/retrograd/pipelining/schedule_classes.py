@@ -1,327 +1,17 @@
 """Schedules as classes, with PyTorch's names: every rank creates one for its own stages, and calls `step`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
-from typing import Any, ClassVar
+from typing import Any
 
-from retrograd import autograd
 from retrograd.core import Tensor
-from retrograd.core.level import is_transformed
-from retrograd.foundation.suggestions import SuggestsKeywords
-from retrograd.pipelining.microbatch import merge_chunks, split_args_kwargs_into_chunks
-from retrograd.pipelining.runtime.gradient_sums import Gradients
-from retrograd.pipelining.runtime.rank import Job, Rank, Report
 from retrograd.pipelining.runtime.stage import PipelineStageBase
-from retrograd.pipelining.schedules import get_schedule, stage_ranks
+from retrograd.pipelining.schedule_base import PipelineSchedule, Spec
+from retrograd.pipelining.schedules import get_schedule
+from retrograd.pipelining.schedules.action_names import ComputationType as Type
 from retrograd.pipelining.schedules.action_names import NamedAction
-from retrograd.pipelining.schedules.actions import Schedule
-from retrograd.pipelining.schedules.idle_slots import Row, with_idle_slots
-from retrograd.pipelining.schedules.named_orders import rows_to_write
-from retrograd.pipelining.schedules.program import Program, make_program
-from retrograd.pipelining.schedules.tables import parse_rows, read_csv, write_rows
-from retrograd.pipelining.transports import Link
-from retrograd.pipelining.transports.fingerprint import Fingerprint
-from retrograd.pipelining.transports.process_group import ProcessGroup, group_or_default
-
-Spec = Any  # a chunk spec, or several nested as the argument is
-
-
-class PipelineSchedule(SuggestsKeywords):
-    """The common part of all schedules; a rank's stages, and how a batch is split and merged.
-
-    A subclass names its schedule; without a name it has no order until one is loaded, or assigned to `pipeline_order`.
-    """
-
-    schedule: ClassVar[str | None] = None
-
-    def __init__(
-        self,
-        stages: Sequence[PipelineStageBase],
-        n_microbatches: int,
-        loss_fn: Callable[..., Tensor] | None,
-        args_chunk_spec: Sequence[Spec] | None,
-        kwargs_chunk_spec: dict[str, Spec] | None,
-        output_merge_spec: Any,
-        scale_grads: bool,
-    ) -> None:
-        name = type(self).__name__
-        if not isinstance(n_microbatches, int) or n_microbatches < 1:
-            raise ValueError(f"{name}: n_microbatches must be an integer of at least 1, got {n_microbatches!r}")
-        for stage in stages:
-            if not isinstance(stage, PipelineStageBase):
-                raise TypeError(f"{name}: expected a PipelineStage, got {type(stage).__name__}; see Pipe.build_stage")
-        if not stages:
-            raise ValueError(f"{name}: a rank needs at least one stage")
-        if len({stage.num_stages for stage in stages}) > 1:
-            raise ValueError(f"{name}: the stages disagree on num_stages: {[stage.num_stages for stage in stages]}")
-        self.scale_grads = scale_grads
-        self._stages = list(stages)
-        self._n_microbatches = n_microbatches
-        self._loss_fn = loss_fn
-        self._args_chunk_spec = args_chunk_spec
-        self._kwargs_chunk_spec = kwargs_chunk_spec
-        self._output_merge_spec = output_merge_spec
-        self._order: Schedule | None = None
-        self._assigned: dict[int, list[NamedAction | None]] | None = None  # the loaded order, with its idle slots
-        self._check_placement()
-
-    # ------------------------------------------------------------------------------------------------ its order
-
-    def __repr__(self) -> str:
-        numbers = ", ".join(str(stage.stage_index) for stage in self._stages)
-        of = self._stages[0].num_stages
-        return f"{type(self).__name__}(stage {numbers} of {of}, n_microbatches={self._n_microbatches})"
-
-    @property
-    def group(self) -> ProcessGroup:
-        """The ranks that run the schedule."""
-        return group_or_default(self._stages[0].group)
-
-    @property
-    def pipeline_order(self) -> dict[int, list[NamedAction | None]]:
-        """The computations of every rank, with PyTorch's names, and None where the rank is idle.
-
-        Assign another order to run it: per rank its actions, and None for idle slots, which are skipped.  Raises
-        ValueError for a repeated action, a stage on two ranks, or other stages than this rank was given.
-        """
-        if self._assigned is not None:
-            return {rank: list(row) for rank, row in self._assigned.items()}
-        actions = self._program(forward_only=self._loss_fn is None).actions
-        rows: list[Row] = [[action for action in row if action.kind.is_compute] for row in actions]
-        if self._order is None and self._loss_fn is not None:
-            rows = with_idle_slots(str(self.schedule), rows)  # type: ignore[arg-type]
-        return {rank: [action and NamedAction.of(action) for action in row] for rank, row in enumerate(rows)}
-
-    @pipeline_order.setter
-    def pipeline_order(self, order: Mapping[int, Sequence[NamedAction | None]]) -> None:
-        rows = [["" if action is None else str(action) for action in order[rank]] for rank in sorted(order)]
-        self._set_order(parse_rows(rows, "pipeline_order"))
-        self._assigned = {rank: list(order[rank]) for rank in sorted(order)}
-
-    @property
-    def stage_index_to_group_rank(self) -> dict[int, int]:
-        """The rank of every stage."""
-        return dict(enumerate(self._program(forward_only=False).placement))
-
-    def _set_order(self, order: Schedule) -> None:
-        """Run this order from now on; if it does not fit, keep the current one."""
-        before, self._order = self._order, order
-        try:
-            self._check_placement()
-        except ValueError:
-            self._order = before
-            raise
-        self._assigned = None
-
-    def _check_placement(self) -> None:
-        """Raise ValueError if the schedule gives this rank other stages."""
-        if self.schedule is None and self._order is None:
-            return
-        group, count = self.group, self._stages[0].num_stages
-        placement = (
-            stage_ranks(str(self.schedule), count, group.size())
-            if self._order is None
-            else self._program(forward_only=False).placement
-        )
-        expected = [stage for stage, assigned_rank in enumerate(placement) if assigned_rank == group.rank()]
-        actual = sorted(stage.stage_index for stage in self._stages)
-        if actual != expected:
-            raise ValueError(
-                f"{type(self).__name__}: rank {group.rank()} of {group.size()} runs the stages {expected} of {count}, "
-                f"but was given {actual}"
-            )
-
-    def _program(self, forward_only: bool) -> Program:
-        chosen = self.schedule if self._order is None else self._order
-        if chosen is None:
-            raise RuntimeError(f"{type(self).__name__} has no order; load one with _load_csv(), or use a subclass")
-        first = self._stages[0]
-        count, size = self._n_microbatches, self.group.size()
-        edges = first.carried()
-        return make_program(chosen, first.num_stages, count, edges, ranks=size, forward_only=forward_only)
-
-    # ------------------------------------------------------------------------------------------------ running it
-
-    def step(
-        self,
-        *args: Any,
-        target: Any = None,
-        losses: list | None = None,
-        return_outputs: bool = True,
-        loss_kwargs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Run a batch forward, and backward if there is a loss function; every rank of the group calls it.
-
-        args: the model's, on the rank of the first stage; others ignore them, unless a captured stage uses one of
-         them.  kwargs: of every stage to which this rank passes them.  target: of the loss, on the rank of the last
-         stage.
-        losses: a list that is filled there with the loss of each microbatch.  loss_kwargs: for the loss function.
-
-        Gradients accumulate in the stages' parameters, divided by the number of microbatches if `scale_grads`.
-        Returns the merged outputs on the rank of the last stage, unless `return_outputs` is False; else None.
-
-        Raises RuntimeError under `no_grad`, and PipelineError, on all ranks, if a stage fails on one.
-        """
-        if self._loss_fn is not None and not autograd.is_grad_enabled():
-            raise RuntimeError(
-                "step() requires gradients to be enabled for backward computation; it should not be used under "
-                "no_grad() context. Please call eval() instead."
-            )
-        return self._step(args, kwargs, target, losses, return_outputs, loss_kwargs, self._loss_fn is not None)
-
-    def eval(self, *args: Any, target: Any = None, losses: list | None = None, **kwargs: Any) -> Any:
-        """Run a batch forward only; arguments and result are those of `step`.
-
-        With a target, `losses` is filled as in `step`.  The modules keep their mode: see `Module.eval`.
-        """
-        return self._step(args, kwargs, target, losses, True, None, False)
-
-    def _step(
-        self,
-        args: tuple,
-        kwargs: dict[str, Any],
-        target: Any,
-        losses: list | None,
-        return_outputs: bool,
-        loss_kwargs: dict[str, Any] | None,
-        has_backward: bool,
-    ) -> Any:
-        if is_transformed():
-            raise NotImplementedError(f"{type(self).__name__}: running inside a function transform is not supported")
-        if losses is not None and not isinstance(losses, list):
-            raise TypeError(f"losses must be a list but got a {type(losses)}")
-        arg_mbs, kwarg_mbs = self._split_inputs(args, kwargs)
-        targets = self._split_target(target)
-        run = _Run(self, arg_mbs, kwarg_mbs, targets, loss_kwargs or {}, has_backward)
-        run.launch(self.group)
-        if losses is not None and run.losses:
-            losses[:] = [run.losses[i] for i in range(self._n_microbatches)]
-        if not return_outputs or not run.outputs:
-            return None
-        return merge_chunks([run.outputs[i] for i in range(self._n_microbatches)], self._output_merge_spec)
-
-    def _split_inputs(self, args: tuple, kwargs: dict[str, Any]) -> tuple[list[tuple], list[dict[str, Any]]]:
-        if not args and not kwargs:
-            return [()] * self._n_microbatches, [{}] * self._n_microbatches
-        of_args = self._args_chunk_spec if args else None
-        of_kwargs = {k: spec for k, spec in (self._kwargs_chunk_spec or {}).items() if k in kwargs}
-        return split_args_kwargs_into_chunks(args, kwargs, self._n_microbatches, of_args, of_kwargs)
-
-    def _split_target(self, target: Any) -> list[Any] | None:
-        if target is None:
-            return None
-        return [part for (part,) in split_args_kwargs_into_chunks((target,), None, self._n_microbatches)[0]]
-
-
-class _Run:
-    """One step of one rank: its job, and the results on this rank."""
-
-    def __init__(
-        self,
-        schedule: PipelineSchedule,
-        arg_mbs: list[tuple],
-        kwarg_mbs: list[dict[str, Any]],
-        targets: list[Any] | None,
-        loss_kwargs: dict[str, Any],
-        has_backward: bool,
-    ) -> None:
-        self.schedule = schedule
-        self.stages = {stage.stage_index: stage for stage in schedule._stages}
-        self.targets = targets
-        self.loss_kwargs = loss_kwargs
-        self.outputs: dict[int, Any] = {}
-        self.losses: dict[int, Tensor] = {}
-        for stage in schedule._stages:
-            stage.has_backward = has_backward
-        self.has_backward = has_backward
-        self.program = schedule._program(forward_only=not has_backward)
-        self.inputs: list[dict[str, Any]] = [
-            {name: x for stage in schedule._stages for name, x in stage.model_inputs(args, kwargs).items()}
-            for args, kwargs in zip(arg_mbs, kwarg_mbs, strict=True)
-        ]
-
-    def launch(self, group: ProcessGroup) -> None:
-        """Run this rank while the others run theirs."""
-        first = next(iter(self.stages.values()))
-        count = len(self.inputs)
-        gradients = Gradients(
-            list(self.stages.values()), self.program.placement, [group.rank()], unordered=self.program.unordered()
-        )
-        job = Job(
-            self.program.actions,
-            self.program.placement,
-            [[self.stages.get(index) for index in range(first.num_stages)]] * count,
-            self.inputs,
-            [1 / count if self.schedule.scale_grads else 1.0] * count,
-            self._loss if self.has_backward else None,
-            [first.carried()] * count,
-            gradients,
-            lambda stage, micro_batch: nullcontext(),
-        )
-        for stage in self.stages.values():
-            stage.clear_runtime_states()
-        reports: list[Report] = []
-        try:
-            with gradients:
-                group.launch(lambda link: self._work(link, job, reports), self._fingerprint())
-        finally:
-            for stage in self.stages.values():
-                stage.clear_step()
-        self._finish(reports[0])
-        self.stages[max(self.stages)].output_chunks += [self.outputs[i] for i in sorted(self.outputs)]
-
-    def _fingerprint(self) -> Fingerprint:
-        """Return what all ranks have in common: each has its own stages and inputs."""
-        name = type(self.schedule).__name__
-        return Fingerprint.of_call(
-            f"{name}.{'step' if self.has_backward else 'eval'}",
-            n_microbatches=len(self.inputs),
-            stages=len(self.program.placement),
-            scale_grads=self.schedule.scale_grads,
-            actions=self.program.digest,
-        )
-
-    def _work(self, link: Link, job: Job, reports: list[Report]) -> None:
-        reports.append(Rank(link, job).run())
-
-    def _loss(self, micro_batch: int, outputs: Mapping[str, Any]) -> Tensor:
-        """Return the loss of a microbatch from the outputs of the last stage by name, and keep these."""
-        last = self.stages[max(self.stages)]
-        output = last.result(outputs)
-        self.outputs[micro_batch] = last.result({name: _detached(x) for name, x in outputs.items()})
-        return self._loss_of(output, micro_batch)
-
-    def _loss_of(self, output: Any, micro_batch: int) -> Tensor:
-        assert self.schedule._loss_fn is not None, "only schedules with a loss run it"
-        if self.targets is None:
-            raise ValueError("the loss needs a target; pass target= to step() on the rank of the last stage")
-        value = self.schedule._loss_fn(output, self.targets[micro_batch], **self.loss_kwargs)
-        if not isinstance(value, Tensor) or value.ndim:
-            raise ValueError(f"loss_fn's result must be a 0-d tensor, got {getattr(value, 'aval', value)!r}")
-        return value
-
-    def _finish(self, report: Report) -> None:
-        """Take the results of the last stage, and continue backward from the model's inputs."""
-        if self.has_backward:
-            self.losses = report.results
-            pairs = [
-                (self.inputs[micro_batch][name], gradient)
-                for (micro_batch, _), found in sorted(report.input_gradients.items())
-                for name, gradient in found.items()
-            ]
-            if pairs:
-                autograd.backward([x for x, _ in pairs], [gradient for _, gradient in pairs])
-            return
-        for micro_batch, values in report.results.items():
-            self.outputs[micro_batch] = self.stages[max(self.stages)].result(values)
-            if self.schedule._loss_fn is not None and self.targets is not None:
-                with autograd.no_grad():
-                    self.losses[micro_batch] = self._loss_of(self.outputs[micro_batch], micro_batch)
-
-
-def _detached(value: Any) -> Any:
-    return value.detach() if isinstance(value, Tensor) else value
+from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
+from retrograd.pipelining.schedules.named_orders import Row, check_format, rows_to_write
+from retrograd.pipelining.schedules.tables import read_cells, read_csv, write_rows
 
 
 class PipelineScheduleSingle(PipelineSchedule):
@@ -369,18 +59,81 @@ class PipelineScheduleMulti(PipelineSchedule):
 
     def _load_csv(self, filename: str, format: str = "compute_only") -> None:
         """Read the order of all ranks from a CSV file; sends and receives in it are replaced by those needed."""
-        if format not in ("compute_only", "compute_comms"):
-            raise ValueError(f"format must be 'compute_only' or 'compute_comms', got {format!r}")
+        check_format(format)
         self._set_order(read_csv(filename))
 
 
 class PipelineScheduleRuntime(PipelineScheduleMulti):
-    """The base of named schedules with several stages per rank, in PyTorch the one that runs orders of actions."""
+    """The base of named schedules with several stages per rank, in PyTorch the one that runs orders of actions.
+
+    UNSHARD and RESHARD of a stage call these methods of its module if it has them, REDUCE_GRAD calls the stage's
+    `perform_reduce_grad`.
+
+    >>> import retrograd as rg
+    >>> from retrograd.pipelining import PipelineStage, _Action
+    >>> stage = PipelineStage(rg.nn.Linear(4, 2), 0, 1, "cpu")
+    >>> schedule = PipelineScheduleRuntime([stage], 1, rg.nn.functional.mse_loss)
+    >>> schedule._prepare_schedule_with_comms({0: [_Action.from_str("0F0"), _Action.from_str("0B0")]})
+    >>> schedule.pipeline_order_with_comms
+    {0: [0UNSHARD, 0F0, 0B0, 0REDUCE_GRAD, 0RESHARD]}
+    """
+
+    _with_comms: dict[int, list[NamedAction]] | None = None  # as it was given
+
+    def _prepare_schedule_with_comms(
+        self, actions: Mapping[int, Sequence[NamedAction | None]], format: str = "compute_only"
+    ) -> None:
+        """Run an order of computations, or one "compute_comms" with transfers, which are replaced by those needed."""
+        check_format(format)
+        self.pipeline_order = actions
+        if format == "compute_comms":
+            self._with_comms = {rank: [a for a in row if a is not None] for rank, row in actions.items()}
+        self._note_actions_between()
+
+    def _note_actions_between(self) -> None:
+        """Note what this rank does between its computations, by the computation that follows."""
+        self._between, waiting = {}, []
+        for action in self.pipeline_order_with_comms[self._stages[0].group_rank]:
+            if action.computation_type in (Type.UNSHARD, Type.RESHARD, Type.REDUCE_GRAD):
+                waiting.append(action)
+            elif action.is_compute_op and waiting:
+                first = (action.sub_actions or (action,))[0]
+                kind = Kind(first.computation_type.value)
+                self._between[Action(kind, first.stage_index, first.microbatch_index or 0)] = waiting
+                waiting = []
+        self._between[None] = waiting
+
+    @property
+    def pipeline_order_with_comms(self) -> dict[int, list[NamedAction]]:
+        """The order of all ranks with the transfers and other actions of PyTorch's runtime; assign one to run it."""
+        if self._with_comms is not None:
+            return {rank: list(row) for rank, row in self._with_comms.items()}
+        rows = self._rows_to_write("compute_comms")
+        return {rank: [a for a in row if a is not None] for rank, row in enumerate(rows)}
+
+    @pipeline_order_with_comms.setter
+    def pipeline_order_with_comms(self, actions: Mapping[int, Sequence[NamedAction]]) -> None:
+        self._prepare_schedule_with_comms(actions, format="compute_comms")
+
+    def _load_csv(self, filename: str, format: str = "compute_only") -> None:
+        """Read the order of all ranks from a CSV file, as `_prepare_schedule_with_comms` takes it."""
+        rows = read_cells(filename)
+        actions = {rank: [NamedAction.from_str(cell) for cell in row] for rank, row in enumerate(rows)}
+        self._prepare_schedule_with_comms(actions, format)
+
+    def _set_order(self, order: Schedule) -> None:
+        super()._set_order(order)
+        self._with_comms = None
+
+    def _rows_to_write(self, format: str) -> list[Row]:
+        given = self.pipeline_order, self.stage_index_to_group_rank, self._stages[0].num_stages, self._n_microbatches
+        return rows_to_write(format, *given)
 
     def _dump_csv(self, filename: str, format: str = "compute_comms") -> None:
         """Write the order of all ranks as a CSV file, "compute_only" or with all that PyTorch's runtime does."""
-        given = self.pipeline_order, self.stage_index_to_group_rank, self._stages[0].num_stages, self._n_microbatches
-        write_rows(rows_to_write(format, *given), filename)
+        check_format(format)
+        given = self._with_comms if format == "compute_comms" else None
+        write_rows(self._rows_to_write(format) if given is None else given.values(), filename)
 
 
 class _Looped(PipelineScheduleRuntime):
@@ -403,6 +156,24 @@ class _Looped(PipelineScheduleRuntime):
     ) -> None:
         specs = args_chunk_spec, kwargs_chunk_spec, output_merge_spec
         super().__init__(stages, n_microbatches, loss_fn, *specs, None, scale_grads, backward_requires_autograd)
+
+
+class ScheduleForwardOnly(PipelineScheduleSingle):
+    """All microbatches forward, and nothing else: `step` is refused a target and losses.
+
+    >>> import retrograd as rg
+    >>> from retrograd.pipelining import PipelineStage
+    >>> ScheduleForwardOnly(PipelineStage(rg.nn.Linear(4, 2), 0, 1, "cpu"), 2).step(rg.ones(6, 4)).shape
+    (6, 2)
+    """
+
+    schedule = "GPipe"
+
+    def step(self, *args: Any, target: Any = None, losses: list | None = None, **kwargs: Any) -> Any:
+        """Return the merged outputs on the rank of the last stage, else None, as `eval` does."""
+        if target is not None or losses is not None:
+            raise RuntimeError("Forward-only schedule does not support loss computation")
+        return self.eval(*args, **kwargs)
 
 
 class ScheduleGPipe(PipelineScheduleSingle):
@@ -462,16 +233,36 @@ class ScheduleInterleavedZeroBubble(_Looped):
     schedule = "InterleavedZeroBubble"
 
 
-class ScheduleZBVZeroBubble(_Looped):
+class _VShaped(_Looped):
+    """The base of schedules whose ranks have two stages each, assigned in a V; ValueError for another number."""
+
+    def _check_placement(self) -> None:
+        if len(self._stages) != 2:
+            raise ValueError(f"{type(self).__name__} requires exactly 2 stages per rank, but got {len(self._stages)}.")
+        super()._check_placement()
+
+
+class ScheduleZBVZeroBubble(_VShaped):
     """ZB-V: two stages per rank, assigned in a V, and backward passes in two halves."""
 
     schedule = "ZBVZeroBubble"
 
 
-class ScheduleDualPipeV(_Looped):
-    """DualPipeV: two stages per rank, assigned in a V, with forward and backward passes in pairs."""
+class ScheduleDualPipeV(_VShaped):
+    """DualPipeV: two stages per rank, assigned in a V, with forward and backward passes in pairs.
+
+    Raises ValueError for fewer microbatches than stages, with which there would be few pairs.
+    """
 
     schedule = "DualPipeV"
+
+    def _check_placement(self) -> None:
+        super()._check_placement()
+        if self._n_microbatches < self._stages[0].num_stages:
+            raise ValueError(
+                f"DualPipeV requires at least as many microbatches as stages, but got {self._n_microbatches} "
+                f"microbatches and {self._stages[0].num_stages} stages."
+            )
 
 
 _CLASSES: tuple[type[PipelineSchedule], ...] = (

@@ -5,9 +5,8 @@ from typing import Any
 
 import optree
 
-from retrograd.core import Tensor
+from retrograd.core import Tensor, registry
 from retrograd.pipelining.runtime.stage import PipelineStageBase, PipeliningMetadataError, Value
-from retrograd.pipelining.schedules.lowering import chain
 
 ARGUMENT, KEYWORD, OUTPUT = "argument_{:04}", "keyword_{:04}", "stage_{}_{:04}"  # padded, so that names sort
 
@@ -70,10 +69,6 @@ class PipelineStage(PipelineStageBase):
         """Return the names of the values that the stage returned in its last run."""
         return self._returned
 
-    def carried(self) -> Mapping[tuple[int, int], None]:
-        """Return the edges of a chain, on each of which a stage sends all its outputs."""
-        return dict.fromkeys(chain(self.num_stages))
-
     def model_inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tensors and other values of the arguments by name; those of `args` go to the first stage only."""
         given: Any = (tuple(args) if self.is_first else (), dict(kwargs))
@@ -107,6 +102,83 @@ class PipelineStage(PipelineStageBase):
         self._check("output", found)
         self._returned = tuple(OUTPUT.format(self.stage_index, index) for index in range(len(found)))
         return tuple(found)
+
+    # ------------------------------------------------------------------------- one microbatch, without a schedule
+
+    def set_local_fwd_input(self, prev_stage_outputs: Any, mb_index: int) -> None:
+        """Take the result of the previous stage, on the same rank, as input of a microbatch."""
+        single = isinstance(prev_stage_outputs, Tensor)
+        self._local_inputs[mb_index] = (prev_stage_outputs,) if single else tuple(prev_stage_outputs)
+
+    def set_local_bwd_input(self, next_stage_bwd_outputs: tuple[Tensor | None, ...], mb_index: int) -> None:
+        """Take the gradients that the next stage, on the same rank, has returned for a microbatch."""
+        if not isinstance(next_stage_bwd_outputs, tuple):
+            raise AssertionError(f"Expected tuple, got {type(next_stage_bwd_outputs)}")
+        self._local_gradients[mb_index] = next_stage_bwd_outputs
+
+    def get_local_bwd_output(self, mb_index: int) -> tuple[Tensor | None, ...]:
+        """Return the gradients of a microbatch's inputs after its backward pass, for the previous stage."""
+        if not self.has_backward:
+            raise AssertionError("can't steal_bwd_input if this stage doesn't have backward")
+        if self.is_first:
+            raise AssertionError("can't get bwd output if this stage is first")
+        return self._input_gradients.pop(mb_index)
+
+    def forward_one_chunk(
+        self, fwd_chunk_id: int, args: tuple, kwargs: dict[str, Any] | None = None, save_forward_output: bool = True
+    ) -> Any:
+        """Run a microbatch forward and return its result, with its graph if there is a backward pass.
+
+        args, kwargs: of the microbatch; another stage than the first takes what `set_local_fwd_input` was given.
+        save_forward_output: whether the last stage adds the result to `output_chunks`.
+
+        >>> import retrograd as rg
+        >>> stage = PipelineStage(rg.nn.Linear(4, 2), 0, 1, "cpu")
+        >>> stage.has_backward = True
+        >>> stage.backward_one_chunk(0, loss=stage.forward_one_chunk(0, (rg.ones(3, 4),)).sum())
+        >>> stage.submod.bias.grad
+        tensor([3., 3.])
+        """
+        values = self.model_inputs(args, kwargs or {})
+        received = () if self.is_first else self._local_inputs.pop(fwd_chunk_id)
+        values |= {OUTPUT.format(self.stage_index - 1, i): value for i, value in enumerate(received)}
+        sent = self.forward(fwd_chunk_id, values, keep=self.has_backward)
+        run = self._runs.get(fwd_chunk_id)
+        out = self.result({name: message.value for name, message in sent.items()} if run is None else run.outputs)
+        if self.is_last and save_forward_output:
+            self.output_chunks.append(out)
+        return out
+
+    def backward_one_chunk(
+        self, bwd_chunk_id: int, loss: Tensor | None = None, full_backward: bool = True, last_backward: bool = False
+    ) -> None:
+        """Run a microbatch backward: from its loss in the last stage, else from `set_local_bwd_input`.
+
+        full_backward: whether the weights' gradients are computed, too; else `backward_weight_one_chunk` does it.
+        last_backward: without effect.
+        """
+        if not self.has_backward:
+            return
+        if self.is_last:
+            assert loss is not None, "the last stage starts from its loss"
+            self.attach(bwd_chunk_id, lambda outputs: loss)
+            seeds: dict[str, Tensor | None] = {"loss": registry["ones_like"](loss.detach())}
+        else:
+            names = self._runs[bwd_chunk_id].outputs
+            seeds = dict(zip(names, self._local_gradients.pop(bwd_chunk_id), strict=True))
+        found = (self.backward if full_backward else self.backward_input)(bwd_chunk_id, seeds)
+        self._input_gradients[bwd_chunk_id] = tuple([found[v.name] for v in self.inputs if v.stage is not None])
+
+    def backward_weight_one_chunk(self, bwd_chunk_id: int, last_backward: bool = False) -> None:
+        """Compute the weights' gradients that `backward_one_chunk` has left out; last_backward is without effect."""
+        if not self.has_backward:
+            return
+        if bwd_chunk_id not in self._pending_weights:
+            raise AssertionError(
+                f"{self.log_prefix} Attempted to run backward_weight_one_chunk for chunk {bwd_chunk_id} "
+                f"without first calling `backward_one_chunk(full_backward=False)`"
+            )
+        self.backward_weight(bwd_chunk_id)
 
     def _check(self, what: str, tensors: Sequence[Any]) -> None:
         """Raise PipeliningMetadataError for a value unlike the declared one; any size of dimension 0 is right."""

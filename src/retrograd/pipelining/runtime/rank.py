@@ -40,6 +40,7 @@ class Job(NamedTuple):
     turn: context manager around every computation; a lock serializes them.
     watch_nan: whether a NaN in a value or gradient ends the step.
     most_spans: the number of operators and nodes that each rank records at most, for the timeline.
+    prepare: called before each action of this process's rank, and at the end with None.
     """
 
     program: Sequence[Sequence[Action]]
@@ -54,6 +55,7 @@ class Job(NamedTuple):
     turn: AbstractContextManager = nullcontext()
     watch_nan: bool = False
     most_spans: int = 0
+    prepare: Callable[[Action | None], None] | None = None
 
 
 class Report(NamedTuple):
@@ -128,13 +130,16 @@ class Rank:
     def _run_actions(self) -> None:
         actions = self.job.program[self.rank]
         self.link.expect([Arrival(self._peer_rank(a), a.message) for a in actions if a.kind.is_receive])
+        prepare = self.job.prepare or (lambda action: None)
         for action in actions:
+            prepare(action)
             with self.job.turn if action.kind.is_compute else nullcontext():
                 # Other ranks report it if this one hangs.
                 self.link.doing = str(action)
                 start = time.perf_counter()
                 self._run_action(action)
                 self.report.times.append((start, time.perf_counter()))
+        prepare(None)
 
     def _run_action(self, action: Action) -> None:
         try:

@@ -65,7 +65,7 @@ def input_gradients(
         inputs = [value for value in values if _requires_grad(value)]
         found, groups = backward_input([out for out, _ in pairs], [g for _, g in pairs], inputs, trained)
     except Exception as cause:
-        raise backward_error("stage_backward_input", cause, stage_outputs_or_loss, output_grads, values) from cause
+        raise backward_error("stage backward input", cause, stage_outputs_or_loss, output_grads, values) from cause
     gradients = iter(found)
     return tuple(next(gradients) if _requires_grad(value) else None for value in values), groups
 

@@ -1,12 +1,15 @@
 """One stage of a pipeline: runs microbatches forward and backward, independent of ranks and schedules."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from retrograd import autograd
 from retrograd.core import Tensor
 from retrograd.pipelining.runtime.split_backward import input_gradients, stage_backward_weight
 from retrograd.pipelining.runtime.stage_backward import drop_missing_gradients, stage_backward
+from retrograd.pipelining.schedules.lowering import chain
+from retrograd.pipelining.transports.process_group import group_or_default
 
 
 class Value(NamedTuple):
@@ -30,7 +33,8 @@ class PipelineStageBase:
 
     `output_chunks` has the results of the last stage in the last step, by microbatch.
 
-    Subclasses define `inputs`, `outputs` and `carried`.  The attributes are named as in PyTorch.
+    Subclasses define `inputs` and `outputs`, and `carried` unless the stages are a chain.  The attributes are named as
+    in PyTorch.
     """
 
     def __init__(
@@ -53,6 +57,9 @@ class PipelineStageBase:
         self._runs: dict[int, _Run] = {}
         self.dw_builder = dw_builder
         self.output_chunks: list[Any] = []
+        self._local_inputs: dict[int, tuple[Any, ...]] = {}
+        self._local_gradients: dict[int, tuple[Tensor | None, ...]] = {}
+        self._input_gradients: dict[int, tuple[Tensor | None, ...]] = {}
         self._pending_weights: dict[int, Callable[[], Any]] = {}  # the weight halves
 
     @property
@@ -66,8 +73,32 @@ class PipelineStageBase:
         raise NotImplementedError
 
     def carried(self) -> Mapping[tuple[int, int], Sequence[str] | None]:
-        """Return the names of the values on each edge of the pipeline's stages; None for all outputs of a stage."""
-        raise NotImplementedError
+        """Return the names of the values on each edge of the pipeline's stages; None for all outputs of a stage.
+
+        By default the stages are a chain, in which each sends all its outputs to the next.
+        """
+        return dict.fromkeys(chain(self.num_stages))
+
+    @cached_property
+    def group_size(self) -> int:
+        """The number of ranks of the stage's group."""
+        return group_or_default(self.group).size()
+
+    @cached_property
+    def group_rank(self) -> int:
+        """The rank of this process in the stage's group."""
+        return group_or_default(self.group).rank()
+
+    def perform_reduce_grad(self, grad_scale_factor: int) -> None:
+        """Do nothing: called where an order has REDUCE_GRAD, for stages that sum gradients over replicas to override.
+
+        grad_scale_factor: the number of microbatches by which the gradients were divided, 1 if they were not.
+        """
+
+    @property
+    def log_prefix(self) -> str:
+        """Return the beginning of messages about this stage."""
+        return f"[Stage {self.stage_index}]"
 
     def __repr__(self) -> str:
         taken = ", ".join(f"{v.name}{'' if v.stage is None else f' from {v.stage}'}" for v in self.inputs)
@@ -169,8 +200,9 @@ class PipelineStageBase:
 
     def clear_step(self) -> None:
         """Drop the state of an interrupted step."""
-        self._runs.clear()
-        self._pending_weights.clear()
+        for stored in (self._runs, self._pending_weights, self._local_inputs, self._local_gradients):
+            stored.clear()
+        self._input_gradients.clear()
 
     @property
     def fwd_cache(self) -> Mapping[int, Any]:

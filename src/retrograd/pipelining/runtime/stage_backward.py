@@ -47,7 +47,7 @@ def stage_backward(
             if pairs:
                 autograd.backward([out for out, _ in pairs], [g for _, g in pairs])
     except Exception as cause:
-        raise backward_error("stage_backward", cause, stage_output, output_grads, values) from cause
+        raise backward_error("stage backward", cause, stage_output, output_grads, values) from cause
     return tuple(found.get(id(value)) for value in values)
 
 
@@ -148,7 +148,7 @@ def leaves(tree: Any) -> list[Any]:
 def backward_error(name: str, cause: Exception, outputs: Any, gradients: Any, inputs: Sequence[Any]) -> RuntimeError:
     """Return the error for a stage whose backward pass failed."""
     return RuntimeError(
-        f"{name} failed: {str(cause) or type(cause).__name__}\n  outputs: {_describe(outputs)}\n  "
+        f"Failed to run {name}: {str(cause) or type(cause).__name__}\n  outputs: {_describe(outputs)}\n  "
         f"gradients: {_describe(gradients)}\n  inputs: {_describe(list(inputs))}"
     )
 
