@@ -39,7 +39,7 @@ __all__ = [
     "is_initialized",
 ]
 
-BACKENDS = {"gloo": "auto", "cpu:gloo": "auto", "mpi": "mpi", "ray": "ray", "threads": "threads"}
+BACKENDS = {"gloo": "auto", "cpu:gloo": "auto", "mpi": "mpi", "ray": "ray", "threads": "threads", "fake": "threads"}
 
 
 def init_process_group(
@@ -55,10 +55,10 @@ def init_process_group(
 ) -> None:
     """Join the ranks that a launcher has started; a script that none has started is a group of one rank.
 
-    backend: "mpi" or "ray"; None or "gloo", whichever has started the script.  timeout: how long a rank waits for a
-    message; None: 20 times the longest operation so far, at least 10 minutes.  world_size, rank: checked against those
-    of the launcher, if given.  init_method, store, group_name, pg_options and device_id are for other ways of finding
-    the ranks, and have no effect.
+    backend: "mpi" or "ray"; None or "gloo", whichever has started the script; "fake", this process alone.
+    timeout: how long a rank waits for a message; None: 20 times the longest operation so far, at least 10 minutes.
+    world_size, rank: checked against those of the launcher, if given.  init_method, store, group_name, pg_options and
+    device_id are for other ways of finding the ranks, and have no effect.
 
     Raises ValueError for another backend, and if world_size or rank differ from the launcher's; RuntimeError if called
     twice.
