@@ -11,11 +11,11 @@ PACKAGE = Path(__file__).parents[1] / "src" / "retrograd"
 BUDGET = {
     "amp": 500,
     "autograd": 8400,
-    "backend": 6600,
+    "backend": 6900,
     "backends": 100,
     "bench": 1100,
     "cli": 2300,
-    "compiler": 3400,
+    "compiler": 3700,
     "core": 6100,
     "cuda": 200,
     "distributed": 700,

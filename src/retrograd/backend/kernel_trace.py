@@ -1,10 +1,14 @@
-"""Traces of kernels: the ufuncs that an elementwise kernel calls on its operands, found by calling it on stand-ins."""
+"""Traces of kernels: the functions that a kernel calls on arrays of given layouts."""
 
-import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from retrograd import kernels
+from retrograd.backend.array_programs import layout
+from retrograd.backend.traced_array import Number, Step, Trace, TracedArray, UntraceableError, type_of_number
 from retrograd.core.engine import copy_in_layout
 
 _UFUNCS = {
@@ -13,87 +17,115 @@ _UFUNCS = {
     kernels.multiply: np.multiply,
     kernels.true_divide: np.true_divide,
 }
-_KINDS = "?bBhHiIlLqQfd"  # the dtypes of elements that are traced
+_FASTER = {ufunc: function for function, ufunc in _UFUNCS.items()}
+_KINDS = "?bBhHiIlLqQfd"  # the dtypes of elements in groups
 _EXACT = 1 << 24  # up to here, integers are floating-point numbers in every precision
 
 
-class UntraceableError(Exception):
-    """The kernel does something else than call ufuncs on arrays of one shape."""
+@dataclass(frozen=True, eq=False, slots=True)
+class KernelTrace:
+    """The steps of a kernel, the layouts of its values, and the numbers of the results.
+
+    The operands that are arrays have the first numbers.
+    """
+
+    steps: tuple[Step, ...]
+    layouts: list[tuple[tuple[int, ...], Any, tuple[int, ...]]]  # shape, dtype and strides
+    results: tuple[Number, ...]
 
 
-class TracedArray(np.lib.mixins.NDArrayOperatorsMixin):
-    """A stand-in for an array: it has a shape and a dtype, and notes the ufuncs that are called on it."""
+def trace_kernel(function, operands, params):
+    """Return the trace of a kernel; None if it depends on values, or calls something that traces do not see.
 
-    def __init__(self, trace, shape, dtype, number):
-        self.trace, self.shape, self.dtype, self.number = trace, shape, dtype, number
+    Operands that are arrays are given as tuples of shape, dtype and strides.
+    """
+    given = tuple([a if type(a) is tuple else _Constant(a) for a in operands])
+    try:
+        params = tuple([(name, _Constant(value)) for name, value in params.items()])
+        return _trace(function, given, params, kernels.get_vector_bytes())
+    except TypeError:  # an operand, or the kernel, is not hashable
+        return None
 
-    ndim = property(lambda self: len(self.shape))
-    size = property(lambda self: math.prod(self.shape))
 
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        dtype = kwargs.pop("dtype", None)
-        if method != "__call__" or kwargs:
-            raise UntraceableError
-        out = self.trace.apply(ufunc, inputs)
-        if dtype is not None and out.dtype != dtype:
-            raise UntraceableError
-        return out
+class _Constant:
+    """A constant operand; equal to those that a kernel cannot tell from it."""
 
-    def __array__(self, *args, **kwargs):
+    __slots__ = ("_key", "value")
+
+    def __init__(self, value):
+        self.value = value
+        self._key = (type(value), repr(value) if isinstance(value, float | complex | tuple | list) else value)
+
+    def __hash__(self):
+        return hash(self._key)
+
+    def __eq__(self, other):
+        return type(other) is _Constant and self._key == other._key
+
+
+@lru_cache(4096)
+def _trace(function, operands, params, vector_bytes):
+    """Return the trace for the kernels of one vector width, by which some choose."""
+    trace = Trace()
+    try:
+        given = [trace.operand(*a) if type(a) is tuple else a.value for a in operands]
+        out = _UFUNCS.get(function, function)(*given, **{name: constant.value for name, constant in params})
+    except Exception:  # a kernel may call anything on its operands
+        return None
+    outs = out if type(out) is tuple else (out,)
+    if not trace.steps or not all(isinstance(o, TracedArray) and o.trace is trace for o in outs):
+        return None
+    return KernelTrace(tuple(trace.steps), [layout(a) for a in trace.likes], tuple([o.number for o in outs]))
+
+
+def direct_function(step):
+    """Return the fastest function for a step."""
+    function = step.function
+    if not isinstance(function, np.ufunc) or not step.results:
+        return function  # what writes to arrays makes none
+    return _FASTER.get(function) or kernels.caching(function)
+
+
+# ------------------------------------------------------------------------------------------ elementwise kernels
+
+
+def elementwise_steps(function, operands, params, shape):
+    """Return the steps of a kernel that calls ufuncs on arrays of one shape only; None if it does anything else.
+
+    A step is `(ufunc, operands, result)`, with numbers for arrays, and 0-d arrays for constants. Also returned are the
+    number and the dtype of the result. Operands that are arrays are given as tuples of shape and dtype.
+    """
+    if function is copy_in_layout:
+        return [(None, (0,), len(operands))], len(operands), operands[0][1]
+    given = [(*a, _row_major_strides(*a)) if type(a) is tuple else a for a in operands]
+    trace = trace_kernel(function, given, params)
+    if trace is None or len(trace.results) != 1 or trace.layouts[trace.results[0]][0] != shape:
+        return None
+    try:
+        steps = [_elementwise(step, trace.layouts, shape) for step in trace.steps]
+    except UntraceableError:
+        return None
+    return steps, trace.results[0], trace.layouts[trace.results[0]][1]
+
+
+def _elementwise(step, layouts, shape):
+    """Return a step as one of a group."""
+    ufunc, result = step.function, step.results[0] if len(step.results) == 1 else None
+    if not isinstance(ufunc, np.ufunc) or ufunc.signature is not None or step.params or result is None:
         raise UntraceableError
-
-    def __array_function__(self, *args, **kwargs):
-        raise UntraceableError
-
-    def __bool__(self):
-        raise UntraceableError
-
-
-class Trace:
-    """The steps of a kernel: `(ufunc, operands, result)`, with numbers for arrays, and 0-d arrays for constants."""
-
-    def __init__(self, shape):
-        self.shape = shape
-        self.steps = []
-        self.count = 0
-
-    def operand(self, shape, dtype):
-        """Return the stand-in for an array that exists."""
-        if dtype.char not in _KINDS or not dtype.isnative:
-            raise UntraceableError
-        self.count += 1
-        return TracedArray(self, shape, dtype, self.count - 1)
-
-    def apply(self, ufunc, inputs):
-        """Note the call of a ufunc, and return its result."""
-        if ufunc.nout != 1 or ufunc.signature is not None:
-            raise UntraceableError
-        given = [a.dtype if isinstance(a, TracedArray) else _type_of_number(a) for a in inputs]
-        *needed, dtype = ufunc.resolve_dtypes((*given, None))
-        shape = np.broadcast_shapes(*[a.shape for a in inputs if isinstance(a, TracedArray)])
-        if shape != self.shape:
-            raise UntraceableError  # a part of smaller shape, which would be computed again for each row
-        operands = tuple([_operand(a, dt) for a, dt in zip(inputs, needed, strict=True)])
-        out = self.operand(shape, dtype)
-        self.steps.append((ufunc, operands, out.number))
-        return out
+    if layouts[result][0] != shape:
+        raise UntraceableError  # a part of smaller shape, which would be computed again for each row
+    given = [layouts[a][1] if type(a) is Number else type_of_number(a) for a in step.operands]
+    needed = ufunc.resolve_dtypes((*given, None))[:-1]
+    return ufunc, tuple([_operand(a, layouts, dt) for a, dt in zip(step.operands, needed, strict=True)]), result
 
 
-def _type_of_number(value):
-    """Return the type of a number as NumPy's promotion sees it."""
-    if type(value) in (int, float):
-        return type(value)
-    if isinstance(value, np.generic):
-        return value.dtype
-    raise UntraceableError
-
-
-def _operand(value, dtype):
+def _operand(value, layouts, dtype):
     """Return the number of an array, or a constant in the dtype of a loop, if that is what NumPy converts it to."""
-    if isinstance(value, TracedArray):
-        if value.dtype != dtype:
+    if type(value) is Number:
+        if layouts[value][1] != dtype or dtype.char not in _KINDS:
             raise UntraceableError  # a conversion
-        return value.number
+        return int(value)
     if isinstance(value, np.generic):
         if value.dtype != dtype:
             raise UntraceableError
@@ -104,24 +136,12 @@ def _operand(value, dtype):
     return np.array(value).astype(dtype)
 
 
-def trace_kernel(function, operands, params, shape):
-    """Return the steps of a kernel and the number of its result; None if it is no composition of ufuncs.
-
-    Operands that are arrays are given as pairs of a shape and a dtype. `shape` is that of the result.
-    """
-    trace = Trace(shape)
-    try:
-        given = [trace.operand(*a) if type(a) is tuple else a for a in operands]
-        if function is copy_in_layout:
-            trace.steps.append((None, (given[0].number,), trace.operand(shape, given[0].dtype).number))
-            return trace.steps, trace.count - 1, given[0].dtype
-        found = _UFUNCS.get(function, function)
-        out = found(*given, **params)
-    except Exception:  # a kernel may call anything on its operands
-        return None
-    if not isinstance(out, TracedArray) or out.shape != shape or not trace.steps:
-        return None
-    return trace.steps, out.number, out.dtype
+def _row_major_strides(shape, dtype):
+    """Return the strides of a C-contiguous array."""
+    strides = [dtype.itemsize]
+    for n in reversed(shape[1:]):
+        strides.append(strides[-1] * max(n, 1))
+    return tuple(reversed(strides)) if shape else ()
 
 
 def example(shape, dtype):
@@ -138,3 +158,8 @@ def is_row_major(layout):
             return False
         expected *= size
     return True
+
+
+def is_like(one, other):
+    """Return whether two layouts are the same; the strides of dimensions with one element do not matter."""
+    return one[:2] == other[:2] and all(n < 2 or a == b for n, a, b in zip(one[0], one[2], other[2], strict=True))

@@ -20,6 +20,7 @@ from retrograd.backend.sorting import *  # noqa: F403
 from retrograd.backend.special import *  # noqa: F403
 from retrograd.backend.special import scipy_special
 from retrograd.backend.stored_dtypes import convert
+from retrograd.backend.traced_array import TracedArray, visible
 from retrograd.core.dtype import is_extension
 from retrograd.core.errors import OperandIndexError
 from retrograd.kernels import add as add
@@ -324,6 +325,7 @@ FALSE_ALARM = (5,)
 
 
 _matmul = kernels.caching(np.matmul)
+_ARRAYS = (np.ndarray, TracedArray)
 
 
 def product(a, b):
@@ -331,14 +333,14 @@ def product(a, b):
 
     The kernel's threads never wait for one that is not running, unlike those of BLAS, and it uses AVX-512 everywhere.
     """
-    if type(a) is type(b) is np.ndarray and a.ndim > 1 < b.ndim:
+    if type(a) is type(b) and type(a) in _ARRAYS and a.ndim > 1 < b.ndim:
         (m, k), n = a.shape[-2:], b.shape[-1]
         if k == 1 == b.shape[-2]:
             return np.multiply(a, b, order="C")  # matmul's loop for that case takes five times as long
         wide = min(m, k, n) >= WORTH[0] and m * k * n >= WORTH[1] and kernels.get_vector_bytes() >= 32
         if wide and a.dtype == b.dtype and a.dtype.char in "fd":
             return kernels.multiply_matrices(a, b)
-    if type(a) is np.ndarray and a.shape[-1:] == FALSE_ALARM and a.dtype.char == "f":
+    if type(a) in _ARRAYS and a.shape[-1:] == FALSE_ALARM and a.dtype.char == "f":
         with np.errstate(invalid="ignore"):
             return _matmul(a, b, order="C")
     return _matmul(a, b, order="C")
@@ -387,8 +389,11 @@ def contract(a, b, equation):
 
 def fill_shape(x, shape):
     """Return an array with the one element of x everywhere; small arrays in new memory, which is faster than a view."""
-    if math.prod(shape) > 1024:
-        return np.broadcast_to(x.reshape(()), shape)
+    return _fill(x, shape) if math.prod(shape) <= 1024 else np.broadcast_to(x.reshape(()), shape)
+
+
+@visible(like=lambda x, shape: np.empty(shape, x.dtype))
+def _fill(x, shape):
     out = np.empty(shape, x.dtype)
     out.fill(x.item())
     return out

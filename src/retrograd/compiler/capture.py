@@ -13,6 +13,7 @@ from retrograd.compiler.plain_values import is_plain_value
 from retrograd.compiler.program import Instruction, without_dead_code
 from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
+from retrograd.compiler.specialization import specialize
 from retrograd.compiler.surroundings import Entry, Guards, Surroundings, first_change
 from retrograd.core import current
 from retrograd.core.dtype import get_default_dtype
@@ -163,7 +164,8 @@ class Capture:
         program.guard_tensors(list(self.surroundings.tensors.values()), self.watch.tensor_guards)
         program.instructions, program.source, program.graph = instructions, source, graph
         if not self.recorder.refusal:
-            program.plan = fuse(instructions, self.recorder.layouts, output.slots())
+            layouts = self.recorder.layouts
+            program.plan = specialize(fuse(instructions, layouts, output.slots()), layouts)
             player.write_source(program.plan, source, output.write, output.slots())
             program.play = player.function_of(source)
         return program

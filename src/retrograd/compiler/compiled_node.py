@@ -11,6 +11,7 @@ from retrograd.compiler.output_tree import OutputTree
 from retrograd.compiler.program import External, Slot, without_dead_code
 from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
+from retrograd.compiler.specialization import specialize
 from retrograd.compiler.surroundings import Surroundings
 from retrograd.core import Tensor, current
 from retrograd.core.engine import pullback
@@ -275,5 +276,5 @@ def _player(recorder: Recorder, given: list, found: list) -> Any:
         return None
     for instruction in instructions:
         instruction.backward = False  # the pass itself ignores the warnings of NumPy
-    player.write_source(instructions, source, output.write, output.slots())
+    player.write_source(specialize(instructions, recorder.layouts), source, output.write, output.slots())
     return player.function_of(source)

@@ -6,21 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrograd.backend import array_programs
-from retrograd.backend.kernel_trace import example, is_row_major, trace_kernel
-from retrograd.compiler.program import Call, FusedCalls, Instruction, SetGrad, Slot, makes, reads
+from retrograd.backend.kernel_trace import elementwise_steps, example, is_row_major
+from retrograd.compiler.program import Call, FusedCalls, Instruction, Layouts, SetGrad, Slot, makes, reads
 from retrograd.core.dispatch import as_array
 from retrograd.kernels import fused_group
 from retrograd.ops.family import Pointwise
 
 MOST_CALLS = 240  # in a group; a plan has at most 1,024 values
 LARGE = 1 << 16  # elements: from here on, memory counts more than calls do
-Layouts = dict[Slot, tuple]  # shape, dtype and strides of the arrays
 Key = tuple[tuple[int, ...], bool]  # the shape of a group, and whether it is in a backward pass
 
 
 @dataclass(slots=True)
 class Traced:
-    """A call, and the steps that its kernel consists of: see `trace_kernel`."""
+    """A call, and the steps that its kernel consists of: see `elementwise_steps`."""
 
     call: Call
     slots: list[Slot]  # of the operands, in the order of their numbers in the steps
@@ -119,7 +118,7 @@ class _Grouping:
             return None
         arrays = iter(slots)
         operands = [self._layouts[next(arrays)][:2] if isinstance(a, Slot) else a for a in call.operands]
-        found = trace_kernel(call.function, operands, call.params, layout[0])
+        found = elementwise_steps(call.function, operands, call.params, layout[0])
         if found is None or found[2] != layout[1]:
             return None
         return Traced(call, slots, *found[:2])

@@ -14,6 +14,9 @@ class Slot(int):
         return f"a{int(self)}"
 
 
+Layouts = dict[Slot, tuple]  # shape, dtype and strides of the arrays
+
+
 @dataclass(slots=True)
 class Call:
     """`outs = function(*operands, **params)`; `op` is the operator whose kernel the function is, if it is one."""

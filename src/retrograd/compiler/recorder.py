@@ -3,7 +3,7 @@
 import sys
 import weakref
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from retrograd.backend import array_programs
@@ -376,7 +376,7 @@ def _kernel(op: Any, arrays: list) -> Callable:
         kernel: Callable = op.kernel_for(arrays)
     else:
         kernel = partial(_promote_and_run, op)
-    return partial(_run_in_row_major, kernel) if op.row_major else kernel
+    return _row_major_kernel(kernel) if op.row_major else kernel
 
 
 def _is_promoted(op: Any, arrays: list) -> bool:
@@ -392,6 +392,11 @@ def _is_promoted(op: Any, arrays: list) -> bool:
 def _promote_and_run(op: Any, *arrays: Any, **params: Any) -> Any:
     promoted = op.definition.promote(arrays)
     return op.kernel_for(promoted)(*promoted, **params)
+
+
+@cache
+def _row_major_kernel(kernel: Callable) -> Callable:
+    return partial(_run_in_row_major, kernel)
 
 
 def _run_in_row_major(kernel: Callable, *arrays: Any, **params: Any) -> Any:
