@@ -29,7 +29,7 @@ BUDGET = {
     "implicit": 700,
     "interop": 6000,
     "kernels": 7200,
-    "levels": 1600,
+    "levels": 1700,
     "library": 3100,
     "nested": 5900,
     "nn": 9700,

@@ -157,5 +157,8 @@ def test_gradients_flow_through_what_a_batch_draws(points):
 
 def test_shared_tensors_can_not_be_filled_with_numbers_of_each_example(points):
     shared = rg.zeros(3)
-    with pytest.raises(RuntimeError, match="from outside a function transform"):
+    with pytest.raises(RuntimeError, match="different inplace randomness on an unbatched tensor"):
         vmap(lambda x: shared.uniform_() * x.sum(), randomness="different")(points)
+    assert shared.tolist() == [0.0] * 3
+    filled = vmap(lambda x: shared.uniform_() + 0 * x.sum(), randomness="same")(points)
+    assert filled.tolist() == [shared.tolist()] * 3

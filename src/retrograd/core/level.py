@@ -132,6 +132,10 @@ class Level:
         """Return the parent's tensor from which a value is read, where the user's code asks for one."""
         return tensor.value
 
+    def read_memory(self, tensor):
+        """Return the parent's tensor whose memory holds this one, with any batch dimension first; None if unknown."""
+        return None
+
     def value_as_given(self, tensor):
         """Return a tensor's value one level below as the caller laid it out, and its batch dimension or None."""
         return tensor.value, None
@@ -148,6 +152,10 @@ class Level:
             f"{'not the current one' if self.active else 'over'}: it has escaped the function{where} that was "
             f"transformed. Return it from that function instead."
         )
+
+    def lower_write(self, name, x, operands):
+        """Return the tensors of a write to a tensor from outside one level below, to write there; None refuses it."""
+        return None
 
     def record_call(self, op, args, kwargs):
         """Return the result of a user's Function, recorded as one call, at a level that `traces`."""

@@ -118,11 +118,35 @@ class VmapLevel(OuterGradLevel):
             raise self.escape_error(tensor)
         raise NotBatchedError(
             f"vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow, or to read "
-            f"its "
-            f"values: at {user_line()} the program asks for the value of a tensor that differs between examples: the "
-            f"result of {tensor.tag}, {tensor.aval}. Instead of `if` use where(condition, a, b), instead of .item() "
-            f"or float() go on with the tensor; or run example by example, by vmap(..., fallback='loop')."
+            f"its values, as by calling .item() on a Tensor: at {user_line()} the program asks for the value of a "
+            f"tensor that differs between examples: the result of {tensor.tag}, {tensor.aval}. Instead of `if` use "
+            f"where(condition, a, b), instead of .item() or float() go on with the tensor; or run example by example, "
+            f"by vmap(..., fallback='loop')."
         )
+
+    def escape_error(self, tensor: Tensor) -> RuntimeError:
+        """Return the error for a tensor of this level that is used while the level is not current."""
+        return RuntimeError(
+            f"Either your tensor may have escaped from inside a function being vmapped, or a level is used too early: "
+            f"{super().escape_error(tensor)}"
+        )
+
+    def lower_write(self, name: str, x: Tensor, operands: tuple) -> list | None:
+        """Return the tensors of a write, which is made once for all examples: the same values for each of them."""
+        if any(self.differs(t) for t in (x, *operands)):
+            random = (
+                " Randomness 'different' draws other numbers for each example, and vmap can't do different inplace "
+                "randomness on an unbatched tensor."
+                if self.randomness == "different"
+                else ""
+            )
+            raise RuntimeError(
+                f"vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in "
+                f"extra_args that has more elements than `self`: {name} would write other values for each example into "
+                f"a tensor of shape {x.shape} that all examples share.{random} Use an out-of-place operator, or pass "
+                f"the tensor with a batch dimension."
+            )
+        return [value_at(self, t) for t in (x, *operands)]
 
     def value_as_given(self, tensor: Tensor) -> tuple[Tensor, int | None]:
         """Return the value of a tensor with its batch dimension where the caller of `vmap` has it, and that dimension.

@@ -38,6 +38,10 @@ class OuterGradLevel(Level):
         """Set the `.grad` of an outer tensor at this level."""
         self.outer_grads.write(tensor, value)
 
+    def read_memory(self, tensor: Tensor) -> Tensor:
+        """Return the parent's tensor whose memory holds this one: its value."""
+        return tensor.value
+
     def last_example(self, tensor: Tensor | None) -> Tensor | None:
         """Return a tensor one level below as a loop over the examples would leave it; None stays None."""
         return tensor.value if tensor is not None and tensor.level is self else tensor

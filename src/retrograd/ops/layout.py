@@ -7,6 +7,7 @@ from retrograd.core import Tensor, registry
 from retrograd.core.device import CPU, DEVICE_NAMES, device
 from retrograd.core.errors import OperandValueError
 from retrograd.core.op import compound
+from retrograd.core.views import requires_grad_synced
 from retrograd.ops.functions import function
 
 
@@ -161,10 +162,52 @@ def copy_in_format(x, fmt=preserve_format):
     return registry["row_major"](x) if fmt is contiguous_format else registry["copy_in_order"](x, order)
 
 
+def memory_of(x):
+    """Return (number of batch dimensions, array): the array on the ground that holds x; it is None in a trace.
+
+    Under `vmap` the array holds all examples, along its first dimensions.
+    """
+    below = x
+    while below is not None and below.level is not None:
+        requires_grad_synced(below)  # sync a view whose base was written to
+        below = below.level.read_memory(below)
+    return (0, None) if below is None else (below.ndim - x.ndim, below.value)
+
+
+def strides_in_elements(array):
+    """Return strides in elements; NumPy gives 0 along new dimensions, and along all of an array without elements."""
+    steps, following = [], 1
+    for size, step in zip(reversed(array.shape), reversed(array.strides), strict=True):
+        made_up = array.size == 0 or (size == 1 and step == 0)
+        steps.append(following if made_up else step // array.itemsize)
+        following = steps[-1] * max(size, 1)
+    return tuple(reversed(steps))
+
+
+def example_strides(x):
+    """Return the strides, in elements, of one example's memory under function transforms; None where it is unknown."""
+    examples, array = memory_of(x)
+    return None if array is None else strides_in_elements(array)[examples:]
+
+
+def is_row_major(shape, strides):
+    """Return whether elements with these strides are in row-major order without gaps."""
+    expected = 1
+    for size, step in zip(reversed(shape), reversed(strides), strict=True):
+        if size == 0:
+            return True
+        if size > 1:
+            if step != expected:
+                return False
+            expected *= size
+    return True
+
+
 def has_format(x, fmt):
-    """Whether the memory of x has the format; under a transform it is not known, and the answer is False."""
+    """Whether the memory of x has the format; in a trace it is not known, and the answer is False."""
     if x.level is not None:
-        return False
+        strides = example_strides(x) if fmt is contiguous_format and compound(x) is None else None
+        return strides is not None and (0 in x.shape or is_row_major(x.shape, strides))
     order = format_order(fmt, x.ndim)
     if fmt is contiguous_format:
         return bool(x.value.flags.c_contiguous)

@@ -11,12 +11,15 @@ from retrograd.ops.layout import (
     check_device,
     contiguous_format,
     copy_in_format,
+    example_strides,
     has_format,
     is_device,
+    memory_of,
     preserve_format,
     sparse_coo,
     sparse_csr,
     strided,
+    strides_in_elements,
     to_format,
 )
 from retrograd.ops.methods import attribute, check_complete, concrete, lost_derivatives, method
@@ -58,25 +61,17 @@ def stride(x, dim=None):
     >>> rg.arange(3)[None].stride(), rg.zeros(0, 3).stride()
     ((3, 1), (3, 1))
     """
-    steps = _strides(concrete(x))
+    steps = example_strides(x) if x.level is not None else None
+    if steps is None:
+        steps = strides_in_elements(concrete(x))
     return steps if dim is None else steps[dim]
-
-
-def _strides(array):
-    """Return strides in elements; NumPy gives 0 along new dimensions, and along all of an array without elements."""
-    steps, following = [], 1
-    for size, step in zip(reversed(array.shape), reversed(array.strides), strict=True):
-        made_up = array.size == 0 or (size == 1 and step == 0)
-        steps.append(following if made_up else step // array.itemsize)
-        following = steps[-1] * max(size, 1)
-    return tuple(reversed(steps))
 
 
 @method
 def storage_offset(x) -> int:
     """Return the offset, in elements, of the first element in the memory of the base."""
-    array = concrete(x)
-    return backend.distance(array) // x.itemsize
+    array = memory_of(x)[1] if x.level is not None else None
+    return backend.distance(concrete(x) if array is None else array) // x.itemsize
 
 
 @method

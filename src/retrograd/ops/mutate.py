@@ -179,7 +179,9 @@ def write_into(name, x, src):
     parts = compound(x)
     if parts is not None:
         return parts.write(name, x, src)
-    check_write(name, x, src)
+    level = find_level_of_write(name, x, src)
+    if level is not None:
+        return _write_below(level, write_into, name, x, (src,))
     its = compound(src)
     src = src if its is None else its.to_dense(src, None, True)
     check_broadcasts_to(name, x, src)
@@ -198,16 +200,24 @@ def write_into(name, x, src):
 
 
 def check_write(name, x, *operands):
-    """Refuse an invalid write before anything changes."""
+    """Refuse an invalid write before anything changes; also one that `find_level_of_write` would allow below."""
+    if find_level_of_write(name, x, *operands) is not None:
+        _refuse_captured(name, x)
+
+
+def find_level_of_write(name, x, *operands):
+    """Refuse an invalid write before anything changes; return None, or the level below which it has to run.
+
+    That is the level of `vmap`, for a tensor from outside: all examples share it, so the write is made once.
+    """
     base = x if x._view is None else x._view.base
     if x._view is not None and x._view.creation_meta == COPIED:
         refuse_copy(name, x)
-    if x.level is not graph_level() or base.level is not x.level:
-        raise RuntimeError(
-            f"{name}: the function provided attempted to call in-place operation ({name}) that would mutate a captured "
-            f"Tensor. This is not supported: a tensor from outside a function transform or trace can't be written to "
-            f"inside; clone it there"
-        )
+    level = graph_level()
+    if x.level is not level or base.level is not x.level:
+        if level is None or level is not current().level or level.lower_write(name, x, operands) is None:
+            _refuse_captured(name, x)
+        return level
     if x.is_inference() and not current().inference:
         if is_recorded(x, *operands):
             check_history(x)
@@ -222,6 +232,24 @@ def check_write(name, x, *operands):
             f"{name}: this tensor's memory is read-only: it comes from a read-only array, or it is expanded, so that "
             f"more than one element of the written-to tensor refers to a single memory location. Please clone() it."
         )
+
+
+def _refuse_captured(name, x):
+    if x.level is not None and not x.level.active:
+        raise x.level.escape_error(x)
+    raise RuntimeError(
+        f"{name}: the function provided attempted to call in-place operation ({name}) that would mutate a captured "
+        f"Tensor. This is not supported: a tensor from outside a function transform or trace can't be written to "
+        f"inside; clone it there, or make it an argument"
+    )
+
+
+def _write_below(level, write, name, x, operands):
+    """Return x after `write(name, x, *operands)` one level below."""
+    x_below, *operands_below = level.lower_write(name, x, operands)
+    with level.below():
+        write(name, x_below, *operands_below)
+    return x
 
 
 def check_inference(name, x):
@@ -396,7 +424,9 @@ def in_place(operator, x, others, params):
         overriding = [a for a in (x, *others) if is_foreign(a)]
         if overriding:
             return override_result(getattr(Tensor, name, operator), overriding, (x, *others), params)
-    check_write(name, x, *others)
+    level = find_level_of_write(name, x, *others)
+    if level is not None:
+        return _write_below(level, lambda _, x, *others: in_place(operator, x, others, params), name, x, others)
     straight = x.level is None and operator.differentiable and not operator.composite
     for a in (x, *others):
         straight = straight and (not isinstance(a, Tensor) or type(a.value) not in composite_arrays)
@@ -670,7 +700,10 @@ def set_item(x, key, value) -> None:
         write_into(name, window, strip_leading_ones(value, window.ndim))
         return
     value = strip_leading_ones(value, len(indexed_shape(x, ids, spec)))
-    check_write(name, x, value)
+    level = find_level_of_write(name, x, value, *ids)
+    if level is not None:
+        _write_below(level, lambda _, x, value, *ids: set_item(x, fill_slots(spec, ids), value), name, x, (value, *ids))
+        return
     if x.level is not None or (current().level and stateful_levels()):
         write_into(name, x, index_put(x, value, ids, spec=spec))
         return
