@@ -185,13 +185,58 @@ def test_a_returned_argument_has_the_history_of_the_write():
     assert rg.autograd.grad(result.sum(), x)[0].tolist() == [[6.0] * 3] * 2
 
 
-def test_a_write_to_what_is_shared_is_refused():
+def test_a_write_of_other_values_for_each_example_to_what_is_shared_is_refused():
     w = numbers(3)
-    with pytest.raises(RuntimeError, match="clone it there"):
+    with pytest.raises(RuntimeError, match=r"add_ would write other values .* Use an out-of-place operator"):
         vmap(lambda v, w: w.add_(v), (0, None))(numbers(2), w)
-    with pytest.raises(RuntimeError, match="clone it there"):
-        vmap(lambda v: w.add_(v))(numbers(2))
+    with pytest.raises(RuntimeError, match=r"x\[\.\.\.\] = value would write other values"):
+        vmap(lambda v: w.__setitem__(0, v))(numbers(2))
     assert w.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_write_of_the_same_values_to_what_is_shared_is_made_once():
+    w = numbers(3)
+    one = rg.tensor(1.0, dtype=rg.float64)
+
+    def f(v):
+        w.add_(one)
+        w[:2] = 0
+        w[rg.tensor([0])] += 5
+        return v * w
+
+    assert vmap(f)(numbers(2)).tolist() == [[5.0, 0.0, 4.0], [10.0, 0.0, 8.0]]
+    assert w.tolist() == [5.0, 0.0, 4.0]
+
+
+def test_a_write_to_what_is_outside_two_batches_is_made_once():
+    w = numbers(2)
+    vmap(vmap(lambda v: w.mul_(2) + v))(numbers(2, 3))
+    assert w.tolist() == [2.0, 4.0]
+
+
+def test_an_argument_keeps_its_shape_whatever_the_program_does_to_its_own():
+    x = numbers(2, 1, 3)
+
+    def f(v):
+        v.squeeze_(0)
+        v.mul_(2)
+        return v.unsqueeze_(1)
+
+    assert vmap(f)(x).shape == (2, 3, 1)
+    assert x.tolist() == [[[2.0, 4.0, 6.0]], [[8.0, 10.0, 12.0]]]
+
+
+def test_strides_in_a_batch_are_those_of_one_example():
+    seen = []
+
+    def f(v):
+        seen.append((v.stride(), v.is_contiguous(), v.contiguous() is v))
+        return v
+
+    vmap(f)(numbers(2, 3, 4))
+    vmap(f, 1)(numbers(2, 3, 4))
+    vmap(vmap(f), 1)(numbers(2, 3, 4))
+    assert seen == [((4, 1), True, True), ((12, 1), False, False), ((1,), True, True)]
 
 
 # ------------------------------------------------------------------------------------------------------- chunks

@@ -1,5 +1,6 @@
 """In-place view operators: effects on memory, graphs and other views, and refused calls."""
 
+import optree
 import pytest
 
 import retrograd as rg
@@ -65,15 +66,57 @@ def test_the_gradient_has_the_shape_of_the_tensor_before_and_after(become):
     assert y.grad.tolist() == (2 * weights).tolist()
 
 
-def test_leaves_and_transforms_are_refused():
+def test_leaves_and_captured_tensors_are_refused():
     w = rg.ones(3, requires_grad=True)
     y = w * 2
     for x, refusal in ((w, "a leaf Variable that requires grad"), (y, "under no_grad")):
         with rg.no_grad(), pytest.raises(RuntimeError, match=refusal):
             x.unsqueeze_(0)
-    with pytest.raises(RuntimeError, match=r"use x = x.unsqueeze\(...\)"):
-        rg.vmap(lambda x: x.unsqueeze_(0))(rg.ones(2, 3))
-    assert (w.shape, y.shape) == ((3,), (3,))
+    captured = rg.ones(3)
+    for transform in (rg.vmap, rg.func.grad):
+        with pytest.raises(RuntimeError, match=r"unsqueeze_: .* mutate a captured Tensor"):
+            transform(lambda x: (captured.unsqueeze_(0) * x).sum())(rg.ones(2, 3))
+    assert (w.shape, y.shape, captured.shape) == ((3,), (3,), (3,))
+
+
+STEPS = [
+    lambda x, end: getattr(x, f"squeeze{end}")(0),
+    lambda x, end: getattr(x, f"unsqueeze{end}")(-1),
+    lambda x, end: getattr(x, f"transpose{end}")(0, 2),
+    lambda x, end: getattr(getattr(x, f"squeeze{end}")(), f"t{end}")(),
+    lambda x, end: getattr(x, f"as_strided{end}")((2, 2), (1, 3)),
+]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_transforms_agree_with_views_out_of_place(step):
+    x = rg.arange(12.0, dtype=rg.float64).reshape(2, 1, 2, 3)
+
+    def program(end):
+        def run(v):
+            y = v * v
+            older, flat = y[..., :2], y.reshape(-1)
+            z = step(y, end)
+            z.mul_(3)
+            older.add_(1)
+            return z * z, older + 0, flat * 2
+
+        return run
+
+    in_place, expected = program("_"), program("")
+
+    def loss(run):
+        return lambda v: sum(((part + 1) * part).sum() for part in run(v))
+
+    t = rg.cos(x)
+    for found, right in [
+        (rg.vmap(in_place)(x), rg.vmap(expected)(x)),
+        (rg.vmap(rg.func.grad(loss(in_place)))(x), rg.vmap(rg.func.grad(loss(expected)))(x)),
+        (rg.func.jvp(in_place, (x[0],), (t[0],)), rg.func.jvp(expected, (x[0],), (t[0],))),
+        (rg.func.functionalize(in_place)(x[0]), expected(x[0])),
+        (rg.vmap(in_place)(x), tuple(map(rg.stack, zip(*[expected(v) for v in x], strict=True)))),
+    ]:
+        assert optree.tree_map(rg.Tensor.tolist, found) == optree.tree_map(rg.Tensor.tolist, right)
 
 
 def test_a_saved_value_is_noticed():

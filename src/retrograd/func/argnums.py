@@ -3,7 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import optree
+
+from retrograd.core import Tensor, current
+from retrograd.core.op import compound
+from retrograd.core.tensor import make
+from retrograd.levels import DualLevel, GradLevel
 from retrograd.levels.sync_views import sync_views
+from retrograd.levels.write_back import was_written, written_value
 
 Argnums = int | tuple[int, ...]
 
@@ -39,20 +46,70 @@ def _check_argnums(name: str, argnums: Argnums) -> tuple[int, ...]:
 def bind_other_arguments(
     func: Callable, args: Sequence, kwargs: dict, argnums: int | Sequence[int]
 ) -> Callable[[Any], Any]:
-    """Return the function of the chosen arguments only, with the others fixed."""
+    """Return the function of the chosen arguments only, with the others fixed.
+
+    It runs at a level of forward or reverse mode.  The tensors of the other arguments are tensors of that level too, so
+    that it may write to them; what it wrote is in the caller's tensors when it has returned.
+    """
 
     def partial_function(x: Any) -> Any:
-        changed = list(args)
-        for n, value in [(argnums, x)] if isinstance(argnums, int) else zip(argnums, x, strict=True):
-            changed[n] = value
-        return func(*changed, **kwargs)
+        chosen = [(argnums, x)] if isinstance(argnums, int) else list(zip(argnums, x, strict=True))
+        others = _OtherArguments(args, {n % len(args) for n, _ in chosen})
+        for n, value in chosen:
+            others.args[n] = value
+        out = func(*others.args, **kwargs)
+        others.write_back()
+        return out
 
     partial_function.__wrapped__ = func  # type: ignore[attr-defined]  # errors name it
     partial_function.__qualname__ = getattr(func, "__qualname__", type(func).__name__)
     return partial_function
 
 
-_PYTORCH_NAMES = {"grad": "grad_and_value"}  # the transform that PyTorch's messages name
+class _OtherArguments:
+    """The arguments of a transformed function, and the tensors of the current level among those not chosen."""
+
+    def __init__(self, args: Sequence, chosen: set[int]) -> None:
+        self._level = current().level
+        self._lifted: list[tuple[Tensor, Tensor]] = []
+        lifts = isinstance(self._level, (GradLevel, DualLevel))
+        self.args = [self._lift(arg) if lifts and n not in chosen else arg for n, arg in enumerate(args)]
+
+    def _lift(self, arg: Any) -> Any:
+        leaves, spec = optree.tree_flatten(arg, none_is_leaf=True)
+        if not any(isinstance(leaf, Tensor) for leaf in leaves):
+            return arg  # also a list that the function may append to
+        return optree.tree_unflatten(spec, [self._lift_leaf(leaf) for leaf in leaves])
+
+    def _lift_leaf(self, leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor) or compound(leaf) is not None:
+            return leaf
+        self._lifted.append((leaf, make(leaf, self._level, None)))
+        return self._lifted[-1][1]
+
+    def write_back(self) -> None:
+        """Write into the caller's tensors what the function wrote, while its level is active."""
+        for given, inside in self._lifted:
+            if was_written(inside):
+                value = written_value(inside)
+                with self._level.below():
+                    given.copy_(value)
+
+
+# The call that PyTorch's messages name, by our transform.
+_PYTORCH_CALLS = {
+    "grad": "grad_and_value(f)(*args)",
+    "vjp": "vjp(f, *primals)",
+    "jacrev": "vjp(f, *primals)",
+    "jvp": "jvp(f, primals, tangents)",
+    "jacfwd": "jvp(f, primals, tangents)",
+    "linearize": "linearize(f, *primals)",
+}
+
+
+def pytorch_call(name: str) -> str:
+    """Return the call that PyTorch's messages name for a transform."""
+    return _PYTORCH_CALLS.get(name, f"{name}(f)(*args)")
 
 
 def split_aux(func: Callable, name: str, has_aux: bool) -> tuple[Callable, list]:
@@ -65,10 +122,8 @@ def split_aux(func: Callable, name: str, has_aux: bool) -> tuple[Callable, list]
         returned = func(*args, **kwargs)
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise RuntimeError(
-                f"{name}: {_PYTORCH_NAMES.get(name, name)}(f)(*args): output of function f should be a tuple: "
-                f"(output, aux) "
-                f"if has_aux is True: with has_aux the function must return a tuple (output, aux), got "
-                f"{type(returned).__name__}"
+                f"{name}: {pytorch_call(name)}: output of function f should be a tuple: (output, aux) if has_aux is "
+                f"True: with has_aux the function must return a tuple (output, aux), got {type(returned).__name__}"
             )
         aux.append(sync_views(returned[1]))
         return returned[0]

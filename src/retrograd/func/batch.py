@@ -15,6 +15,7 @@ from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.levels import VmapLevel, value_at
 from retrograd.levels.batch import RANDOMNESS, ArgumentTag
 from retrograd.levels.sync_views import sync_views
+from retrograd.levels.write_back import was_written, written_value
 from retrograd.ops.batch_loop import PerformanceWarning, joins, stack_results
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import canonical_dim
@@ -292,9 +293,10 @@ class _BatchedRun:
                 out = sync_views(self._func(*args, **self._kwargs))
             finally:
                 self._grads.append(level.outer_grads)
-        written = [(part, inside) for part, inside in given if inside._version]
-        self._written += [(part, inside.value) for part, inside in written]
-        returned = {id(inside): part for part, inside in written}  # such a result is the argument, as without vmap
+            written = [(part, inside) for part, inside in given if was_written(inside)]
+            self._written += [(part, written_value(inside)) for part, inside in written]
+        # A result that was written to is the argument itself, as without vmap, unless its shape was changed.
+        returned = {id(inside): part for part, inside in written if inside.value.shape == part.shape}
         return Results(
             self._func, out, self._out_dims, lambda x: returned[id(x)] if id(x) in returned else level.all_examples(x)
         )

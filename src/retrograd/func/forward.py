@@ -7,16 +7,20 @@ import optree
 
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.tensor import count_of, make
+from retrograd.core.op import compound
+from retrograd.core.tensor import make
+from retrograd.core.views import is_writable, requires_grad_synced
 from retrograd.foundation.suggestions import suggest_in_module
-from retrograd.func.argnums import split_aux
+from retrograd.func.argnums import pytorch_call, split_aux
 from retrograd.func.reverse import check_outputs, check_tree
 from retrograd.func.vjp_run import unwrap_tree
 from retrograd.levels import DualLevel, outputs, value_at
 from retrograd.levels.dual import output_tangents, tangent_of
 from retrograd.levels.outer_grads import OuterGradLevel
 from retrograd.levels.sync_views import sync_views
+from retrograd.levels.write_back import was_written, written_value
 from retrograd.ops.create import as_tensor
+from retrograd.ops.layout import example_strides
 
 
 def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False) -> tuple:
@@ -24,7 +28,8 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
 
     Primals are a tuple of pytrees of tensors; tangents have the same structure.  The derivative has the structure of
     the output; it is zero if the output does not depend on the primals.  With `has_aux` the function returns (output,
-    aux), and the result is (output, derivative, aux).  Writes to primals take effect when the function has returned.
+    aux), and the result is (output, derivative, aux).  Writes to primals take effect when the function has returned:
+    then the caller's primals have the new values, and the caller's tangents the new derivatives.
 
     Raises RuntimeError for tangents that do not fit, for outputs that are no tensors, and with `strict` for an output
     that does not depend on the primals; ValueError for primals that are not floating.
@@ -34,10 +39,9 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     >>> rg.func.jvp(lambda x: x * x, (x,), (rg.ones(2),))
     (tensor([1., 4.]), tensor([2., 4.]))
     """
-    found, duals = run_jvp("jvp", func, primals, tangents, strict, has_aux)
-    for primal, dual in duals:
-        if count_of(dual):
-            primal.copy_(dual.value)
+    found, written = run_jvp("jvp", func, primals, tangents, strict, has_aux)
+    for given, now in written:
+        given.copy_(now)
     return found
 
 
@@ -46,7 +50,7 @@ def run_jvp(
 ) -> tuple[tuple, list[tuple[Tensor, Tensor]]]:
     """Run `jvp` for the transform called `name`, which errors mention.
 
-    Return its result, and each primal with its dual tensor, whose value differs if the function wrote to it.
+    Return its result, and the primals and tangents that the function wrote to, each with its new value.
     """
     leaves, spec = _check_primals(name, primals)
     ts = check_tree(name, "tangent", tangents, primals, leaves)
@@ -61,7 +65,36 @@ def run_jvp(
             )
     tangents_out = optree.tree_map(lambda o: tangent_of(level, o), out)
     found = (value, tangents_out, unwrap_tree(level, aux[0])) if has_aux else (value, tangents_out)
-    return found, list(zip(leaves, duals, strict=True))
+    return found, _written(level, leaves, ts, duals)
+
+
+def _written(
+    level: DualLevel, primals: list[Tensor], tangents: list[Tensor], duals: list[Tensor]
+) -> list[tuple[Tensor, Tensor]]:
+    """Return the primals and tangents that the function wrote to, each with its new value."""
+    found = []
+    for primal, tangent, dual in zip(primals, tangents, duals, strict=True):
+        if was_written(dual):
+            with level:
+                now = written_value(dual)
+            found.append((primal, now))
+            if dual.shape == tangent.shape and _accepts_write(primal, tangent):
+                found.append((tangent, tangent_of(level, dual)))
+    return found
+
+
+def _accepts_write(primal: Tensor, tangent: Tensor) -> bool:
+    """Return whether the caller's tangent gets the new derivatives of a primal that was written to, as in PyTorch.
+
+    That is the case if both have their elements in the same memory order; the tangent may be no leaf of a graph.
+    """
+    if compound(primal) is not None or compound(tangent) is not None:
+        return False
+    if requires_grad_synced(tangent) and tangent._grad_fn is None:
+        return False
+    if tangent.level is None and not is_writable(tangent):
+        return False
+    return example_strides(primal) == example_strides(tangent)
 
 
 def run_dual(
@@ -74,12 +107,24 @@ def run_dual(
 
 
 def _check_primals(name: str, primals: tuple) -> tuple[list[Tensor], Any]:
-    if not isinstance(primals, tuple) or not primals:
+    if not isinstance(primals, tuple):
         raise RuntimeError(
-            f"{name}: Expected primals to be a tuple: primals must be a tuple of at least one argument, got {primals!r}"
+            f"{name}: {pytorch_call(name)}: Expected primals to be a tuple: primals must be a tuple of at least one "
+            f"argument, got {primals!r}"
         )
     tree: Any = primals
     found, spec = optree.tree_flatten(tree)
+    if not found:
+        raise RuntimeError(
+            f"{name}: {pytorch_call(name)}: Expected primals to contain at least one Tensor: primals must be a tuple "
+            f"of at least one argument, got {primals!r}"
+        )
+    for leaf in found:
+        if not hasattr(leaf, "shape") and not isinstance(leaf, (float, complex)):
+            raise RuntimeError(
+                f"{name}: {pytorch_call(name)}: Expected primals to only contain Tensors, got {type(leaf)}; use "
+                f"rg.tensor({leaf!r}), or a closure"
+            )
     leaves = [as_tensor(leaf) for leaf in found]
     for leaf in leaves:
         if not is_differentiable(leaf.dtype):

@@ -10,6 +10,7 @@ from retrograd.core import Tensor
 from retrograd.core.tensor import make
 from retrograd.levels import GradLevel, value_at
 from retrograd.levels.sync_views import sync_views
+from retrograd.levels.write_back import was_written, written_value
 
 REMOVABLE = ("mutations", "mutations_and_views")
 Arguments = dict[int, tuple[Tensor, Tensor]]  # by id: an outer tensor, and the tensor that replaces it inside
@@ -52,9 +53,9 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
         inputs = optree.tree_map(lambda leaf: _wrap_argument(level, given, leaf), inputs)
         with level:
             out = sync_views(func(*inputs[0], **inputs[1]))
-        for outside, inside in given.values():
-            if inside._version:
-                outside.copy_(inside.value)
+            written = [(outside, written_value(inside)) for outside, inside in given.values() if was_written(inside)]
+        for outside, value in written:
+            outside.copy_(value)
         return optree.tree_map(lambda leaf: _unwrap_result(level, given, leaf), out)
 
     return functional

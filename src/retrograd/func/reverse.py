@@ -12,7 +12,7 @@ from retrograd.core.dtype import is_floating
 from retrograd.core.engine import ones
 from retrograd.core.hooks import conjugate
 from retrograd.foundation.suggestions import suggest_in_module
-from retrograd.func.argnums import Argnums, bind_other_arguments, select_arguments, split_aux
+from retrograd.func.argnums import Argnums, bind_other_arguments, pytorch_call, select_arguments, split_aux
 from retrograd.func.vjp_run import VjpRun, unwrap_tree
 
 
@@ -105,6 +105,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 def check_outputs(name: str, value: Any) -> list[Tensor]:
     """Return the leaves of a function's result, after checking that there are some and all are tensors."""
     outs = optree.tree_leaves(value)
+    name = f"{name}: {pytorch_call(name)}"
     if not outs:
         raise RuntimeError(
             f"{name}: Expected f to be a function that has non-empty output (got output = {value!r}): the function "
@@ -127,7 +128,7 @@ _MISMATCHES = {
         "Mismatch in dtype",
     ),
     "jvp": (
-        "Expected primals and tangents to have the same python structure",
+        "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure",
         "Trying to set a forward gradient that has a different size than that of the original Tensor",
         "Expected tangents to have the dtypes of the primals",
     ),
@@ -148,11 +149,16 @@ def check_tree(name: str, what: str, given: Any, tree: Any, leaves: list[Tensor]
         raise RuntimeError(f"{name}: {structure}: the {what} is a tree {spec}, but must be one like {expected}")
     for i, (g, leaf) in enumerate(zip(found, leaves, strict=True)):
         if not isinstance(g, Tensor):
-            raise RuntimeError(f"{name}: {what} {i} must be a Tensor, got {type(g).__name__}")
+            raise RuntimeError(
+                f"{name}: {pytorch_call(name)}: Expected {what}s to only contain Tensors, got {type(g)}: {what} {i} "
+                f"must be a Tensor, got {type(g).__name__}"
+            )
         if g.shape != leaf.shape:
+            given = type(optree.tree_leaves(tree)[i])
+            number = f" (Expected primals to only contain Tensors, got {given})" if given in (float, complex) else ""
             raise RuntimeError(
                 f"{name}: {shape}: {what} {i} has shape {g.shape}, but {leaf.shape} is "
-                f"expected{describe_difference(leaf.shape, g.shape)}"
+                f"expected{describe_difference(leaf.shape, g.shape)}{number}"
             )
         if g.dtype != leaf.dtype:
             raise RuntimeError(f"{name}: {dtype}: {what} {i} is {g.dtype}, but {leaf.dtype} is expected")

@@ -2,14 +2,14 @@
 
 from weakref import ref
 
-from retrograd.core import Tensor, registry
+from retrograd.core import Tensor, graph_level, registry
 from retrograd.core.op import compound
 from retrograd.core.state import is_recording
 from retrograd.core.tensor import alias, bump_version, preserve_snapshots, version_of
 from retrograd.core.views import rebase_history, replay_view, requires_grad_synced
 from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.ops.methods import method
-from retrograd.ops.mutate import check_inference
+from retrograd.ops.mutate import check_inference, check_write
 
 
 def _set_view_in_place(name, x, view, inverse=None):
@@ -37,7 +37,8 @@ def _set_view_in_place(name, x, view, inverse=None):
         if x._grad is not None:  # has the shape of x, also where later passes add to it
             x._grad = view(x._grad)
         rebase_history(x, new)
-        bump_version(x)
+        if x.level is None:  # above the ground a version counts the writes that reach the caller's tensor
+            bump_version(x)
     return x
 
 
@@ -51,11 +52,12 @@ def _steps_back(new, inverse):
 
 def _check_view_in_place(name, x):
     check_inference(name, x)
-    if x.level is not None or compound(x) is not None:
+    if compound(x) is not None or (x.level is not None and x.level.on_write is not None):
         raise RuntimeError(
-            f"{name}: only plain tensors outside of function transforms and traces become views in place; use "
-            f"x = x.{name.rstrip('_')}(...)"
+            f"{name}: only plain tensors outside of traces become views in place; use x = x.{name.rstrip('_')}(...)"
         )
+    if x.level is not graph_level():  # as for writes: a captured tensor keeps its shape
+        check_write(name, x)
     if requires_grad_synced(x) and (x._grad_fn is None or not is_recording()):
         raise RuntimeError(
             f"{name}: a leaf Variable that requires grad can't become a view in place, nor a tensor of a graph under "
