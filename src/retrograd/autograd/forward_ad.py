@@ -8,6 +8,7 @@ from retrograd.core.aval import describe_difference
 from retrograd.core.blocks import Block
 from retrograd.core.dtype import is_differentiable
 from retrograd.levels import tangent_table
+from retrograd.levels.dual import forward_mode
 from retrograd.levels.tangent_table import TangentTableLevel, forward_levels
 from retrograd.ops.family import cast_to
 
@@ -199,12 +200,12 @@ class _ForwardModeBlock(Block):
 
     def _enter(self) -> None:
         """Switch, and store the old mode."""
-        self._before, tangent_table.switch.on = tangent_table.switch.on, self._mode
+        self._before, forward_mode.on = forward_mode.on, self._mode
 
     def _leave(self, *exception: Any) -> None:
         """Restore the old mode."""
         if self._before is not None:
-            tangent_table.switch.on = self._before
+            forward_mode.on = self._before
 
 
 class set_fwd_grad_enabled(Mode):

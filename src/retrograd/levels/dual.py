@@ -1,28 +1,66 @@
 """Forward mode: the level of `jvp`, which computes tangents together with values."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.dtype import is_differentiable
+from retrograd.core.state import thread_values
 from retrograd.core.tensor import make
 from retrograd.levels.outer_grads import OuterGradLevel
 from retrograd.levels.unwrap import outputs, value_at
 from retrograd.ops.jvp_rules import tangent
 
 
+class _ForwardMode(threading.local):
+    """Whether forward mode is on, on this thread, for the program at the innermost level."""
+
+    on = True
+
+
+forward_mode = _ForwardMode()
+thread_values.append(forward_mode)
+
+
 class DualLevel(OuterGradLevel):
-    """A tensor's tag is its tangent, a tensor of the parent level; None stands for zero."""
+    """A tensor's tag is its tangent, a tensor of the parent level; None stands for zero.
+
+    Forward mode is on when its program starts; the program may switch it off, for this level only.
+    """
 
     wrapper = "GradTrackingTensor"
     own_mode, forward_mode = False, True
     grads_differ = True
+    on_below = True  # whether forward mode was on where the level was entered
 
     def __init__(self, function: Callable | None = None) -> None:
         self.function = function
 
+    def __enter__(self) -> Any:
+        self.on_below, forward_mode.on = forward_mode.on, True
+        return super().__enter__()
+
+    def __exit__(self, *exception: Any) -> None:
+        forward_mode.on = self.on_below
+        super().__exit__(*exception)
+
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run the operator on the values, and its jvp rule on the tangents."""
+        if forward_mode.on is self.on_below:
+            return self._process(op, args, params) if forward_mode.on else self._process_switched_off(op, args, params)
+        on, forward_mode.on = forward_mode.on, self.on_below  # the rules run one level below
+        try:
+            return self._process(op, args, params) if on else self._process_switched_off(op, args, params)
+        finally:
+            forward_mode.on = on
+
+    def _process_switched_off(self, op: Op, args: tuple, params: dict) -> Any:
+        """Run the operator on the values: the result has no tangent."""
+        out = call(op, tuple(value_at(self, a) for a in args), params)
+        return outputs(out, lambda o: make(o, self, None))
+
+    def _process(self, op: Op, args: tuple, params: dict) -> Any:
         primals = tuple(value_at(self, a) for a in args)
         tangents = tuple(a.tag if isinstance(a, Tensor) and a.level is self else None for a in args)
         out = call(op, primals, params)

@@ -1,6 +1,5 @@
 """Forward mode of `dual_level`: tensors stay as they are, and a level stores the tangents of some of them."""
 
-import threading
 import weakref
 from typing import Any
 
@@ -9,27 +8,16 @@ from retrograd.core.definition import Operator
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.level import TransparentLevel
 from retrograd.core.schema_parser import parse
-from retrograd.core.state import thread_values
 from retrograd.core.views import base_of
-from retrograd.levels.dual import output_tangents
+from retrograd.levels.dual import forward_mode, output_tangents
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import apply_views
 from retrograd.ops.mutate import view_scatter
 
 
-class _ForwardMode(threading.local):
-    """Whether forward levels are active on this thread."""
-
-    on = True
-
-
-switch = _ForwardMode()
-thread_values.append(switch)
-
-
 def is_forward_mode_on() -> bool:
     """Whether tangents are computed now on this thread: unless that is switched off, or in inference mode."""
-    on: bool = switch.on and not current().inference
+    on: bool = forward_mode.on and not current().inference
     return on
 
 
