@@ -80,7 +80,13 @@ def _pull_all_rows(run: VjpRun, outs: list[Tensor], chunk: int | None) -> list[T
     """Return for each leaf the rows of the Jacobian, one for each element of the outputs."""
     if sum(out.numel() for out in outs) == 1:  # a gradient needs no batch
         return [registry["unsqueeze"](g, 0) for g in run.pull([registry["ones_like"](out) for out in outs])]
-    return map_in_chunks(partial(_pull_batch, run), outs, run.leaves, chunk)
+    pull = _pull_one if chunk == 1 else _pull_batch  # without a batch, code that reads values runs too
+    return map_in_chunks(partial(pull, run), outs, run.leaves, chunk)
+
+
+def _pull_one(run: VjpRun, cotangents: list[Tensor]) -> list[Tensor]:
+    """Return the pullbacks of a batch of one cotangent, stacked along the first dimension."""
+    return [registry["unsqueeze"](g, 0) for g in run.pull([registry["select"](g, dim=0, index=0) for g in cotangents])]
 
 
 def _pull_batch(run: VjpRun, cotangents: list[Tensor]) -> list[Tensor]:

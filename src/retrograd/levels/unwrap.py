@@ -11,7 +11,9 @@ def value_at(level: Level, x: Any) -> Any:
 
 
 def outputs(result: object, wrap: object) -> object:
-    """Apply `wrap` to each tensor in an operator's result, one or a tuple; other objects stay as they are."""
+    """Apply `wrap` to each tensor in an operator's result, one or a tuple or list; other objects stay as they are."""
     if isinstance(result, tuple):
         return tuple(outputs(r, wrap) for r in result)
+    if isinstance(result, list):  # only a user's Function returns lists
+        return [outputs(r, wrap) for r in result]
     return wrap(result) if isinstance(result, Tensor) else result  # type: ignore[operator]

@@ -78,4 +78,7 @@ class DataDependent(Definition):
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
         """Raise NotBatchedError: the results of the examples may differ in size."""
-        raise cls.not_batched("how large its result is depends on the values")
+        raise cls.not_batched(
+            "how large its result is depends on the values (vmap: We do not support batching operators that can output "
+            "dynamic shape)"
+        )

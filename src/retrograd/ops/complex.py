@@ -132,12 +132,10 @@ class view_as_complex(View, linear="x", elements=""):
 def _complex_aval(x):
     if x.dtype not in (dtypes.float32, dtypes.float64):
         raise RuntimeError(f"view_as_complex: expected float32 or float64, got {x.dtype}; convert with .to(dtype)")
-    if x.shape[-1:] != (2,):
-        raise RuntimeError(
-            f"view_as_complex: Tensor must have a last dimension of size 2: the last dimension must have size 2, got "
-            f"shape "
-            f"{x.shape}"
-        )
+    if not x.ndim:
+        raise RuntimeError("view_as_complex: Input tensor must have one or more dimensions, got shape ()")
+    if x.shape[-1] != 2:
+        raise RuntimeError(f"view_as_complex: Tensor must have a last dimension of size 2, got shape {x.shape}")
     return Aval(x.shape[:-1], dtypes.complex_of(x.dtype))
 
 

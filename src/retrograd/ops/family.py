@@ -412,12 +412,15 @@ def _match_sizes(cls, avals, aval, letters, sizes):
     own = aval.shape[max(aval.ndim - len(letters), 0) :]
     if len(own) < len(letters) or any(sizes.setdefault(c, size) != size for c, size in zip(letters, own, strict=True)):
         listed = " and ".join(str(tuple(a.shape)) for a in avals)
-        raise ValueError(f"{cls.__name__}: {_pytorch_square(cls.core, avals)}shapes {listed} do not fit {cls.core}")
+        raise ValueError(f"{cls.__name__}: {_pytorch_matrix(cls.core, avals)}shapes {listed} do not fit {cls.core}")
 
 
-def _pytorch_square(core, avals):
-    """Return PyTorch's words where a matrix that must be square is not."""
+def _pytorch_matrix(core, avals):
+    """Return PyTorch's words where a matrix is missing, or one that must be square is not."""
     shape = tuple(avals[0].shape)
+    needed = len(_core_dims(core)[0][0])
+    if len(shape) < needed:
+        return f"The input tensor A must have at least {needed} dimensions: "
     if not core.startswith("(m,m)") or len(shape) < 2 or shape[-1] == shape[-2]:
         return ""
     return f"A must be batches of square matrices, but they are {shape[-2]} by {shape[-1]} matrices: "

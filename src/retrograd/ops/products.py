@@ -381,7 +381,10 @@ def _check_chain(name, tensors):
         raise ValueError(f"{name}: expected at least 2 tensors, got {len(tensors)}")
     for i, t in enumerate(tensors):
         if t.ndim != 2 and not (t.ndim == 1 and i in (0, len(tensors) - 1)):
-            raise ValueError(f"{name}: tensor {i} of shape {t.shape} must be a matrix; the ends may be vectors")
+            raise ValueError(
+                f"{name}: tensor {i} must be 2D but got {t.ndim}D: tensor {i} of shape {t.shape} must be a matrix; the "
+                f"ends may be vectors"
+            )
     for a, b in itertools.pairwise(tensors):
         if a.shape[-1] != b.shape[0]:
             raise ValueError(f"{name}: shapes {a.shape} and {b.shape} do not fit")

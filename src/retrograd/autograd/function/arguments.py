@@ -11,6 +11,10 @@ NEVER_FOREIGN = frozenset({Tensor, int, float, bool, str, type(None)})  # checke
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
+class _KeywordOnlyError(TypeError, NotImplementedError):
+    """A forward takes arguments by name only; PyTorch raises a TypeError or, under vmap, a NotImplementedError."""
+
+
 class _ForwardSignature(NamedTuple):
     """The signature of a forward: the number of positional arguments, and whether some have defaults."""
 
@@ -39,9 +43,10 @@ def bind_arguments(cls: Any, args: tuple, kwargs: dict[str, Any]) -> tuple:
     bound.apply_defaults()
     by_name = [name for name in bound.kwargs if name in kwargs]
     if by_name:
-        raise TypeError(
+        raise _KeywordOnlyError(
             f"{cls.__name__}: forward takes {', '.join(by_name)} by name only, which setup_context and backward would "
-            f"not get; make it an argument by position"
+            f"not get, and vmap does not run on autograd.Function with kwarg-only Tensor args; make it an argument by "
+            f"position"
         )
     return bound.args
 

@@ -25,11 +25,10 @@ def move_batch_dims_first(name: str, n: int, result: Any, operands: VmapOperands
             f"compatible with the output. Got a {type(result)} instead: vmap must return a tuple (output, out_dims)"
         )
     out, dims = result
-    prefix = dims[0] if isinstance(out, Tensor) and isinstance(dims, tuple) and len(dims) == 1 else dims
     optree = lazy_module("optree")  # importing it is slow
     leaves, spec = optree.tree_flatten(out, none_is_leaf=True)
     try:
-        each = optree.tree_leaves(optree.tree_broadcast_prefix(prefix, out, none_is_leaf=True), none_is_leaf=True)
+        each = optree.tree_leaves(optree.tree_broadcast_prefix(dims, out, none_is_leaf=True), none_is_leaf=True)
     except ValueError:
         raise RuntimeError(
             f"{name}: the vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
