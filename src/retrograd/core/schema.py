@@ -131,6 +131,8 @@ CONVERT = {
     "bool[]": partial(_each, _boolean),
     "number[]": partial(_each, _number),
     "str[]": partial(_each, _string),
+    "dtype[]": partial(_each, _dtype),
+    "any[]": tuple,
 }
 _ALREADY = {"int": int, "float": float, "bool": bool, "str": str}
 _EXACT = {**_ALREADY, "int[]": tuple, "int...": tuple, "any": object}  # a tuple of ints; any object

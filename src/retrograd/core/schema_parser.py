@@ -8,10 +8,14 @@ from retrograd.core.errors import OperandValueError
 from retrograd.core.schema import CONVERT, REQUIRED, Parameter, Schema
 
 # PyTorch's names of types, and the names used here.
-SYNONYMS = {"SymInt": "int", "Scalar": "number", "ScalarType": "dtype", "Device": "device", "Layout": "any"}
+SYNONYMS = {
+    "SymInt": "int", "Scalar": "number", "ScalarType": "dtype", "Device": "device", "Layout": "any",
+    "MemoryFormat": "any",
+}  # fmt: skip
+C_TYPES = {"int64_t": "SymInt` or `int", "double": "float"}  # and the types of schemas for them
 PARAMS = ("int", "float", "bool", "str", "number", "dtype", "device", "any")
 TYPES = {"Tensor", "dims", *PARAMS}
-LISTS = ("Tensor", "int", "float", "bool", "str", "number")  # types that may be in lists
+LISTS = ("Tensor", "int", "float", "bool", "str", "number", "dtype", "any")  # types that may be in lists
 WORDS = ("dtype", "device", "float", "number", "any")  # types whose values may be words: float32, inf, cpu
 CONSTANTS = ("None", "True", "False")
 BRACKETS = {"[": "]", "(": ")"}  # around the values of a list
@@ -185,10 +189,12 @@ def _type(text):
 def _read_type(reader):
     base = SYNONYMS.get(reader.peek(), reader.peek())
     if base not in TYPES:
-        reader.fail(f"expected a type, one of Tensor, {', '.join(PARAMS)}")
+        reader.fail(f"expected a type, one of Tensor, {', '.join(PARAMS)} ({_unknown_type(base)})")
     reader.take()
     if base == "int" and reader.accept("..."):
         return "int...", ""
+    if base != "Tensor" and reader.peek() == "(":
+        reader.fail("expected no mark of memory, as a mark only supports Tensor arguments")
     mark = _mark(reader) if base == "Tensor" and reader.accept("(") else ""
     kind = base + "?" * reader.accept("?")
     at = reader.index
@@ -198,6 +204,12 @@ def _read_type(reader):
         reader.expect("]", ", as a list may have any length")
         kind += "[]" + "?" * reader.accept("?")
     return kind, mark
+
+
+def _unknown_type(name):
+    if name in C_TYPES:
+        return f"Use `{C_TYPES[name]}` instead of `{name}` in an operator's schema string"
+    return "unknown type specifier"
 
 
 def _mark(reader):
