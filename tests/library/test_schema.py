@@ -111,9 +111,9 @@ def test_nan_is_a_default():
         ("(str s=mean) -> Tensor", 8, "expected a default: .* got 'mean'"),
         ("(int n=2, Tensor x) -> Tensor", 18, "expected a default: 'n' has one, and so must what follows, got 'x'"),
         ("(int[3] n) -> Tensor", 6, r"expected '\]', as a list may have any length, got '3'"),
-        ("(dtype[] d) -> Tensor", 7, "expected no list: of dtype there is none"),
+        ("(device[] d) -> Tensor", 8, "expected no list: of device there is none"),
         ("(int?[] n) -> Tensor", 6, r"expected no list: of int\? there is none"),
-        ("(int(a!) n) -> Tensor", 5, "expected the name of an argument"),
+        ("(int(a!) n) -> Tensor", 5, "expected no mark of memory"),
         ("(Tensor(!) x) -> Tensor", 9, r"expected a name, as in Tensor\(a!\)"),
         ("(Tensor(a! x) -> Tensor", 12, r"expected '\)', got 'x'"),
         ("(Tensor(a!) x) -> Tensor(b!)", 19, "expected no mark, or one that an argument has"),
@@ -139,31 +139,31 @@ def optionals(x: Tensor | None, xs: list[Tensor | None], ys: list[Tensor] | None
 def olden(x: Optional[Tensor], n: Optional[list[int]] = None) -> Tensor: ...  # noqa: UP045
 def numbers(a: int | float, b: Union[int, float], c: int | float | None = None) -> Tensor: ...  # noqa: UP007
 def defaults(x: Tensor, n: int = 2, a: float = 0.5, s: str = "it's", t: rg.dtype = rg.float32) -> Tensor: ...
-def list_default(n: tuple[int, ...] = (1, 2)) -> Tensor: ...
+def list_default(n: Sequence[int] = (1, 2)) -> Tensor: ...
 def named(x: Tensor, *, n: int, y: Tensor) -> Tensor: ...
 def nothing(x: Tensor) -> None: ...
 def several(x: Tensor) -> tuple[Tensor, list[Tensor], int, tuple[float, str]]: ...
 def one(x: Tensor) -> tuple[Tensor]: ...
-def many(x: Tensor) -> tuple[Tensor, ...]: ...
+def many(x: Tensor) -> list[Tensor]: ...
 def quoted(x: "Tensor", n: "list[int]") -> "Tensor": ...
 
 
 @pytest.mark.parametrize(
     ("function", "schema"),
     [
-        (plain, "(Tensor x, int n, float a, bool flag, str mode, dtype t) -> Tensor"),
-        (lists, "(Tensor[] xs, int[] n, float[] a, bool[] flags, str[] modes) -> Tensor"),
-        (optionals, "(Tensor? x, Tensor?[] xs, Tensor[]? ys, int? n=None) -> Tensor"),
-        (olden, "(Tensor? x, int[]? n=None) -> Tensor"),
-        (numbers, "(number a, number b, number? c=None) -> Tensor"),
-        (defaults, """(Tensor x, int n=2, float a=0.5, str s="it's", dtype t=float32) -> Tensor"""),
-        (list_default, "(int[] n=[1, 2]) -> Tensor"),
-        (named, "(Tensor x, *, int n, Tensor y) -> Tensor"),
+        (plain, "(Tensor x, SymInt n, float a, bool flag, str mode, ScalarType t) -> Tensor"),
+        (lists, "(Tensor[] xs, SymInt[] n, float[] a, bool[] flags, str[] modes) -> Tensor"),
+        (optionals, "(Tensor? x, Tensor?[] xs, Tensor[]? ys, SymInt? n=None) -> Tensor"),
+        (olden, "(Tensor? x, SymInt[]? n=None) -> Tensor"),
+        (numbers, "(Scalar a, Scalar b, Scalar? c=None) -> Tensor"),
+        (defaults, """(Tensor x, SymInt n=2, float a=0.5, str s="it's", ScalarType t=float32) -> Tensor"""),
+        (list_default, "(SymInt[] n=[1, 2]) -> Tensor"),
+        (named, "(Tensor x, *, SymInt n, Tensor y) -> Tensor"),
         (nothing, "(Tensor x) -> ()"),
-        (several, "(Tensor x) -> (Tensor, Tensor[], int, (float, str))"),
+        (several, "(Tensor x) -> (Tensor, Tensor[], SymInt, (float, str))"),
         (one, "(Tensor x) -> (Tensor,)"),
         (many, "(Tensor x) -> Tensor[]"),
-        (quoted, "(Tensor x, int[] n) -> Tensor"),
+        (quoted, "(Tensor x, SymInt[] n) -> Tensor"),
     ],
 )
 def test_a_schema_is_inferred_from_annotations(function, schema):
@@ -173,9 +173,9 @@ def test_a_schema_is_inferred_from_annotations(function, schema):
 @pytest.mark.parametrize(
     ("mutates", "schema"),
     [
-        (("y",), "(Tensor x, *, int n, Tensor(a2!) y) -> Tensor"),
-        (["y", "x"], "(Tensor(a0!) x, *, int n, Tensor(a2!) y) -> Tensor"),
-        ("unknown", "(Tensor(a0!) x, *, int n, Tensor(a2!) y) -> Tensor"),
+        (("y",), "(Tensor x, *, SymInt n, Tensor(a2!) y) -> Tensor"),
+        (["y", "x"], "(Tensor(a0!) x, *, SymInt n, Tensor(a2!) y) -> Tensor"),
+        ("unknown", "(Tensor(a0!) x, *, SymInt n, Tensor(a2!) y) -> Tensor"),
     ],
 )
 def test_mutated_arguments_are_marked(mutates, schema):
@@ -199,6 +199,9 @@ def two_kinds(x: Tensor | int) -> Tensor: ...
 def strange_result(x: Tensor) -> dict: ...
 def strange_default(x: Tensor, n: int = object()) -> Tensor: ...  # type: ignore[assignment]
 def wrong_default(x: Tensor, n: int = 2.5) -> Tensor: ...  # type: ignore[assignment]
+def endless(x: Tensor) -> tuple[Tensor, ...]: ...
+def equal_pair(n: tuple[int, int]) -> Tensor: ...
+def mixed_pair(n: tuple[int, float]) -> Tensor: ...
 def list_of_none(n: list[int | None]) -> Tensor: ...
 
 
@@ -206,7 +209,7 @@ def list_of_none(n: list[int | None]) -> Tensor: ...
     ("function", "mutates", "message"),
     [
         (bare, (), "Parameter x must have a type annotation"),
-        (no_result, (), "No return type annotation was provided. Please add one; -> None"),
+        (no_result, (), "No return type annotation was provided. Please add one. It is -> None"),
         (strange, (), "Parameter x has unsupported type <class 'complex'>. Expected Tensor, int"),
         (mapping, (), "Parameter x has unsupported type dict"),
         (pair, (), "Parameter x has unsupported type tuple"),
@@ -216,7 +219,10 @@ def list_of_none(n: list[int | None]) -> Tensor: ...
         (strange_result, (), "Return has unsupported type <class 'dict'>"),
         (strange_default, (), "Parameter n has an unsupported default value type <class 'object'>"),
         (wrong_default, (), "column 18: expected a default that int can have, got '2.5'"),
-        (list_of_none, (), r"expected no list: of int\? there is none"),
+        (list_of_none, (), r"Parameter n has unsupported type list\[int \| None\]"),
+        (endless, (), r"Return has unsupported type tuple\[.*, \.\.\.\]"),
+        (equal_pair, (), r"We do not support Tuple inputs in schema\. .* For example, list\[int\]"),
+        (mixed_pair, (), r"please try to use List instead\. Expected"),
         (plain, ("z",), r"mutates_args has 'z', but the tensor arguments are \['x'\]"),
         (plain, ("n",), r"mutates_args has 'n', but the tensor arguments are \['x'\]"),
     ],
@@ -232,7 +238,7 @@ def test_an_annotation_that_the_module_does_not_know_is_refused():
     def function(x: "Local") -> Tensor: ...
 
     with pytest.raises(
-        ValueError, match="name 'Local' is not defined; define it at the top of the module, or give the"
+        ValueError, match=r"Unsupported type annotation Local\. It is not a type\. .* define it at the top of"
     ):
         infer_schema(function, mutates_args=())
 

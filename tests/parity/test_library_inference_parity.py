@@ -21,10 +21,11 @@ REFUSED = (
     "List[List[int]]", "Any", "Dict[str, int]", "Set[int]", "Callable", "complex", "object", "None",
     "Union[T, int]", "Union[int, str]", "bytes", "type", "Literal['a', 'b']", "m.nn.Parameter", "m.layout",
     "m.memory_format", "Tuple[int, float]", "Iterable[int]", "list", "Optional[List[Optional[int]]]",
+    "Tuple[T, ...]", "Tuple[int, ...]",
 )  # fmt: skip
 # Annotations that PyTorch refuses.
 FURTHER = {
-    "Tuple[T, ...]": "Tensor[]", "Optional[List[T]]": "Tensor[]?", "Sequence[str]": "str[]", "Tuple[int, ...]": "int[]",
+    "Optional[List[T]]": "Tensor[]?", "Sequence[str]": "str[]",
     "Union[int, float]": "number",
 }  # fmt: skip
 RESULTS = ("T", "List[T]", "Tuple[T, T]", "Tuple[T, int, List[T]]", "Tuple[()]", "int", "float", "bool",

@@ -11,6 +11,7 @@ from retrograd.core.device import device
 from retrograd.core.dtype import DType
 from retrograd.core.schema import REQUIRED, Parameter
 from retrograd.core.schema_parser import LISTS, parse
+from retrograd.library.function_schema import pytorch_text
 from retrograd.library.schema import CustomSchema, Results
 from retrograd.library.tags import Tag, tag_list
 
@@ -29,7 +30,7 @@ def infer_schema(
     op_name: str | None = None,
     tags: Any = (),
 ) -> str:
-    """Return the schema of a function, inferred from its annotations, as text.
+    """Return the schema of a function, inferred from its annotations, as text with PyTorch's names of types.
 
     Arguments are tensors, int, float, bool, str, dtypes, devices and numbers (int | float), each as `T | None` or in a
     list; results are tensors, lists and tuples of them and of numbers, or None.  `mutates_args` names the arguments
@@ -42,32 +43,36 @@ def infer_schema(
     tensor argument, and for a function that is not as a tag says.
 
     >>> import retrograd as rg
-    >>> def scale(x: rg.Tensor, factor: float = 2.0, *, into: rg.Tensor | None = None) -> rg.Tensor: ...
+    >>> def scale(x: rg.Tensor, times: int = 2, *, into: rg.Tensor | None = None) -> rg.Tensor: ...
     >>> infer_schema(scale, mutates_args=["into"])
-    '(Tensor x, float factor=2.0, *, Tensor(a2!)? into=None) -> Tensor'
+    '(Tensor x, SymInt times=2, *, Tensor(a2!)? into=None) -> Tensor'
     """
     signature = inspect.signature(prototype_function)
     hints = _hints(prototype_function)
     parameters = [_parameter(p, hints) for p in signature.parameters.values()]
     if signature.return_annotation is inspect.Signature.empty:
         raise ValueError(
-            "infer_schema(func): No return type annotation was provided. Please add one; -> None if it returns nothing."
+            "infer_schema(func): No return type annotation was provided. Please add one. It is -> None if the function "
+            "returns nothing"
         )
     results = _results(hints["return"])
     mutated = _mutated(mutates_args, parameters)
     parameters = [p._replace(mutated=p.name in mutated) for p in parameters]
     returned = _returned_arguments(tag_list(tags), parameters, results)
     schema = CustomSchema(op_name or "", parameters, results, (), tuple(enumerate(returned)))
-    return str(parse(str(schema), CustomSchema))
+    return pytorch_text(parse(str(schema), CustomSchema))
 
 
 def _hints(function: Callable) -> dict[str, Any]:
     try:
         return typing.get_type_hints(function)
     except NameError as error:
+        hint = next(
+            (a for a in function.__annotations__.values() if isinstance(a, str) and error.name in a), error.name
+        )
         raise ValueError(
-            f"infer_schema: an annotation is not defined where the function's module can see it: {error}; define it at "
-            "the top of the module, or give the schema"
+            f"infer_schema(func): Unsupported type annotation {hint}. It is not a type. ({error}; define it at the top "
+            "of the module, or give the schema)"
         ) from None
 
 
@@ -102,9 +107,7 @@ def _returned_arguments(tags: list[Tag], parameters: list[Parameter], results: R
     """Return the names of the written arguments that are the results, according to the tags `inplace` and `out`."""
     names = [p.name for p in parameters if p.mutated]
     problem = None
-    if Tag.inplace in tags and Tag.out in tags:
-        problem = "rg.Tag.inplace and rg.Tag.out are mutually exclusive"
-    elif Tag.inplace in tags:
+    if Tag.inplace in tags:
         problem = _problem_of_inplace(parameters, names, results)
     elif Tag.out in tags:
         problem = _problem_of_out([p for p in parameters if p.mutated], names, results)
@@ -149,9 +152,22 @@ def _parameter(p: inspect.Parameter, hints: dict[str, Any]) -> Parameter:
     kind = _schema_type(hints[p.name])
     if kind is None:
         raise ValueError(
-            f"infer_schema(func): Parameter {p.name} has unsupported type {hints[p.name]!r}. Expected {EXPECTED}."
+            f"infer_schema(func): Parameter {p.name} has unsupported type {hints[p.name]!r}. "
+            f"{_advice_on_tuple(hints[p.name])}Expected {EXPECTED}."
         )
     return Parameter(p.name, kind, _default(p), p.kind is p.KEYWORD_ONLY)
+
+
+def _advice_on_tuple(hint: Any) -> str:
+    """Return the words on a list in place of a tuple: the list of its members' type, if they have one."""
+    if typing.get_origin(hint) is not tuple:
+        return ""
+    members = {a for a in typing.get_args(hint) if a is not ...}
+    example = ""
+    if len(members) == 1 and _schema_type(*members):
+        (member,) = members
+        example = f" For example, list[{getattr(member, '__name__', member)}]."
+    return f"We do not support Tuple inputs in schema. As a workaround, please try to use List instead.{example} "
 
 
 def _default(p: inspect.Parameter) -> Any:
@@ -174,9 +190,9 @@ def _schema_type(hint: Any) -> str | None:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
         return _union(args)
-    if origin is list or origin is Sequence or (origin is tuple and args[1:] == (...,)):
+    if origin is list or origin is Sequence:
         member = _schema_type(args[0])
-        return f"{member}[]" if member and member.removesuffix("?") in LISTS else None
+        return f"{member}[]" if member == "Tensor?" or member in LISTS else None
     return None
 
 
@@ -190,7 +206,7 @@ def _union(args: tuple) -> str | None:
 def _results(hint: Any) -> Results:
     if hint is None or hint is types.NoneType:
         return ()
-    if typing.get_origin(hint) is tuple and typing.get_args(hint)[1:] != (...,):
+    if typing.get_origin(hint) is tuple and ... not in typing.get_args(hint):
         return tuple([_results(a) for a in typing.get_args(hint)])
     kind = _schema_type(hint)
     if kind is None:
