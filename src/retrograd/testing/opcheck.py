@@ -22,12 +22,14 @@ CHECKS: dict[str, Callable] = {
     "test_tracing": check_tracing,
     "test_strides": check_strides,
 }
-SYNONYMS = {  # PyTorch's names
-    "test_faketensor": "test_fake",
-    "test_autograd_registration": "test_gradients",
-    "test_aot_dispatch_static": "test_tracing",
-    "test_aot_dispatch_dynamic": "test_tracing",
+GROUPS = {  # PyTorch's names: each is of several checks
+    "test_schema": ("test_schema",),
+    "test_autograd_registration": ("test_gradients", "test_forward"),
+    "test_faketensor": ("test_fake", "test_strides"),
+    "test_aot_dispatch_static": ("test_tracing", "test_batching"),
+    "test_aot_dispatch_dynamic": ("test_tracing", "test_batching"),
 }
+DEFAULTS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
 # The registered functions that a check is about, the first one present; else it is the kernel.
 SUBJECTS = {
     "test_fake": {"abstract": "the abstract function"},
@@ -54,27 +56,28 @@ def opcheck(
     args: Sequence[Any],
     kwargs: dict[str, Any] | None = None,
     *,
-    test_utils: str | Sequence[str] = tuple(CHECKS),
+    test_utils: str | Sequence[str] = DEFAULTS,
     raise_exception: bool = True,
     atol: float | None = None,
     rtol: float | None = None,
 ) -> dict[str, str]:
     """Check an operator, custom or built in, with these arguments; return "SUCCESS" or the failure of each check.
 
-    - test_schema: it writes only to the arguments marked in its schema, and returns new memory, as the schema
-    declares. - test_fake: its abstract function predicts the shapes and dtypes of the results, also for other shapes
-    and dtypes. - test_gradients: its gradients agree with `gradcheck`, also of second order if its formula is
-    recorded. - test_forward: its forward derivatives agree with finite differences.
-    - test_batching: `vmap` equals a loop, for any batched inputs, along the first or last dimension.
-    - test_tracing: a traced graph, of it and of its gradients, gives the same, also on other values.
-    - test_strides: results and gradients do not depend on the memory layout of tensors.
+    The checks have PyTorch's names, and each consists of one or two that have names of their own:
 
-    `test_utils` names some of them, or is "ALL"; PyTorch's names test_faketensor, test_autograd_registration and
-    test_aot_dispatch_dynamic mean test_fake, test_gradients and test_tracing.  Derivatives are checked in
-    double precision, for the arguments that require grad, or for all floating ones if none does; an operator without a
-    formula that raises an error passes.  `atol` and `rtol` apply to every comparison, by default
-    `assert_close`'s, and `gradcheck`'s for derivatives.  Choose arguments where the operator is smooth, and valid
-    with their entries in another order; they are not changed.
+    - test_schema: it writes only to the arguments marked in its schema, and returns new memory, as the schema declares.
+    - test_autograd_registration: test_gradients, its gradients agree with `gradcheck`, also of second order if its
+      formula is recorded; and test_forward, its forward derivatives agree with finite differences.
+    - test_faketensor: test_fake, its abstract function predicts the shapes and dtypes of the results, also for other
+      shapes and dtypes; and test_strides, results and gradients do not depend on the memory layout of tensors.
+    - test_aot_dispatch_dynamic: test_tracing, a traced graph, of it and of its gradients, gives the same, also on other
+      values; and test_batching, `vmap` equals a loop, for any batched inputs, along the first or last dimension.
+
+    `test_utils` names some of both, or is "ALL" for the seven.  Derivatives are checked in double precision, for the
+    arguments that require grad, or for all floating ones if none does; an operator without a formula that raises an
+    error passes.  `atol` and `rtol` apply to every comparison, by default `assert_close`'s, and `gradcheck`'s for
+    derivatives.  Choose arguments where the operator is smooth, and valid with their entries in another order; they are
+    not changed.
 
     Raises OpCheckError with all failures, if `raise_exception`; ValueError for an unknown check, TypeError for
     a non-operator or arguments that do not fit its schema.
@@ -86,7 +89,7 @@ def opcheck(
     >>> double.register_autograd(lambda ctx, g: g * 3)
     >>> results = opcheck(double, (rg.ones(3),), raise_exception=False)
     >>> [name for name, text in results.items() if text != "SUCCESS"]
-    ['test_gradients', 'test_forward']
+    ['test_autograd_registration']
     """
     operator, names = _operator(op), _names(test_utils)
     if (rtol is None) != (atol is None):
@@ -96,7 +99,10 @@ def opcheck(
     known = {**CHECKS}
     for name in ("test_gradients", "test_forward"):
         known[name] = partial(CHECKS[name], **tolerances)
-    results = {name: _verdict(known[SYNONYMS.get(name, name)], probe, tolerant(atol, rtol)) for name in names}
+    results = {}
+    for name in names:
+        verdicts = [_verdict(known[part], probe, tolerant(atol, rtol)) for part in GROUPS.get(name, (name,))]
+        results[name] = next((text for text in verdicts if text != SUCCESS), SUCCESS)
     wrong = {name: text for name, text in results.items() if text != SUCCESS}
     if wrong and raise_exception:
         raise OpCheckError(_report(operator, wrong, len(results)), results)
@@ -118,10 +124,10 @@ def _names(test_utils: str | Sequence[str]) -> tuple[str, ...]:
         return tuple(CHECKS)
     names = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
     for name in names:
-        if name not in CHECKS and name not in SYNONYMS:
+        if name not in CHECKS and name not in GROUPS:
             raise ValueError(
-                f"opcheck: expected test_utils to be subset of {(*CHECKS, *SYNONYMS)} but it was not: test_utils names "
-                f"{name!r}"
+                f"opcheck: expected test_utils to be subset of {tuple({**GROUPS, **CHECKS})} but it was not: "
+                f"test_utils names {name!r}"
             )
     return names
 
@@ -159,7 +165,7 @@ def _subject_location(op: Operator, check: str) -> str:
     """Return the subject of a check, and where it is registered."""
     if not isinstance(op, CustomOperator):
         return f"built in, {op.definition.__module__}"
-    for field, what in SUBJECTS.get(SYNONYMS.get(check, check), {}).items():
+    for field, what in SUBJECTS.get(GROUPS.get(check, (check,))[0], {}).items():
         part = getattr(op.registrations, field)
         if part is not None:
             return f"{what} at {part.location}"

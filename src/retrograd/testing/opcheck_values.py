@@ -56,8 +56,9 @@ def _check_unchanged(name: str, now: np.ndarray, old: np.ndarray) -> None:
     if len(changed):
         place = tuple(changed[0].tolist())
         raise AssertionError(
-            f"the kernel writes to the argument {name!r}, which the schema does not say: at {place} it was "
-            f"{old[place]}, and is {now[place]}; name it in mutates_args, or write to a copy"
+            f"Argument {name} is not defined as mutable but was mutated: the kernel writes to the argument {name!r}, "
+            f"which the schema does not say: at {place} it was {old[place]}, and is {now[place]}; name it in "
+            "mutates_args, or write to a copy"
         )
 
 
@@ -90,7 +91,9 @@ def _check_avals(probe: Probe) -> None:
     except Exception as error:
         raise AssertionError(f"for {given} {source} raises {type(error).__name__}: {error}") from error
     found = [said] if isinstance(said, Aval) else [a for a in said if not isinstance(a, AuxOutput)]
-    assert found == got, f"for {given} {source} says {found}, but the kernel returns {got}"
+    shapes = [(g.shape, f.shape) for g, f in zip(got, found, strict=False) if g.shape != f.shape]
+    words = f": Shapes {shapes[0][0]} and {shapes[0][1]} are not equal" if shapes else ""
+    assert found == got, f"for {given} {source} says {found}, but the kernel returns {got}{words}"
 
 
 # ------------------------------------------------------------------------------------------------------- graphs
