@@ -216,7 +216,7 @@ def test_the_saving_half_alone_is_named_with_its_line_and_the_missing_one():
 
     line = save.__code__.co_firstlineno
     message = (
-        f"op: impl_save_for_backward is registered, at {HERE}:{line} in .*, but impl_backward is not; both are needed"
+        f"op: impl_save_for_backward is registered, at {HERE}:{line} in .*, but impl_backward is not: .*'backward'"
     )
     with pytest.raises(RuntimeError, match=message):
         op(leaf(1))
@@ -230,9 +230,7 @@ def test_the_formula_alone_is_named_with_its_line_and_the_missing_half():
     def backward(ctx, saved, g): ...
 
     line = backward.__code__.co_firstlineno
-    message = (
-        f"op: impl_backward is registered, at {HERE}:{line} in .*, but impl_save_for_backward is not; both are needed"
-    )
+    message = f"op: impl_backward is registered, at {HERE}:{line} in .*, but impl_save_for_backward is not: .* needed"
     with pytest.raises(RuntimeError, match=message):
         op(leaf(1))
 
@@ -311,20 +309,20 @@ BOTH = "(Tensor x, Tensor[] ys, int n=1) -> Tensor"
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        (None, "to return a dict from names of arguments to gradients, got NoneType"),
-        ((None, []), "to return a dict from names of arguments to gradients, got tuple"),
-        (rg.ones(2), "to return a dict from names of arguments to gradients, got Tensor"),
-        ({}, r"a key for each tensor argument, \['x', 'ys'\]; it has no key 'x', no key 'ys'"),
-        ({"x": None}, r"a key for each tensor argument, .*; it has no key 'ys'"),
+        (None, "to be a dict from names of arguments to gradients, got NoneType"),
+        ((None, []), "to be a dict from names of arguments to gradients, got tuple"),
+        (rg.ones(2), "to be a dict from names of arguments to gradients, got Tensor"),
+        ({}, r"to have keys \{'x', 'ys'\}, one for each tensor argument, .* it has no key 'x', no key 'ys'"),
+        ({"x": None}, r"one for each tensor argument, .*; it has no key 'ys'"),
         ({"x": None, "ys": [None, None], "n": None}, "it has a key 'n'"),
         ({"x": None, "ys": [None, None], "z": None, 3: None}, "it has a key '3', a key 'z'"),
-        ({"x": 1.0, "ys": [None, None]}, "a float as the gradient of 'x': expected a Tensor or None"),
-        ({"x": [rg.ones(2)], "ys": [None, None]}, "a list as the gradient of 'x': expected a Tensor or None"),
+        ({"x": 1.0, "ys": [None, None]}, "a float as the gradient of 'x': expected .* either None or a Tensor"),
+        ({"x": [rg.ones(2)], "ys": [None, None]}, "a list as the gradient of 'x': expected .* either None or a Tensor"),
         ({"x": None, "ys": None}, "for the list 'ys' .* must return a list of gradients, got NoneType"),
         ({"x": None, "ys": rg.ones(2)}, "for the list 'ys' .* must return a list of gradients, got Tensor"),
-        ({"x": None, "ys": [None]}, "for the list 'ys' of 2 tensors .* must return as many gradients, got 1"),
-        ({"x": None, "ys": [None] * 3}, "for the list 'ys' of 2 tensors .* must return as many gradients, got 3"),
-        ({"x": None, "ys": [None, "a"]}, r"a str as the gradient of 'ys\[1\]': expected a Tensor or None"),
+        ({"x": None, "ys": [None]}, "for the list 'ys' .* must return a list of 2 gradients but got 1"),
+        ({"x": None, "ys": [None] * 3}, "for the list 'ys' .* must return a list of 2 gradients but got 3"),
+        ({"x": None, "ys": [None, "a"]}, r"a str as the gradient of 'ys\[1\]': expected .* None or Tensor"),
         ({"x": rg.ones(3), "ys": [None, None]}, r"invalid gradient at index x - got \[3\] but .* \[2\]"),
         ({"x": None, "ys": [None, rg.ones(5)]}, r"invalid gradient at index ys\[1\] - got \[5\]"),
         ({"x": rg.ones(2, dtype=rg.complex64), "ys": [None] * 2}, "index x: expected float32 but got complex64"),
@@ -359,7 +357,7 @@ def test_invalid_results_of_formulas_are_reported_with_operator_line_and_argumen
             "(Tensor x, Tensor[]? ys) -> Tensor",
             (None,),
             {"ys": [rg.ones(1)]},
-            "for the list 'ys' of 0 tensors .* got 1",
+            "for the list 'ys' .* list of 0 gradients but got 1",
         ),
     ],
 )
@@ -469,7 +467,7 @@ def test_marks_are_bools_one_for_each_output(marks):
 @pytest.mark.parametrize("what", ["impl_save_for_backward", "impl_backward", "impl_autograd", "impl_vmap", "impl_jvp"])
 def test_operators_without_results_have_no_formula(what):
     op = older("(Tensor x) -> ()", lambda x: None)
-    with pytest.raises(RuntimeError, match=f"{what}: not for an operator that returns nothing"):
+    with pytest.raises(RuntimeError, match=f"{what}: not for an operator with no returns"):
         getattr(op, what)()
 
 

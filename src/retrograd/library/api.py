@@ -6,7 +6,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from retrograd.library.custom_ops import check_name, check_operator, find_operator
+from retrograd.library.kernel_lookup import FIELDS, KERNELS
 from retrograd.library.library_scope import Library
+from retrograd.library.mixin import check_device_types
 from retrograd.library.operator import CustomOperator
 
 _libraries: dict[str, Library] = {}  # the libraries of `define` calls without `lib`
@@ -52,18 +54,27 @@ def _implement(lib: Library, name: Any, key: str, func: Callable) -> Callable:
 
 
 def impl(qualname: str | Library, types: str | Sequence[str], func: Any = None, *, lib: Library | None = None) -> Any:
-    """Decorator: register a kernel for kinds of arrays: "cpu", "cuda", "nested" or "default".  With `lib`, until that
-    ends.
+    """Decorator: register a kernel for kinds of arrays: "cpu", "cuda", "nested" or "default"; or by a dispatch key.
+
+    With `lib`, until that ends.
 
     `impl(lib, name, dispatch_key)`, PyTorch's older form, is a decorator too.
     """
     if isinstance(qualname, Library):
         return functools.partial(_implement, qualname, types, func or "")
+    keys = (types,) if isinstance(types, str) else tuple(types)
+    kinds = tuple([key for key in keys if key not in KERNELS and key not in FIELDS])
+    if kinds:
+        check_device_types(qualname, kinds)
     if func is None:
         return functools.partial(impl, qualname, types, lib=lib)
     op = find_operator(qualname)
-    with _recording_in(lib, op):
-        op.impl(types, func)
+    for key in keys:
+        if key not in kinds:
+            _get_library(op.namespace, lib).impl(op, func, key)
+    if kinds:
+        with _recording_in(lib, op):
+            op.impl(kinds, func)
     return func
 
 
@@ -96,7 +107,15 @@ def register_fake(
     operator = find_operator(op)
     known = operator.registrations.abstract
     if known is not None and not allow_override:
-        raise RuntimeError(f"{operator.name}: register_fake: registered already, at {known.location}")
+        raise RuntimeError(
+            f"{operator.name}: register_fake: registered already, at {known.location}: the operator already has a fake "
+            f"impl, that is a DispatchKey::Meta implementation"
+        )
+    if operator.registrations.composite is not None:
+        raise RuntimeError(
+            f"{operator.name}: register_fake: it has a CompositeImplicitAutograd kernel, so that its parts have the "
+            "functions for shapes and dtypes"
+        )
     with _recording_in(lib, operator):
         return operator.impl_abstract(func)
 

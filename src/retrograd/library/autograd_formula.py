@@ -66,7 +66,7 @@ def make_context(registrations: Registrations, call: Call, needed: Sequence[bool
     ctx._params, ctx._structure, ctx._backward_formula = call.params, call.structure, registrations.pull
     ctx._avals = [(a.shape, a.dtype) if isinstance(a, Tensor) else None for a in call.inputs]
     ctx._outputs = [(i, out.shape, out.dtype) for i, out in enumerate(call.outs)]
-    ctx.needs_input_grad = schema.group_flags(needed, call.params)
+    ctx.needs_input_grad = schema.group_flags(needed, call.params)[: schema.count_given(call.inputs, call.params)]
     if registrations.pull is not None:
         if registrations.setup is not None:
             _call_setup(registrations.setup.function, ctx, call)
@@ -221,15 +221,24 @@ def missing_formula(name: str, registrations: Registrations) -> RuntimeError:
         return _incomplete_formula(name, "impl_save_for_backward", registrations.save, "impl_backward")
     if registrations.backward is not None:
         return _incomplete_formula(name, "impl_backward", registrations.backward, "impl_save_for_backward")
+    words = (
+        f"Autograd has not been implemented for operator {name}."
+        if registrations.strict
+        else f"Trying to backward through {name} but no autograd formula was registered. Please use "
+        "register_autograd to add one."
+    )
     return RuntimeError(
-        f"Trying to backward through {name} but no autograd formula was registered. Please use register_autograd to "
-        f"add one. {name}: no gradient formula is registered for this operator, defined at {registrations.location}, "
+        f"{words} {name}: no gradient formula is registered for this operator, defined at {registrations.location}, "
         "and an input requires grad; use register_autograd, or run under no_grad()"
     )
 
 
 def _incomplete_formula(name: str, found: str, part: Registration, missing: str) -> RuntimeError:
-    return RuntimeError(f"{name}: {found} is registered, at {part.location}, but {missing} is not; both are needed")
+    words = {"impl_backward": "a 'backward'", "impl_save_for_backward": "a 'save_for_backward'"}
+    return RuntimeError(
+        f"{name}: {found} is registered, at {part.location}, but {missing} is not: we were unable to find "
+        f"{words[missing]} registration; both are needed"
+    )
 
 
 def _group_by_output(structure: Structure, grads: list) -> tuple:
@@ -242,15 +251,17 @@ def _gradients_by_position(schema: CustomSchema, ctx: Context, returned: Any, lo
     """Return for each flat input what a formula of the newer interface returned by position."""
     given = returned if isinstance(returned, tuple) else (returned,)
     count = len(schema.by_position)
-    if len(given) != count and (len(given) < count or any(g is not None for g in given[count:])):
+    least = len(ctx.needs_input_grad)
+    if len(given) < least or any(g is not None for g in given[count:]):
         names = ", ".join(p.name for p in schema.by_position)
+        expected = f"{count}" if least == count else f"{least} or {count}"
         raise RuntimeError(
-            f"{schema.name}: the formula registered at {location} returned an incorrect number of gradients: one "
-            f"for each "
-            f"of {names}, so expected {count}, got {len(given)}"
+            f"{schema.name}: the formula registered at {location} returned an incorrect number of gradients "
+            f"(expected {expected}, got {len(given)}): one for each of {names}"
         )
+    given = (*given[:count], *[None] * (count - len(given)))
     if schema.plain:
-        return given[:count]
+        return given
     named = dict(zip([p.name for p in schema.by_position], given, strict=False))
     empty = [p.name for p in schema.by_position if p.is_list and named[p.name] is None]
     return _flatten_gradients(schema, ctx, named, location, empty)
@@ -260,16 +271,18 @@ def _gradients_by_name(schema: CustomSchema, ctx: Context, returned: Any, locati
     """Return for each flat input what a formula of the older interface returned by name."""
     if not isinstance(returned, dict):
         raise RuntimeError(
-            f"{schema.name}: expected the formula registered at {location} to return a dict from names of arguments to "
-            f"gradients, got {type(returned).__name__}"
+            f"{schema.name}: expected the output of the formula registered at {location} to be a dict from names of "
+            f"arguments to gradients, got {type(returned).__name__}"
         )
     expected = {p.name for p in schema.inputs}
     if returned.keys() != expected:
         wrong = [f"no key {n!r}" for n in sorted(expected - set(returned))]
         wrong += [f"a key {n!r}" for n in sorted(map(str, set(returned) - expected))]
+        keys = ", ".join(map(repr, sorted(expected)))
         raise RuntimeError(
-            f"{schema.name}: expected the formula registered at {location} to return a dict with a key for each tensor "
-            f"argument, {sorted(expected)}; it has {', '.join(wrong)}"
+            f"{schema.name}: expected the dict that the formula registered at {location} returns to have keys "
+            f"{{{keys}}}, one for each tensor argument, and none for arguments of non-Tensor-like types; it has "
+            f"{', '.join(wrong)}"
         )
     return _flatten_gradients(schema, ctx, returned, location)
 
@@ -305,14 +318,13 @@ def _flatten_gradients(
 def _check_gradient_list(name: str, location: str, argument: str, count: int, given: Any) -> Sequence:
     if not isinstance(given, (list, tuple)):
         raise RuntimeError(
-            f"{name}: for the list {argument!r} the formula registered at {location} must return a list of "
-            f"gradients, got "
-            f"{type(given).__name__}"
+            f"{name}: for the list {argument!r} the formula registered at {location} must return a list of gradients, "
+            f"got {type(given).__name__}"
         )
     if len(given) != count:
         raise RuntimeError(
-            f"{name}: for the list {argument!r} of {count} tensors the formula registered at {location} must return as "
-            f"many gradients, got {len(given)}"
+            f"{name}: for the list {argument!r} the formula registered at {location} must return a list of {count} "
+            f"gradients but got {len(given)}"
         )
     return given
 
@@ -323,7 +335,7 @@ def _convert_gradient(schema: CustomSchema, ctx: Context, location: str, number:
     if not isinstance(g, Tensor):
         raise RuntimeError(
             f"{name}: the formula registered at {location} returned a {type(g).__name__} as the gradient of {where!r}: "
-            f"expected a Tensor or None"
+            f"expected it to be either None or a Tensor, and in a list None or Tensor"
         )
     if aval is None:
         raise RuntimeError(

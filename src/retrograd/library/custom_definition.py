@@ -43,12 +43,7 @@ class CustomDefinition(
         kind = device_type_of(namespace)
         found = cls.registrations.kernel_for(kind) or fallback_for(kind, cls.schema.name)
         if found is None:
-            known = ", ".join(sorted(cls.registrations.kernels)) or "none"
-            raise NotImplementedError(
-                f"Could not run '{cls.schema.name}' with arguments from the '{kind.upper()}' backend: no kernel is "
-                f"registered for {kind} arrays (there is {known}); the operator is defined at "
-                f"{cls.registrations.location}"
-            )
+            raise _missing_kernel(cls.schema, cls.registrations, kind)
         return adapt_kernel(cls.schema, found)
 
     @classmethod
@@ -142,13 +137,30 @@ class CustomDefinition(
         operands, batch_dims = vmap_operands.as_given()
         given, kwargs = user_arguments(cls.schema, operands, params)
         dims = cls.schema.named(batch_dims, params)
-        in_dims = tuple([_in_dim_of(p, dims) for p in cls.schema.parameters if not p.keyword_only])
+        count = cls.schema.count_given(operands, params)
+        in_dims = tuple([_in_dim_of(p, dims) for p in cls.schema.by_position[:count]])
         info = VmapInfo(n, vmap_operands.level.randomness)
         result = cls.registrations.vmap.function(info, in_dims, *given, **kwargs)
         tensors, structure = check_and_flatten(
             cls.schema.name, move_batch_dims_first(cls.schema.name, n, result, vmap_operands), cls.schema.results
         )
         return tensors[0] if cls.schema.results == "Tensor" else (*tensors, structure)
+
+
+def _missing_kernel(schema: CustomSchema, registrations: Registrations, kind: str) -> NotImplementedError:
+    """Return the error for a call on arrays without a kernel."""
+    known = ", ".join(sorted(registrations.kernels)) or "none"
+    if schema.inputs:
+        why = f"there is no {kind} impl registered, that is no kernel is registered for {kind} arrays"
+    else:
+        why = (
+            "There were no Tensor inputs to this operator, and no kernel is registered that needs none; if it makes "
+            "tensors, use impl_factory"
+        )
+    return NotImplementedError(
+        f"Could not run '{schema.name}' with arguments from the '{kind.upper()}' backend: {why} (there is {known}); "
+        f"the operator is defined at {registrations.location}"
+    )
 
 
 def _in_dim_of(parameter: Any, dims: dict) -> Any:

@@ -14,7 +14,8 @@ from retrograd.library.operator import CustomOperator
 from retrograd.library.registration import Registrations
 from retrograd.library.schema import CustomSchema
 from retrograd.library.schema_inference import infer_schema
-from retrograd.library.tags import tag_list
+from retrograd.library.tag_checks import problem_with_tags
+from retrograd.library.tags import Tag, tag_list
 
 
 def custom_op(
@@ -54,49 +55,68 @@ def custom_op(
     """
     if isinstance(fn, str):
         fn, schema = None, fn
-    build = functools.partial(_define_from_function, name, mutates_args, device_types, schema, tags)
+    build = functools.partial(_define_from_function, name, mutates_args, device_types, schema, tag_list(tags))
     return build if fn is None else build(fn)
 
 
 def _define_from_function(
-    name: str, mutates_args: Any, device_types: Any, schema: str | None, tags: Any, fn: Callable
+    name: str, mutates_args: Any, device_types: Any, schema: str | None, tags: list[Tag], fn: Callable
 ) -> CustomOperator:
     check_name(name)
     older = mutates_args is None
     kinds = "default" if device_types is None else device_types
     check_device_types(name, kinds)
-    written = infer_schema(fn, mutates_args=() if older else mutates_args, tags=tags) if schema is None else schema
-    parsed = parse(written, CustomSchema)
-    _check_mutated(name, parsed, mutates_args)
+    mutated = mutates_args if isinstance(mutates_args, str) else tuple(mutates_args or ())
+    parsed = parse(infer_schema(fn, mutates_args=mutated, tags=tags) if schema is None else schema, CustomSchema)
     if older:
         _check_prototype(name, parsed, fn)
+    else:
+        _check_declarations(name, parsed, mutated, tags)
+        tags = [Tag.pt2_compliant_tag, *[tag for tag in tags if tag is not Tag.pt2_compliant_tag]]
     operator = register(parsed.renamed(name), strict=older, tags=tags)
     if not older:
-        operator.impl(kinds, fn)
+        operator.register_kernel(kinds, fn)
     functools.update_wrapper(operator, fn, assigned=("__module__", "__qualname__"), updated=())
     operator.__doc__ = fn.__doc__ or operator.__doc__
     return operator
 
 
-def _check_mutated(name: str, schema: CustomSchema, mutates_args: Any) -> None:
-    if mutates_args is None or mutates_args == "unknown":
-        return
-    names = (mutates_args,) if isinstance(mutates_args, str) else tuple(mutates_args)
-    if {*names} != {*schema.mutated}:
-        raise ValueError(f"{name}: the schema marks {schema.mutated} as written to, but mutates_args is {names}")
+def _check_declarations(name: str, schema: CustomSchema, mutated: str | tuple[str, ...], tags: list[Tag]) -> None:
+    """Raise if the schema contradicts `mutates_args` or the tags."""
+    if mutated != "unknown" and {*mutated} != {*schema.mutated}:
+        raise ValueError(
+            f"{name}: the schema {schema} suggests that the op mutates { {*schema.mutated} or '{}' }, which is "
+            f"different from mutates_args={mutated}; please make these consistent"
+        )
+    problem = problem_with_tags(schema, tags)
+    if problem is not None:
+        raise ValueError(f"{name}: {problem}. Got: {schema}")
+    if any(p.keyword_only and not p.mutated for p in schema.inputs):
+        raise NotImplementedError(
+            f"{name}: custom_op with kwarg-only Tensor args. Please make your tensors not kwarg-only, or define the "
+            f"operator by rg.library.define. Got: {schema}"
+        )
 
 
 def _check_prototype(name: str, schema: CustomSchema, fn: Callable) -> None:
-    names = tuple(inspect.signature(fn).parameters)
-    expected = tuple([p.name for p in schema.parameters])
-    if names != expected:
-        raise ValueError(f"{name}: the schema has the arguments {expected}, but the function {names}")
+    """Raise if a function does not have the arguments of a schema, or has defaults."""
+    parameters = inspect.signature(fn).parameters.values()
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.POSITIONAL_ONLY) for p in parameters):
+        raise ValueError(f"{name}: positional-only arguments, *args and **kwargs are not supported: {fn}")
+    if any(p.default is not p.empty for p in parameters):
+        raise ValueError(f"{name}: default arguments of the function are not supported; the schema has them")
+    found = [(p.name, p.kind is p.KEYWORD_ONLY) for p in parameters]
+    if found != [(p.name, p.keyword_only) for p in schema.parameters]:
+        raise ValueError(
+            f"{name}: expected the function's signature to match the schema {schema}, but it has the arguments "
+            f"{', '.join(map(str, parameters))}"
+        )
 
 
-def define_by_schema(name: str, schema: str) -> CustomOperator:
+def define_by_schema(name: str, schema: CustomSchema) -> CustomOperator:
     """Define an operator of the older interface by its schema alone; return it."""
     check_name(name)
-    return register(parse(schema, CustomSchema).renamed(name), strict=True)
+    return register(schema.renamed(name), strict=True)
 
 
 def check_name(name: str) -> None:

@@ -1,10 +1,10 @@
 """Kernels as objects: `get_kernel`, the dispatch keys that name them, and the key that registers none."""
 
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 from retrograd.library.custom_ops import find_operator
 from retrograd.library.operator import CustomOperator
+from retrograd.library.registration import Registration
 
 KERNELS = {  # PyTorch's dispatch keys of kernels: the device type, "default" for all
     "CPU": "cpu",
@@ -23,18 +23,27 @@ FIELDS = {  # the dispatch keys of other parts
 
 
 class Kernel:
-    """A registered kernel, as `get_kernel` returns it; a registration that replaces it leaves it as it is."""
+    """A registered kernel, as `get_kernel` returns it, until the library that registered it ends.
 
-    def __init__(self, function: Callable, location: str) -> None:
-        self._function = function
-        self._location = location
+    A registration that replaces it leaves it as it is.
+    """
+
+    def __init__(self, part: Registration) -> None:
+        self._part = part
 
     def __repr__(self) -> str:
-        return f"Kernel(registered at {self._location})"
+        return f"Kernel(registered at {self._part.location})"
 
     def call_boxed(self, keyset: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run the kernel on these arguments; the set of dispatch keys, as in PyTorch, is ignored."""
-        return self._function(*args, **kwargs)
+        """Run the kernel on these arguments; the set of dispatch keys, as in PyTorch, is ignored.
+
+        Raises RuntimeError after the end of the library that registered it.
+        """
+        if self._part.ended:
+            raise RuntimeError(
+                f"the kernel registered at {self._part.location} has been invalidated: its library has ended"
+            )
+        return self._part.function(*args, **kwargs)
 
 
 def get_kernel(op: str | CustomOperator, dispatch_key: str) -> Kernel:
@@ -67,7 +76,7 @@ def get_kernel(op: str | CustomOperator, dispatch_key: str) -> Kernel:
     )
     if part is None:
         raise RuntimeError(f"no kernel for {dispatch_key} for {operator.name}")
-    return Kernel(part.function, part.location)
+    return Kernel(part)
 
 
 def fallthrough_kernel() -> NoReturn:

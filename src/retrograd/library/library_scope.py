@@ -216,4 +216,7 @@ def _check_unregistered(op: CustomOperator, key: str) -> None:
     fields, name = _position_of(op, key)
     known = fields.get(name)
     if known is not None:
-        raise RuntimeError(f"{op.name}: Library.impl: {key} is registered already, at {known.location}")
+        raise RuntimeError(
+            f"{op.name}: Library.impl: {key} is registered already, at {known.location}: there's already a kernel "
+            f"registered for the {key} dispatch key"
+        )

@@ -9,10 +9,12 @@ from typing import Any
 from retrograd.core import namespaces
 from retrograd.core.device import DEVICE_NAMES
 from retrograd.core.dtype import as_dtype
+from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.levels.autocast import cast_operand
 from retrograd.library.custom_definition import device_type_of
 from retrograd.library.registration import Registrations
 from retrograd.library.schema import CustomSchema
+from retrograd.library.tags import Tag
 
 
 class RegistrationMixin:
@@ -21,6 +23,7 @@ class RegistrationMixin:
     name: str
     schema: CustomSchema
     registrations: Registrations
+    tags: list[Tag]
 
     def _register(self, field: str, what: str, function: Callable | None) -> Any:
         """Register a function; without one, return the decorator that does."""
@@ -55,8 +58,17 @@ class RegistrationMixin:
         return self.impl("default", func)
 
     def register_kernel(self, device_types: str | Sequence[str] | None, func: Callable | None = None, /) -> Any:
-        """Decorator: `impl` by its newer name; None means all kinds of arrays."""
-        return self.impl("default" if device_types is None else device_types, func)
+        """Decorator: `impl` by its newer name; None means all kinds of arrays.
+
+        An operator without tensors needs an argument `device` for kernels of device types, or it is a ValueError.
+        """
+        kinds = "default" if device_types is None else device_types
+        if kinds != "default" and not self.schema.inputs and not self.schema.has_device:
+            raise ValueError(
+                f"{self.name}: Functions without tensor inputs are required to have a `device: torch.device` argument, "
+                "here `device: rg.device`, for kernels of device types"
+            )
+        return self.impl(kinds, func)
 
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> AbstractContextManager[None]:
         """Context manager that disables the kernel for one device type, so that the one for all runs; or enables it.
@@ -72,15 +84,17 @@ class RegistrationMixin:
         ...     which(rg.ones(1))
         tensor([0.])
         """
-        (kind,) = check_device_types(self.name, device_type)
-        if kind not in self.registrations.kernels:
-            warnings.warn(
-                f"{self.name}: set_kernel_enabled: no kernel was registered for {kind!r}, so it changes nothing until "
-                "there is one",
-                UserWarning,
-                stacklevel=2,
+        registrations, action = self.registrations, "enable" if enabled else "disable"
+        problem = None
+        if device_type not in registrations.kernels:
+            problem = "no kernel was registered for this device type, so it changes nothing until there is one"
+        elif enabled is (device_type not in registrations.disabled):
+            problem = f"the kernel is already {action}d"
+        if problem is not None:
+            lazy_module("logging").getLogger("retrograd.library.custom_ops").warning(
+                "%s: set_kernel_enabled(%r) to %s it: %s", self.name, device_type, action, problem
             )
-        return self.registrations.kernel_enabled(kind, enabled)
+        return registrations.kernel_enabled(device_type, enabled)
 
     def impl_abstract(self, func: Callable | None = None, /) -> Any:
         """Decorator: register the function that returns the shape and dtype of the result.
@@ -100,7 +114,20 @@ class RegistrationMixin:
         """
         return self._register("abstract", "the abstract function", func)
 
-    register_fake = impl_abstract
+    def register_fake(self, func: Callable | None = None, /) -> Any:
+        """Decorator: `impl_abstract` by its newer name.
+
+        Warns for an operator tagged with `rg.Tag.inplace` or `rg.Tag.out`, whose results are known arguments.
+        """
+        tag = next((tag for tag in self.tags if tag in (Tag.inplace, Tag.out)), None)
+        if tag is not None:
+            warnings.warn(
+                f"{self.name}: register_fake: an operator tagged with rg.{tag} returns its own arguments, so that it "
+                "needs no such function",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self.impl_abstract(func)
 
     def impl_save_for_backward(self, func: Callable | None = None, /) -> Any:
         """Decorator: register `func(inputs, output)`, which returns what the gradient formula needs.
@@ -189,13 +216,14 @@ class RegistrationMixin:
 
     def _check_functional(self, what: str) -> None:
         if self.schema.mutated:
+            out = " Out variants do not support autograd." if Tag.out in self.tags else ""
             raise RuntimeError(
                 f"{self.name}: {what}: not for an operator that writes to its arguments; register it for the "
                 "operator's .functional, which returns their new values after the result. Cannot register autograd "
-                f"formula for non-functional operator {self.name} with schema {self.schema}"
+                f"formula for non-functional operator {self.name} with schema {self.schema}.{out}"
             )
         if self.schema.results == ():
-            raise RuntimeError(f"{self.name}: {what}: not for an operator that returns nothing")
+            raise RuntimeError(f"{self.name}: {what}: not for an operator with no returns")
 
     def impl_autograd(self, func: Callable | None = None, /) -> Any:
         """Decorator: register the function that replaces the kernel if a gradient may be needed.
@@ -221,6 +249,11 @@ class RegistrationMixin:
         It is like the static method vmap of a Function.  Without it, the examples run one by one.
         """
         self._check_functional("impl_vmap")
+        if any(p.keyword_only for p in self.schema.inputs):
+            raise NotImplementedError(
+                f"{self.name}: register_vmap with kwarg-only Tensor args: in_dims are by position, so please make your "
+                f"tensors not kwarg-only. Got: {self.schema}"
+            )
         return self._register("vmap", "impl_vmap", func)
 
     def register_vmap(self, func: Callable | None = None) -> Any:
@@ -263,7 +296,7 @@ def check_device_types(name: str, device_types: str | Sequence[str]) -> tuple[st
     if unknown or not kinds:
         raise DeviceTypeError(
             f"{name}: a kernel is for one of {', '.join(dict.fromkeys(known))}, not for "
-            f"{', '.join(map(repr, unknown)) or 'no device type'}: Expected one of these at start of device string: "
-            f"{unknown[0] if unknown else ''}"
+            f"{', '.join(map(repr, unknown)) or 'no device type'}: Expected one of {', '.join(DEVICE_NAMES)} device "
+            f"type at start of device string: {unknown[0] if unknown else ''}"
         )
     return kinds

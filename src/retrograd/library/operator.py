@@ -18,6 +18,7 @@ from retrograd.core.tensor import bump_version, make, preserve_snapshots
 from retrograd.core.views import requires_grad_synced
 from retrograd.library import autograd_formula, sanitizer
 from retrograd.library.custom_definition import CustomDefinition
+from retrograd.library.function_schema import FunctionSchema
 from retrograd.library.kernel_adapter import check_single_result, make_functional, user_arguments
 from retrograd.library.mixin import RegistrationMixin
 from retrograd.library.operator_outputs import flatten
@@ -108,8 +109,35 @@ class CustomOperator(Operator, RegistrationMixin):
         return self.name.partition("::")[0]
 
     @property
-    def _schema(self) -> CustomSchema:
-        return self.schema
+    def _schema(self) -> FunctionSchema:
+        return FunctionSchema(self.schema)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self._opname}.{self._overloadname}"
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"The underlying op of '{self.namespace}.{self._opname}' has no overload name {name!r}: no overload "
+            f"{name!r} is registered, and operators have no such attribute"
+        )
+
+    @property
+    def _name(self) -> str:
+        return self.name
+
+    _qualified_op_name = _name
+
+    @property
+    def _opname(self) -> str:
+        return self.name.partition("::")[2].partition(".")[0]
+
+    @property
+    def _namespace(self) -> str:
+        return self.namespace
+
+    @property
+    def _defined_in_python(self) -> bool:
+        return True
 
     @property
     def _overloadname(self) -> str:
@@ -173,6 +201,8 @@ class CustomOperator(Operator, RegistrationMixin):
         foreign = [] if exact else [x for x in inputs if is_foreign(x)]
         if foreign:
             return self._override_result(foreign, *user_arguments(self.schema, inputs, params))
+        if not inputs and self.schema.has_device:
+            self._check_device(params)
         if not self._runs_directly:
             replacement = self._replacement(inputs)
             if replacement is not None:
@@ -234,6 +264,15 @@ class CustomOperator(Operator, RegistrationMixin):
             raise autograd_formula.missing_formula(self.name, registrations)
         return None
 
+    def _check_device(self, params: dict) -> None:
+        """Raise if an operator that makes tensors has no kernel for the device that a call asks for."""
+        name = next(p.name for p in self.schema.params if p.type.startswith("device"))
+        kind = getattr(params[name], "type", "cpu")
+        if self.registrations.kernel_for(kind) is None and kind != "cpu":
+            raise RuntimeError(
+                f"{self.name} does not have a kernel registered for {kind}. Please use register_kernel to do so."
+            )
+
     def _check_inputs(self, inputs: Sequence, params: dict) -> None:
         named = self.schema.named(inputs, params)
         for p in self.schema.inputs:
@@ -257,11 +296,23 @@ class CustomOperator(Operator, RegistrationMixin):
         """Run an operator that writes to arguments: directly, or as one that returns the new values."""
         targets = self._written_tensors(inputs, params)
         operands = [a for a in inputs if isinstance(a, Tensor)]
+        if Tag.out in self.tags:
+            self._check_no_gradient(inputs)
         for x in targets:
             check_write(self.name, x, *operands)
         direct = current().level is None and not (current().grad_enabled and _any_requires_grad(inputs))
         result = (self._write_directly if direct else self._write_new_values)(inputs, params, targets)
         return self.schema.with_returned(result, inputs, params)
+
+    def _check_no_gradient(self, inputs: tuple) -> None:
+        """Raise if a gradient is needed of an operator that writes to `out=`, and has no formula for it."""
+        if not (current().grad_enabled and _any_requires_grad(inputs)):
+            return
+        if not autograd_formula.has_formula(self.functional.registrations):
+            raise RuntimeError(
+                f"{self.name}(): functions with out=... arguments don't support automatic differentiation, but one of "
+                "the arguments requires grad; run under no_grad(), or register a formula for its .functional"
+            )
 
     def _write_directly(self, inputs: tuple, params: dict, targets: list[Tensor]) -> Any:
         for x in targets:

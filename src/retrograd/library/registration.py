@@ -2,17 +2,21 @@
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from retrograd.core.blocks import generator_block
 from retrograd.foundation.source_location import user_line
 
 
-class Registration(NamedTuple):
-    """A registered function and its source location."""
+class Registration:
+    """A registered function and its source location; `ended` once the library that registered it has ended."""
 
-    function: Callable
-    location: str
+    __slots__ = ("ended", "function", "location")
+
+    def __init__(self, function: Callable, location: str) -> None:
+        self.function = function
+        self.location = location
+        self.ended = False
 
 
 class Registrations:
@@ -97,6 +101,8 @@ class Registrations:
             undo += [functools.partial(self._undo, fields, *pair) for pair in new]
 
     def _undo(self, fields: dict, key: Any, installed: Registration | None, before: Registration | None) -> None:
+        if installed is not None:
+            installed.ended = True
         if fields.get(key) is not installed:  # replaced since
             return
         fields[key] = before

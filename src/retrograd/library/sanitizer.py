@@ -115,11 +115,12 @@ def _check_memory(schema: CustomSchema, tensors: list[tuple[str, Tensor]], resul
         for where, t in tensors:
             if backend.shares_memory(t.value, out.value):
                 raise RuntimeError(
-                    f"{schema.name}: a result of shape {out.shape} shows the memory of the argument {where!r}; "
-                    f"return a copy, {where}.clone()"
+                    f"{schema.name}: the output of a custom operator may not alias any inputs or other returns: "
+                    f"argument {where} is not defined to alias output, but a result of shape {out.shape} shows the "
+                    f"memory of the argument {where!r}; return a copy, {where}.clone()"
                 )
         if any(backend.shares_memory(other.value, out.value) for other in outs[:i]):
             raise RuntimeError(
-                f"{schema.name}: two results show the same memory, the second of shape {out.shape}; "
-                f"return a copy, .clone()"
+                f"{schema.name}: the outputs of a custom operator may not alias any inputs or other returns: two "
+                f"results show the same memory, the second of shape {out.shape}; return a copy, .clone()"
             )

@@ -40,6 +40,7 @@ class CustomSchema(Schema):
         self.by_position = tuple([p for p in self.parameters if not p.keyword_only])
         listed = any(p.is_list for p in self.inputs)
         self.has_lengths = listed and not self.variadic
+        self.has_device = any(p.type.startswith("device") for p in self.params)
         self.plain = not listed and not self.params  # all arguments are single tensors
         self.last_positional = None  # a list is one argument, not the remaining ones
 
@@ -66,8 +67,11 @@ class CustomSchema(Schema):
         for index, argument in self.returned.items():
             member = members[index] if index < len(members) else None
             if not (isinstance(member, Tensor) and member.value is given[argument].value):
+                tag = "out" if self._by_name[argument].keyword_only else "inplace"
+                which = "mutable keyword-only arguments" if tag == "out" else "first argument"
                 raise RuntimeError(
-                    f"{self.name}: result {index} must be the argument {argument!r}, as the schema says; return it"
+                    f"{self.name}: result {index} must be the argument {argument!r}, as the schema says; return it. An "
+                    f"operator tagged with rg.Tag.{tag} must return its {which}"
                 )
         rest = tuple([m for i, m in enumerate(members) if i not in self.returned])
         return rest or None
@@ -160,6 +164,16 @@ class CustomSchema(Schema):
         named = self.named(args, params)
         return tuple([_as_list(p, named[p.name]) for p in self.parameters])
 
+    def count_given(self, args: Sequence, params: dict) -> int:
+        """Return the number of positional arguments without the last ones that have their defaults, as in PyTorch."""
+        count = len(self.by_position)
+        if not count or self.by_position[-1].default is REQUIRED:
+            return count
+        named = self.named(args, params)
+        while count and _is_default(self.by_position[count - 1], named):
+            count -= 1
+        return count
+
     def group_flags(self, marks: Sequence[bool], params: dict) -> tuple:
         """Return the marks of the flat inputs by argument: one, or a list of them; False for non-tensors."""
         if self.plain:
@@ -180,6 +194,11 @@ class CustomSchema(Schema):
 def _with_list(p: Parameter) -> Parameter:
     """Return an argument whose default is the list that kernels get, if the schema gives one integer for it."""
     return p._replace(default=(p.default,)) if p.is_list and isinstance(p.default, int) else p
+
+
+def _is_default(p: Parameter, named: dict) -> bool:
+    value = named[p.name]
+    return p.default is not REQUIRED and (value is p.default or (not p.is_tensor and value == p.default))
 
 
 def _as_list(p: Parameter, value: Any) -> Any:

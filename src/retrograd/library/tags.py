@@ -40,10 +40,16 @@ class Tag(Enum):
     view_copy = 19
 
 
+class TagsError(ValueError, AssertionError):
+    """The error for tags that contradict each other; AssertionError in PyTorch."""
+
+
 def tag_list(tags: Tag | Iterable[Tag] | None) -> list[Tag]:
     """Return the tags that a user gave, one or several, as a list; a TypeError for anything else."""
     found = [tags] if isinstance(tags, Tag) else list(tags or ())
     for tag in found:
         if not isinstance(tag, Tag):
             raise TypeError(f"tags: expected members of rg.Tag, got {tag!r}")
+    if Tag.inplace in found and Tag.out in found:
+        raise TagsError("tags: rg.Tag.inplace and rg.Tag.out are mutually exclusive")
     return found
