@@ -30,7 +30,7 @@ BUDGET = {
     "interop": 6000,
     "kernels": 7200,
     "levels": 1700,
-    "library": 3400,
+    "library": 3500,
     "nested": 5900,
     "nn": 9700,
     "numpy": 300,
