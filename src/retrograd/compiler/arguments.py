@@ -6,74 +6,23 @@ from typing import Any
 from retrograd.backend import array_programs
 from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.core import Tensor
-from retrograd.core.tensor import INFERENCE
-from retrograd.core.views import requires_grad_synced
+from retrograd.core.guards import TensorGuard, have_arrays_of_their_own, match_values
 
 
-class TensorGuard:
-    """The properties of a tensor that a program takes for granted: all except its values."""
-
-    __slots__ = (
-        "dtype",
-        "grad_guard",
-        "has_hooks",
-        "inference",
-        "is_leaf",
-        "is_view",
-        "kind",
-        "requires_grad",
-        "shape",
-        "strides",
-    )
-
-    def __init__(self, t: Any, with_grad: bool = True) -> None:
-        self.kind = type(t)
-        self.shape, self.dtype, self.strides = array_programs.layout(t.value)
-        self.requires_grad, self.is_leaf, self.is_view = (
-            requires_grad_synced(t),
-            t._grad_fn is None,
-            t._view is not None,
-        )
-        self.inference, self.has_hooks = t.version is INFERENCE, t._hooks is not None
-        self.grad_guard = TensorGuard(t._grad, False) if with_grad and is_ordinary(t._grad) else None
-
-    def holds(self, t: Any) -> bool:
-        """Return whether a tensor is of this kind."""
-        if type(t) is not self.kind or t.level is not None or t._requires_grad is not self.requires_grad:
-            return False
-        # A write to the base may have changed what a view requires; only views pay for asking.
-        if t._view is not None and requires_grad_synced(t) is not self.requires_grad:
-            return False
-        array = t.value
-        return (
-            array_programs.is_plain(array)
-            and array.shape == self.shape
-            and array.dtype == self.dtype
-            and array.strides == self.strides
-            and (t._grad_fn is None) is self.is_leaf
-            and (t._view is not None) is self.is_view
-            and (t._hooks is not None) is self.has_hooks
-            and (t.version is INFERENCE) is self.inference
-            and (t._grad is None if self.grad_guard is None else self._holds_grad(t._grad))
-        )
-
-    def _holds_grad(self, grad: Any) -> bool:
-        return grad is not None and self.grad_guard is not None and self.grad_guard.holds(grad)
-
-    def difference(self, t: Any) -> str:
-        """Return the first property in which a tensor differs, in words."""
-        shape, dtype, strides = array_programs.layout(t.value)
-        for name, mine, its in (
-            ("shape", self.shape, shape),
-            ("dtype", self.dtype, dtype),
-            ("strides", self.strides, strides),
-            ("requires_grad", self.requires_grad, t.requires_grad),
-        ):
-            if mine != its:
-                return f"{name} changed from {mine} to {its}"
-        if (t._grad is None) is not (self.grad_guard is None):
-            return f".grad changed from {'None' if self.grad_guard is None else 'a tensor'}"
-        return "position in a graph, hooks or .grad changed"
+def difference(guard: TensorGuard, t: Any) -> str:
+    """Return the first property in which a tensor differs from those of a guard, in words."""
+    shape, dtype, strides = array_programs.layout(t.value)
+    for name, mine, its in (
+        ("shape", guard.shape, shape),
+        ("dtype", guard.dtype, dtype),
+        ("strides", guard.strides, strides),
+        ("requires_grad", guard.requires_grad, t.requires_grad),
+    ):
+        if mine != its:
+            return f"{name} changed from {mine} to {its}"
+    if (t._grad is None) is not (guard.grad_guard is None):
+        return f".grad changed from {'None' if guard.grad_guard is None else 'a tensor'}"
+    return "position in a graph, hooks or .grad changed"
 
 
 def is_ordinary(t: Any) -> bool:
@@ -100,6 +49,7 @@ class ArgumentGuards:
         self.refusal = ""
         self._args = [self._pattern(a, f"argument {i}") for i, a in enumerate(args)]
         self._kwargs = {name: self._pattern(a, f"argument {name!r}") for name, a in kwargs.items()}
+        self._is_flat = not self.containers
         self._same = _repetitions(self.tensors)
         # A program for different tensors does not compute the sum of gradients that a tensor given twice gets.
         self._identity = any(t.requires_grad for t in self.tensors)
@@ -126,17 +76,24 @@ class ArgumentGuards:
     def match(self, args: tuple, kwargs: dict[str, Any]) -> list[Any] | None:
         """Return the tensors among the arguments if the program is for such arguments; else None."""
         tensors: list[Any] = []
-        if not _match_all(self._args, args, tensors):
+        if len(args) != len(self._args):
+            return None
+        if self._is_flat:
+            if not match_values(self._args, args, tensors, is_same):
+                return None
+        elif not _match_all(self._args, args, tensors):
             return None
         if (kwargs or self._kwargs) and not _match_dict(self._kwargs, kwargs, tensors):
             return None
-        # The program has one operand for repeated arguments, so they must repeat again.
-        for i, j in self._same:
-            if tensors[i].value is not tensors[j].value:
-                return None
-        if self._identity and _repetitions(tensors) != self._same:
-            return None
-        return tensors
+        return tensors if self._repeats(tensors) else None
+
+    def _repeats(self, tensors: list[Any]) -> bool:
+        """Return whether arguments repeat as they did: the program has one operand for repeated arguments."""
+        if not self._same:
+            return not self._identity or have_arrays_of_their_own(tensors)
+        if any(tensors[i].value is not tensors[j].value for i, j in self._same):
+            return False
+        return not self._identity or _repetitions(tensors) == self._same
 
     def is_unchanged(self, args: tuple, kwargs: dict[str, Any]) -> bool:
         """Return whether the arguments have the same members as when the guards were made, whatever their values."""
@@ -204,7 +161,7 @@ def _match_dict(patterns: dict[Any, Any], values: dict[Any, Any], tensors: list[
 
 def _difference(pattern: Any, value: Any, name: str) -> str:
     if type(pattern) is TensorGuard and isinstance(value, Tensor):
-        return f"the {pattern.difference(value)} of {name}"
+        return f"the {difference(pattern, value)} of {name}"
     if type(pattern) is _Object and (is_plain_value(value) and is_plain_value(pattern.value)):
         return f"{name} changed from {pattern.value!r} to {value!r}"
     return f"the structure or identity of {name} changed"

@@ -4,19 +4,20 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.compiler import player
-from retrograd.compiler.arguments import ArgumentGuards, TensorGuard
+from retrograd.compiler.arguments import ArgumentGuards, difference
 from retrograd.compiler.compiled_node import CompiledGraph, ConnectedTree
 from retrograd.compiler.fusion import fuse
 from retrograd.compiler.graph_template import GraphTemplate
 from retrograd.compiler.output_tree import OutputTree
 from retrograd.compiler.plain_values import is_plain_value
-from retrograd.compiler.program import Instruction, without_dead_code
+from retrograd.compiler.program import Instruction, Slot, without_dead_code
 from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.specialization import specialize
 from retrograd.compiler.surroundings import Entry, Guards, Surroundings, first_change
 from retrograd.core import current
 from retrograd.core.dtype import get_default_dtype
+from retrograd.core.guards import TensorGuard, all_hold
 from retrograd.core.state import watching
 from retrograd.foundation.source_location import describe_function
 
@@ -75,12 +76,9 @@ class Program:
         if not self.modes.hold():
             return None
         tensors = self.arguments.match(args, kwargs)
-        if tensors is None or not self.guards.hold() or self._find_shared(tensors) != self._shared:
+        if tensors is None or not self.guards.hold() or (self._ids and self._find_shared(tensors) != self._shared):
             return None
-        for guard, t in zip(self.tensor_guards, self.tensors, strict=True):
-            if not guard.holds(t):
-                return None
-        return tensors
+        return tensors if all_hold(self.tensor_guards, self.tensors) else None
 
     def find_difference(self, args: tuple, kwargs: dict[str, Any]) -> str:
         """Return why the program is not for a call, in words."""
@@ -93,7 +91,7 @@ class Program:
             return f"{changed.name} changed from {_shown(changed.value)} to {_shown(changed.now())}"
         for guard, t in zip(self.tensor_guards, self.tensors, strict=True):
             if not guard.holds(t):
-                return f"the {guard.difference(t)} of a tensor of shape {t.shape} that the function reads"
+                return f"the {difference(guard, t)} of a tensor of shape {t.shape} that the function reads"
         return "nothing changed"
 
 
@@ -164,11 +162,16 @@ class Capture:
         program.guard_tensors(list(self.surroundings.tensors.values()), self.watch.tensor_guards)
         program.instructions, program.source, program.graph = instructions, source, graph
         if not self.recorder.refusal:
-            layouts = self.recorder.layouts
-            program.plan = specialize(fuse(instructions, layouts, output.slots()), layouts)
+            program.plan = self._optimize(instructions, output.slots())
             player.write_source(program.plan, source, output.write, output.slots())
             program.play = player.function_of(source)
         return program
+
+    def _optimize(self, instructions: list[Instruction], wanted: list[Slot]) -> list[Instruction]:
+        """Return the instructions after all passes; `wanted` are the slots that the result needs."""
+        layouts = self.recorder.layouts
+        plan = fuse(instructions, layouts, wanted)
+        return specialize(plan, layouts)
 
     def _name_tensors(self) -> tuple[dict[int, str], list[tuple[str, str]], dict[str, Any]]:
         """Return the names of the tensors from outside, what loads their arrays, and the named objects."""

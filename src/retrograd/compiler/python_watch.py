@@ -9,10 +9,11 @@ import types
 from typing import Any
 
 from retrograd.compiler import disabling
-from retrograd.compiler.arguments import TensorGuard, is_ordinary
+from retrograd.compiler.arguments import is_ordinary
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.surroundings import Surroundings, handles_exceptions, is_library_code
 from retrograd.core import current
+from retrograd.core.guards import TensorGuard
 from retrograd.foundation.source_location import PACKAGE
 from retrograd.nn.utils import clip_grad
 from retrograd.ops import as_tensor, methods

@@ -13,6 +13,7 @@ from typing import Any
 from retrograd.backend import array_programs
 from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.core import Tensor
+from retrograd.core.guards import fields_hold
 from retrograd.foundation.source_location import PACKAGE
 from retrograd.nn.module import Module
 from retrograd.optim.lr_scheduler import LRScheduler
@@ -296,13 +297,13 @@ class Guards:
     def __init__(self, entries: list[Entry]) -> None:
         self.entries = entries
         self._lengths: list[tuple[Any, int]] = []
-        self._fields: list[tuple[Callable[..., Any], Any, Any]] = []
+        self._fields: list[tuple[dict, Any, Any]] = []
         self._others: list[Entry] = []
         for entry in entries:
             if entry.key is LENGTH:
                 self._lengths.append((entry.container, entry.value))
-            elif hasattr(entry.container, "get"):
-                self._fields.append((entry.container.get, entry.key, entry.value))
+            elif type(entry.container) is dict:
+                self._fields.append((entry.container, entry.key, entry.value))
             else:
                 self._others.append(entry)
 
@@ -311,11 +312,7 @@ class Guards:
         for container, length in self._lengths:
             if len(container) != length:
                 return False
-        for get, key, value in self._fields:
-            now = get(key, MISSING)
-            if now is not value and not is_same(now, value):
-                return False
-        return first_change(self._others) is None
+        return fields_hold(self._fields, MISSING, is_same) and first_change(self._others) is None
 
 
 def first_change(entries: list[Entry]) -> Entry | None:

@@ -3,6 +3,7 @@
 cdef extern from "numpy/arrayobject.h":
     int PyArray_NDIM(ndarray)
     void *PyArray_DIMS(ndarray)
+    void *PyArray_STRIDES(ndarray)
     ctypedef class numpy.dtype [object PyArray_Descr, check_size ignore]:
         @property
         cdef inline int num(self) noexcept:
@@ -17,6 +18,9 @@ cdef extern from "numpy/arrayobject.h":
         @property
         cdef inline Py_ssize_t *shape(self) noexcept:
             return <Py_ssize_t *>PyArray_DIMS(self)
+        @property
+        cdef inline Py_ssize_t *strides(self) noexcept:
+            return <Py_ssize_t *>PyArray_STRIDES(self)
         @property
         cdef inline object base(self):
             return array_base(self)
