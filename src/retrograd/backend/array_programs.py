@@ -29,6 +29,18 @@ def layout(array):
     return array.shape, array.dtype, array.strides
 
 
+def owner(array):
+    """Return the array that owns the memory of another one; itself if it does, or if that is no array of NumPy's."""
+    while type(array.base) is np.ndarray:
+        array = array.base
+    return array
+
+
+def pass_on(array):
+    """Return the array itself."""
+    return array
+
+
 def assign(target, source):
     """Write an array into the memory of another one."""
     target[...] = source

@@ -192,13 +192,12 @@ class Trace:
 
     def note_reduction(self, ufunc, x, axis=0, dtype=None, out=None, keepdims=False):
         """Note a reduction."""
-        if not x.flags.c_contiguous or out not in (None, (None,)) or (dtype is not None and dtype != x.dtype):
+        if not x.flags.c_contiguous or out not in (None, (None,)):
             raise UntraceableError
-        if dtype is None and x.dtype.char in "?bBhHiIlL":
-            raise UntraceableError  # NumPy may choose another dtype
+        made = ufunc.reduce(np.ones(1, x.dtype), dtype=dtype).dtype
         kept = np.add.reduce(np.broadcast_to(np.int8(0), x.shape), axis, np.int8, None, keepdims)
         function = ufunc.reduce
-        return self.note(function, (x, axis, dtype, None, keepdims), [_blank(np.shape(kept), x.dtype)])[0]
+        return self.note(function, (x, axis, dtype, None, keepdims), [_blank(np.shape(kept), made)])[0]
 
 
 def _blank(shape, dtype, strides=None):

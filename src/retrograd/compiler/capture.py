@@ -6,6 +6,7 @@ from typing import Any
 from retrograd.compiler import player
 from retrograd.compiler.arguments import ArgumentGuards, difference
 from retrograd.compiler.compiled_node import CompiledGraph, ConnectedTree
+from retrograd.compiler.copies import without_copies
 from retrograd.compiler.fusion import fuse
 from retrograd.compiler.graph_template import GraphTemplate
 from retrograd.compiler.output_tree import OutputTree
@@ -171,6 +172,7 @@ class Capture:
         """Return the instructions after all passes; `wanted` are the slots that the result needs."""
         layouts = self.recorder.layouts
         plan = fuse(instructions, layouts, wanted)
+        plan = without_copies(plan, layouts, self.recorder.memories, wanted)
         return specialize(plan, layouts)
 
     def _name_tensors(self) -> tuple[dict[int, str], list[tuple[str, str]], dict[str, Any]]:

@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import Any
 
 from retrograd.backend import array_programs
-from retrograd.compiler.program import Add, Call, Eager, External, Instruction, Result, SetGrad, Slot, Write
+from retrograd.compiler.program import Add, Call, Eager, External, Instruction, Layouts, Result, SetGrad, Slot, Write
 from retrograd.core import Tensor, call, current
 from retrograd.core.aval import Aval
 from retrograd.core.dispatch import in_row_major
@@ -68,7 +68,8 @@ class Recorder(TransparentLevel, Watcher):
         self.refusal = ""
         self._slots: dict[int, tuple[Any, Slot]] = {}  # by the id of an array: a weak reference to it, and its slot
         self._count = 0
-        self.layouts: dict[Slot, tuple] = {}
+        self.layouts: Layouts = {}
+        self.memories: dict[Slot, Slot | None] = {}  # the array that owns the memory of each; None: one without a slot
         self.watched: dict[int, Watched] = {}  # by the id of the tensor
         self._results: dict[int, tuple[Any, Any]] = {}  # by the id of a tensor: the tensor, and how to make it
 
@@ -164,6 +165,7 @@ class Recorder(TransparentLevel, Watcher):
         self.layouts[slot] = array_programs.layout(array)
         if self.slot_of_array(array) is None:
             self._slots[id(array)] = weakref.ref(array), slot
+        self.memories[slot] = self.slot_of_array(array_programs.owner(array))
         return slot
 
     def note_constant(self, array: Any) -> None:
