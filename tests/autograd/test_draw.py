@@ -16,6 +16,8 @@ from retrograd.autograd.drawing.layers import Arrow, Size, layout_boxes
 
 from ..functions import doubling
 
+pytestmark = pytest.mark.once("drawing is never compiled")
+
 SPACE = "{http://www.w3.org/2000/svg}"
 
 

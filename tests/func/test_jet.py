@@ -24,6 +24,8 @@ from ..case_groups import group_cases
 from ..functions import underived
 from ..tables import operators_on_arrays
 
+pytestmark = pytest.mark.once("func/series composes operators, and is never compiled")
+
 ORDER = 8
 
 
@@ -444,7 +446,6 @@ def growth(name):
             yield i, max(many.counts.total() / max(few.counts.total(), 1), many.largest / few.largest)
 
 
-@pytest.mark.once("it counts operators, which func/series composes and no core changes")
 @group_cases
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore")

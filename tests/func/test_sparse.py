@@ -29,6 +29,8 @@ from retrograd.testing.laws import law_pattern
 
 from ..functions import underived
 
+pytestmark = pytest.mark.once("levels/sparsity_level composes operators, and is never compiled")
+
 N = 12
 X = rg.tensor(np.random.default_rng(0).uniform(0.5, 1.5, N))
 
