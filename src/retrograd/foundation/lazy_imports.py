@@ -68,8 +68,9 @@ def complete_on_first_use(module, publish):
 
 def load(module):
     """Import a registered module and publish its members, once; return at once while this thread is importing it."""
-    imported = importlib.import_module(module)  # waits while another thread imports it
-    if module in _completed or imported.__spec__._initializing:
+    spec = importlib.import_module(module).__spec__  # waits while another thread imports it
+    # A loader that executes the module itself, as pytest does, leaves the spec without this mark of Python's.
+    if module in _completed or getattr(spec, "_initializing", False):
         return
     with _completing:
         publish = _incomplete.pop(module, None)
