@@ -105,7 +105,7 @@ def test_views_that_were_returned_together_are_differentiated_and_refuse_recorde
     parts = SEVERAL[name](x * 1)
     (parts[0].sum() * 2 + parts[1].sum() * 3).backward()
     assert set(x.grad.view(-1).tolist()) == {2.0, 3.0}
-    with pytest.raises(RuntimeError, match=r"Output of (unbind|split) .*modified inplace"):
+    with pytest.raises(RuntimeError, match=r"Output 0 of (Unbind|Split) .*modified inplace"):
         parts[0].mul_(2)
     plain = rg.ones(2, 3)
     SEVERAL[name](plain)[1].zero_()
@@ -338,7 +338,7 @@ def test_detach_in_place_makes_a_leaf_and_is_detected_where_the_input_was_saved(
     z = y * y
     y.detach_()
     assert (y.is_leaf, y.requires_grad, y.grad_fn) == (True, False, None)
-    with pytest.raises(RuntimeError, match=r"mul.*\(1,\).*detach_"):
+    with pytest.raises(RuntimeError, match=r"mul.*detach_\(\): its input of shape \(1,\)"):
         z.sum().backward()
 
 

@@ -9,6 +9,7 @@ from retrograd.core.tensor import INFERENCE, TensorBase, alias, continue_version
 
 COPIED = "copied"  # `View.creation_meta` of a view whose elements had to be copied
 ASSIGNED = "assigned"  # `View.creation_meta` of a view that has memory of its own, because its `.data` was assigned
+IN_FUNCTION = "custom Function"  # `View.creation_meta` of a view that a user's Function returned
 
 
 class View:
@@ -205,7 +206,7 @@ def sync_view_copy(t):
     ):  # inference tensors count no writes: always recompute
         return
     if base.version is not t.version:
-        refuse_view(ASSIGNED, "this tensor is a copy that follows its base, and that has been modified")
+        refuse_view(t, ASSIGNED, True)
     view.attr_version = attr_version
     with at(t.level, base._requires_grad):
         now = replay_view(view)
@@ -299,29 +300,41 @@ def synced_grad_fn(tensor):
 def check_stale_view(t):
     """Raise if a view that cannot be replayed is out of date with its base: it has no correct history."""
     if t._view.attr_version != t.version.rebases and t._view.creation_meta != COPIED:
-        creation_meta = t._view.creation_meta or ASSIGNED
-        refuse_view(creation_meta, "this tensor is a view, and its base or another view of its base has been modified")
+        refuse_view(t, t._view.creation_meta or ASSIGNED, True)
 
 
-def refuse_view(creation_meta, what):
-    """Raise the error for a recorded write that involves a view whose `creation_meta` forbids it."""
-    if creation_meta in ("no_grad", "inference"):
+def refuse_view(t, meta, by_base=False):
+    """Raise the error for a recorded write that involves a view whose `creation_meta`, `meta`, forbids it.
+
+    `by_base` says that the write was to the base of the view, or to another view of it.
+    """
+    changed = "its base or another view of its base has been modified" if by_base else "is being modified"
+    if meta == ASSIGNED:
         raise RuntimeError(
-            f"A view was created in {creation_meta} mode and is being modified inplace "
-            f"{'with grad mode enabled' if creation_meta == 'no_grad' else 'in normal mode'}: {what} in place. Make "
-            "the view outside, or write under no_grad(), or use an out-of-place operator."
+            f"this tensor is a view, and {changed} in place, and data was assigned to the view or its base by "
+            f"`.data =`, so they don't share memory. Write to a clone(), or under no_grad(), or take the view after "
+            f"the assignment."
         )
-    if creation_meta == ASSIGNED:
+    fn = t._grad_fn
+    known = None if fn is None else f"Output {t._output_nr} of {fn.name().partition('Backward')[0]} is a view"
+    if meta in ("no_grad", "inference"):
+        mode, now = (meta, "with grad mode enabled") if meta == "no_grad" else ("inference", "in normal mode")
+        start = "A view was" if known is None else f"{known} of a view which was"
         raise RuntimeError(
-            f"{what} in place, and data was assigned to the view or its base by `.data =`, so they don't share memory. "
-            f"Write to a clone(), or under no_grad(), or take the view after the assignment."
+            f"{start} created in {mode} mode and {changed} inplace {now}. Such a write is ambiguous, so it is "
+            f"forbidden. Make the view and write to it both inside the {meta}{'' if meta == 'no_grad' else '_mode'} "
+            f"block, so that the write is not recorded, or both outside, or use an out-of-place operator."
         )
+    if known is None:
+        start = f"A view was created in no_grad mode and {changed} inplace with grad mode enabled"
+    else:
+        start = f"{known} and {changed} inplace"
     raise RuntimeError(
-        f"Output of {creation_meta} is a view and is being modified inplace: {what}. This view "
+        f"{start}. This view "
         + (
             "was created inside a custom Function (or because an input was returned as-is) and the autograd logic to "
             "handle view+inplace would override the custom backward"
-            if creation_meta == "custom Function"
+            if meta == IN_FUNCTION
             else "is the output of a function that returns multiple views. Such functions do not allow the output "
             "views to be modified inplace"
         )

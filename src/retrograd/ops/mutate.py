@@ -275,7 +275,7 @@ def check_history(x):
     """Raise RuntimeError if a recorded write to x is not allowed: to a leaf, or to certain views."""
     if x._view is not None:
         if x._view.creation_meta:
-            refuse_view(x._view.creation_meta, "this tensor is a view and is being modified")
+            refuse_view(x, x._view.creation_meta)
         if base_of(x._view).version is not x.version:
             raise RuntimeError(
                 "in-place write to a view of a tensor that was resized in place since, or data was assigned to it, so "
@@ -283,12 +283,12 @@ def check_history(x):
             )
         if _is_view_of_leaf(x):
             raise RuntimeError(
-                "a view of a leaf Variable that requires grad is being used in an in-place operation; write under "
+                "a view of a leaf Variable that requires grad is being used in an in-place operation. Write under "
                 "no_grad(), or to a clone"
             )
     if requires_grad_synced(x) and x._grad_fn is None:
         raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation; write under no_grad(), or to "
+            "a leaf Variable that requires grad is being used in an in-place operation. Write under no_grad(), or to "
             "x.detach() or x.clone()"
         )
 

@@ -8,31 +8,39 @@ from retrograd.core.dispatch import note_cut
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.graph import note_output
 from retrograd.core.tensor import bump_version, make, version_of
-from retrograd.core.views import COPIED, View, base_of
+from retrograd.core.views import COPIED, IN_FUNCTION, View, base_of
 from retrograd.ops.mutate import adopt_history, check_history
 
-IN_FUNCTION = "custom Function"
 _detach = operator_named("detach")
 
 
-def make_output(ctx: FunctionCtx, args: tuple, result: Tensor) -> Tensor:
-    """Return an output for the caller: an input that is returned unchanged becomes a new tensor."""
+def make_outputs(cls: type, ctx: FunctionCtx, args: tuple, results: tuple) -> list:
+    """Return the outputs for the caller: an input that is returned unchanged becomes a new tensor.
+
+    Views that are returned refuse recorded writes: as those of a Function, or as several views of one operator.
+    """
+    tensors = sum([isinstance(result, Tensor) for result in results])
+    meta = IN_FUNCTION if tensors == 1 else cls.__name__
+    return [_make_output(ctx, args, r, meta) if isinstance(r, Tensor) else r for r in results]
+
+
+def _make_output(ctx: FunctionCtx, args: tuple, result: Tensor, meta: str) -> Tensor:
     if ctx.dirty_tensors and contains_tensor(result, ctx.dirty_tensors):
         return result
     if result._requires_grad or contains_tensor(result, args):
-        return _detach(result) if contains_tensor(result, ctx.non_differentiable) else _view_as_self(result)
+        return _detach(result) if contains_tensor(result, ctx.non_differentiable) else _view_as_self(result, meta)
     if result._view is not None and result._view.creation_meta != COPIED:
-        result._view.creation_meta = IN_FUNCTION
+        result._view.creation_meta = meta
     return result
 
 
-def _view_as_self(tensor: Tensor) -> Tensor:
+def _view_as_self(tensor: Tensor, meta: str) -> Tensor:
     """Return a view of all of a tensor, outside its graph, that refuses recorded writes."""
     out = make(tensor.value, tensor.level, tensor.tag)
     out.version = version_of(tensor)
     base = tensor if tensor._view is None else base_of(tensor._view)
     chain = () if tensor._view is None else tensor._view.chain
-    out._view = View(base, chain, IN_FUNCTION, out.version.rebases)
+    out._view = View(base, chain, meta, out.version.rebases)
     return out
 
 
@@ -42,15 +50,16 @@ def check_dirty(cls: type, ctx: FunctionCtx, args: tuple, results: tuple, record
     for tensor in ctx.dirty_tensors:
         if not contains_tensor(tensor, results):
             raise RuntimeError(
-                f"{cls.__name__}: Some elements marked as dirty during the forward method were not returned as output: "
-                f"a tensor of shape {tensor.shape}. The inputs that are modified inplace must all be outputs"
+                f"{cls.__name__}: Some elements marked as dirty during the forward method were not returned as output. "
+                f"The inputs that are modified inplace must all be outputs, and one of shape {tensor.shape} is not"
             )
         bump_version(tensor)
         if not recorded:
             continue
         if not contains_tensor(tensor, args):
             warnings.warn(
-                f"{cls.__name__}: Only input Tensors need ctx.mark_dirty(); that of shape {tensor.shape} is none",
+                f"{cls.__name__}: Only input Tensors should be given to ctx.mark_dirty(); that of shape {tensor.shape} "
+                f"is none",
                 stacklevel=4,
             )
         if tensor._grad_fn is None and tensor.requires_grad and tensor._view is None:
@@ -78,6 +87,7 @@ def attach_outputs(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
     for number, (index, _, dtype) in enumerate(tensors):
         out = outputs[index]
         if not is_differentiable(dtype) or (ctx.non_differentiable and contains_tensor(out, ctx.non_differentiable)):
+            ctx._fixed_outputs = (*ctx._fixed_outputs, number)
             if out.level is None:
                 note_cut(out, "mark_non_differentiable")
         elif ctx.dirty_tensors and contains_tensor(out, ctx.dirty_tensors):
