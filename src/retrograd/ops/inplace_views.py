@@ -1,15 +1,17 @@
 """In-place view operators: a tensor becomes a view of its former self, `x.unsqueeze_(0)`."""
 
+from contextlib import nullcontext
+from functools import partial
 from weakref import ref
 
-from retrograd.core import Tensor, graph_level, registry
+from retrograd.core import Tensor, at, current, graph_level, override_state, registry
+from retrograd.core.blocks import generator_block
 from retrograd.core.op import compound
-from retrograd.core.state import is_recording
 from retrograd.core.tensor import alias, bump_version, preserve_snapshots, version_of
-from retrograd.core.views import rebase_history, replay_view, requires_grad_synced
+from retrograd.core.views import rebase_history, replay_view
 from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.ops.methods import method
-from retrograd.ops.mutate import check_inference, check_write
+from retrograd.ops.mutate import check_history, check_inference, check_write, is_recorded
 
 
 def _set_view_in_place(name, x, view, inverse=None):
@@ -20,8 +22,12 @@ def _set_view_in_place(name, x, view, inverse=None):
     """
     _check_view_in_place(name, x)
     version = version_of(x)
+    leaf = x._grad_fn is None
     source = alias(x, x._grad_fn) if x._view is None else x
-    new = view(source)
+    # The step is recorded in every mode: else the gradient would arrive at the old node in the new shape.
+    recording = partial(_recording, leaf)
+    with recording():
+        new = view(source)
     if new is not source:
         preserve_snapshots(x)
         if x._view is None and inverse is not None:
@@ -31,15 +37,24 @@ def _set_view_in_place(name, x, view, inverse=None):
             if new._view.creation_meta == "no_grad":  # nobody else has that view: it may be written to as before
                 new._view.creation_meta = "" if x._view is None else x._view.creation_meta
             x._view = new._view
-            if x._requires_grad:  # from the base, as after a write: without the hooks of views on the way
-                new = replay_view(new._view)
+            if not leaf:  # from the base, as after a write: without the hooks of views on the way
+                with recording():
+                    new = replay_view(new._view)
         x.value, x.tag = new.value, new.tag
         if x._grad is not None:  # has the shape of x, also where later passes add to it
             x._grad = view(x._grad)
-        rebase_history(x, new)
+        if not leaf:
+            rebase_history(x, new)
         if x.level is None:  # above the ground a version counts the writes that reach the caller's tensor
             bump_version(x)
     return x
+
+
+@generator_block
+def _recording(leaf):
+    """Return a block outside inference mode in which views are recorded, except those of a leaf."""
+    with override_state("inference", False), nullcontext() if leaf else at(current().level, True):
+        yield
 
 
 def _steps_back(new, inverse):
@@ -58,11 +73,8 @@ def _check_view_in_place(name, x):
         )
     if x.level is not graph_level():  # as for writes: a captured tensor keeps its shape
         check_write(name, x)
-    if requires_grad_synced(x) and (x._grad_fn is None or not is_recording()):
-        raise RuntimeError(
-            f"{name}: a leaf Variable that requires grad can't become a view in place, nor a tensor of a graph under "
-            f"no_grad(); use x = x.{name.rstrip('_')}(...)"
-        )
+    if is_recorded(x):
+        check_history(x)
 
 
 @method
