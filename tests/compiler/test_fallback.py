@@ -179,7 +179,7 @@ def test_a_profiler_and_anomaly_mode_see_the_operators():
     with rg.autograd.profiler.profile() as prof, pytest.warns(UserWarning, match="eagerly: a profiler"):
         compiled(x)
     assert [event.name for event in prof.events()] == ["sin"]
-    with rg.autograd.detect_anomaly(), pytest.warns(UserWarning, match="anomaly"):
+    with rg.autograd.set_detect_anomaly(True), pytest.warns(UserWarning, match="anomaly"):
         compiled(x)
 
 

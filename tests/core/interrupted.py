@@ -113,7 +113,7 @@ def traces():
 
 
 def watchers():
-    with rg.autograd.detect_anomaly(), rg.autograd.profiler.profile():
+    with rg.autograd.set_detect_anomaly(True), rg.autograd.profiler.profile():
         wave(leaf()).backward()
 
 

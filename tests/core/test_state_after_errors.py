@@ -282,7 +282,7 @@ SURROUNDINGS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore:Decorating classes")
 @group_cases
 @pytest.mark.parametrize("name", CALLBACKS)
 def test_an_error_in_a_callback_leaves_the_state_as_it_was(name):
@@ -295,6 +295,7 @@ def test_an_error_in_a_callback_leaves_the_state_as_it_was(name):
             check_numbers()
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 @pytest.mark.parametrize("surroundings", SURROUNDINGS)
 @pytest.mark.parametrize("callback", ["pack", "unpack"])
 def test_so_does_one_in_hooks_of_saved_tensors(callback, surroundings):

@@ -1,5 +1,6 @@
 """Anomaly mode: name the forward line at which a backward pass fails, by a NaN or any other error."""
 
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -56,8 +57,10 @@ class _AnomalyWatcher(Watcher):
 
 
 def _nan_error(fn: Any, number: int, cotangents: tuple) -> RuntimeError:
-    where = f"in its {number}th output, the gradient for input {number}"
-    text = f"Function '{fn.name()}' returned nan values {where}. {_describe_forward_line(fn.trace)}"
+    text = (
+        f"Function '{fn.name()}' returned nan values in its {number}th output. That is the gradient for input "
+        f"{number}. {_describe_forward_line(fn.trace)}"
+    )
     if any(g is not None and has_nan(g) for g in cotangents):
         text += " The gradient that it was given had nan values already."
     error = RuntimeError(text)
@@ -89,17 +92,22 @@ def _describe_forward_line(trace: Trace | None) -> str:
 
 
 def _warn_with_traceback(fn: Any, error: Exception) -> None:
-    """Warn with forward tracebacks; if warnings are errors, add them to the current error as a note."""
+    """Warn with the forward traceback of a node, and of each node whose backward made it.
+
+    If warnings are errors, the texts are printed, and are notes of the current error.
+    """
     trace = fn.trace
-    text = f"Error detected in {_format_traceback(fn.name(), trace, 'caused the error')}"
+    texts = [f"Error detected in {_format_traceback(fn.name(), trace, 'caused the error')}"]
     while trace is not None and trace.parent is not None:
         name, trace = trace.parent.name(), trace.parent.trace
         induced = _format_traceback(name, trace, "induced the previous calculation")
-        text += f"\n\nPrevious calculation was induced by {induced}"
-    try:
-        warnings.warn(text, UserWarning, stacklevel=4)
-    except UserWarning:
-        error.add_note(text)
+        texts.append(f"\n\nPrevious calculation was induced by {induced}")
+    for text in texts:
+        try:
+            warnings.warn(text, UserWarning, stacklevel=4)
+        except UserWarning:
+            error.add_note(text)
+            print(text, file=sys.stderr)
 
 
 def _format_traceback(name: str, trace: Trace | None, did: str) -> str:
@@ -133,15 +141,18 @@ class detect_anomaly(Block):
 
     >>> import retrograd as rg, warnings
     >>> x = rg.tensor([-1.0], requires_grad=True)
-    >>> with rg.autograd.anomaly_mode.detect_anomaly(), warnings.catch_warnings(action="ignore"):
+    >>> with warnings.catch_warnings(action="ignore"), rg.autograd.anomaly_mode.detect_anomaly():
     ...     x.sqrt().sum().backward()
     Traceback (most recent call last):
-    RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output, the gradient for input 0. It was...
+    RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output. That is the gradient for input 0...
     """
 
     def __init__(self, check_nan: bool = True) -> None:
         self._check_nan = bool(check_nan)
         self._previous: list[_AnomalyWatcher | None] = []
+        warnings.warn(
+            "Anomaly Detection has been enabled: it slows down the program, and is for debugging.", stacklevel=2
+        )
 
     def _enter(self) -> None:
         """Watch the graph of this thread."""
@@ -183,6 +194,6 @@ def is_anomaly_enabled() -> bool:
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Return whether gradients are checked for NaN on this thread."""
+    """Return whether anomaly mode checks gradients for NaN on this thread; True while it is off, as in PyTorch."""
     anomaly = _active_watcher()
-    return anomaly is not None and anomaly.check_nan
+    return anomaly is None or anomaly.check_nan
