@@ -114,7 +114,6 @@ def test_a_decorated_function_that_raises_leaves_no_mode_active(mode):
 
 
 def test_a_decorated_class_is_made_in_the_mode():
-    @rg.no_grad()
     class ModesAtConstruction:
         def __init__(self):
             self.modes = modes()
@@ -122,6 +121,8 @@ def test_a_decorated_class_is_made_in_the_mode():
         def later(self):
             return modes()
 
+    with pytest.warns(FutureWarning, match="Decorating classes is deprecated"):
+        rg.no_grad()(ModesAtConstruction)
     made = ModesAtConstruction()
     assert (made.modes, made.later()) == ((False, False), (True, False))
 

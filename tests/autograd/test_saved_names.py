@@ -70,7 +70,7 @@ def test_hooks_of_a_saved_result_and_of_one_of_several():
 def test_hooks_of_one_saved_tensor_are_refused_where_they_have_no_effect():
     node = (leaf() * leaf()).grad_fn
     saved = node._raw_saved_self
-    with pytest.raises(TypeError, match="incompatible pack_hook"):
+    with pytest.raises(TypeError, match="incompatible function arguments: pack_hook"):
         saved.register_hooks(1, print)
     with pytest.raises(RuntimeError, match="pack hook is modifying its input in place"):
         saved.register_hooks(lambda t: t.add_(1), print)

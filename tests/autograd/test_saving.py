@@ -124,7 +124,7 @@ def test_default_hooks_are_pushed_and_popped():
 
 
 def test_hooks_that_cannot_be_called_are_refused_at_once():
-    with pytest.raises(TypeError, match="incompatible unpack_hook"), saved_tensors_hooks(same, 1):
+    with pytest.raises(TypeError, match="incompatible function arguments: unpack_hook"), saved_tensors_hooks(same, 1):
         pass
 
 

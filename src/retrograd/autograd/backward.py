@@ -442,10 +442,11 @@ def _accumulate(leaf: Tensor, g: Tensor, owned: bool) -> None:
 
 
 def _add_gradients(old: Tensor, g: Tensor) -> Tensor:
-    """Return the sum of gradients, in the memory of the old one if both are composite with the same structure."""
+    """Return the sum of gradients, in the memory of the old one if that is plain, or both have the same structure."""
     with at(current().level, False):
-        same = compound(old) is not None and compound(old) is compound(g) and old.level is None and old.aval == g.aval
-        return old.add_(g) if same else sum_of_gradients(old, g)
+        plain = compound(old) is None and compound(g) is not None
+        in_place = (plain or (compound(old) is not None and compound(old) is compound(g))) and old.level is None
+        return old.add_(g) if in_place and old.aval == g.aval else sum_of_gradients(old, g)
 
 
 def _accumulate_with_graph(leaf: Tensor, g: Tensor, owned: bool) -> None:

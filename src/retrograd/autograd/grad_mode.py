@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -32,6 +33,12 @@ class Mode(Blocks):
         """Return the function, or the class with its constructor, run in this mode; the caller is not affected."""
         self._begin()
         if inspect.isclass(orig_func):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled: only the constructor runs in the mode. "
+                "Decorate __init__ and the other methods one by one",
+                FutureWarning,
+                stacklevel=2,
+            )
             return self._decorate_class(orig_func)
         if inspect.isasyncgenfunction(orig_func):
             return self._decorate_async_generator(orig_func)

@@ -114,6 +114,15 @@ def _set_backward_hooks(self: Tensor, hooks: dict | None) -> None:
         hooks_of(owner).tensor[number] = hooks
 
 
+def _refuse_deletion(name: str, remedy: str = "!") -> Callable[[Tensor], None]:
+    """Return a deleter that raises."""
+
+    def delete(self: Tensor) -> None:
+        raise RuntimeError(f"Deletion of {name} not allowed{remedy}")
+
+    return delete
+
+
 def _owner(tensor: Tensor) -> tuple[Any, int]:
     return edge_of(tensor) if tensor.requires_grad else (tensor, 0)
 
@@ -131,7 +140,8 @@ def _retains_grad(self: Tensor) -> bool:
 for _function in (register_hook, register_post_accumulate_grad_hook, retain_grad):
     setattr(Tensor, _function.__name__, _function)
 setattr(Tensor, "retains_grad", read_only(_retains_grad, "retains_grad"))  # noqa: B010 (a property that another layer adds)
-setattr(Tensor, "_backward_hooks", property(_backward_hooks, _set_backward_hooks))  # noqa: B010 (as above)
+_of_hooks = property(_backward_hooks, _set_backward_hooks, _refuse_deletion("_backwards_hooks"))
+setattr(Tensor, "_backward_hooks", _of_hooks)  # noqa: B010 (as above)
 
 
 class _HandleGroup(Block):

@@ -168,8 +168,8 @@ class AccumulateGrad(Node):
         return leaf
 
     def name(self) -> str:
-        """Return AccumulateGrad."""
-        return "AccumulateGrad"
+        """Return the name with PyTorch's namespace, torch::autograd::AccumulateGrad."""
+        return "torch::autograd::AccumulateGrad"
 
     next_functions = read_only(lambda node: (), "next_functions")
     metadata = read_only(lambda node: hooks_of(node._record).metadata, "metadata")

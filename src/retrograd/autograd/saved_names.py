@@ -72,12 +72,19 @@ class SavedTensor:
 
     __slots__ = ("_fn", "_index", "_member")
 
-    def __init__(self, fn: GradFn, index: int, member: int | None = None) -> None:
+    def __init__(self, fn: GradFn | None = None, index: int = 0, member: int | None = None) -> None:
+        if fn is None:
+            raise RuntimeError(
+                "Trying to create a SavedTensor object from Python is forbidden: nodes have them, as in "
+                "y.grad_fn._raw_saved_self"
+            )
         self._fn = fn
         self._index = index
         self._member = member
 
-    def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+    def register_hooks(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor] | None = None
+    ) -> None:
         """Pass the tensor through `pack_hook` now, and read it back by `unpack_hook` from now on.
 
         Raises TypeError for hooks that cannot be called; RuntimeError if the tensor has hooks already, was freed or is

@@ -55,9 +55,8 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
         )
     if g.shape != root.shape:
         raise RuntimeError(
-            f"{name}: Mismatch in shape: grad_output[{index}] has a shape of {g.shape} and output[{index}] has a shape "
-            f"of {root.shape}"
-            f"{describe_difference(root.shape, g.shape)}"
+            f"Mismatch in shape: grad_output[{index}] has a shape of {g.shape} and output[{index}] has a shape of "
+            f"{root.shape}.{describe_difference(root.shape, g.shape)}"
         )
     kind, expected = g.dtype, root.dtype
     if kind is expected and kind.kind == "f":

@@ -149,7 +149,10 @@ class HookBlock:
         """Raise TypeError if a hook cannot be called."""
         for name, hook in (("pack_hook", self.pack), ("unpack_hook", self.unpack)):
             if not callable(hook):
-                raise TypeError(f"saved tensor hooks: incompatible {name}, a {type(hook).__name__} cannot be called")
+                raise TypeError(
+                    f"saved tensor hooks: incompatible function arguments: {name} is a {type(hook).__name__}, which "
+                    f"cannot be called"
+                )
 
     def __enter__(self):
         state = current()

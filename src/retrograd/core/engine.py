@@ -11,6 +11,7 @@ from numpy import add, empty, empty_like, errstate, geterr, ndarray, seterr
 from retrograd.core.graph import GradFn, zeros
 from retrograd.core.hooks import (
     check_no_replacement,
+    conjugate,
     of_leaves,
     run_after,
     run_before,
@@ -167,7 +168,8 @@ class BackwardPass:
                 g = None
             elif self.targets is not None or fn._hooks is not None:
                 g = self.run_output_hooks(fn, g)
-            if self.needed is None or not self.needed.isdisjoint(fn.edges):
+            # A node that is itself an input of backward() runs with its hooks, also if nothing behind it is needed.
+            if self.needed is None or not self.needed.isdisjoint(fn.edges) or self.runs_for_hooks(fn):
                 if nothing or self.careful or fn._hooks is not None or fn.rules is None:
                     self.watched_step(fn, g)
                 else:
@@ -176,6 +178,10 @@ class BackwardPass:
                     fn.release()
         for leaf in tuple(self.arrived):
             self.finalize_leaf(leaf)
+
+    def runs_for_hooks(self, fn):
+        """Return whether a node behind which nothing is needed has hooks that a call of backward() runs."""
+        return self.accumulate is not None and fn._hooks is not None and bool(fn._hooks.before or fn._hooks.after)
 
     def run_output_hooks(self, fn, g):
         """Return the cotangents of a node after the hooks of its outputs, and capture the requested ones."""
@@ -276,7 +282,10 @@ class BackwardPass:
         else:
             (g,) = run_before(hooks, (g,))
             if g is not None:
+                first = leaf._grad is None
                 self.accumulate(leaf, g, False)
+                if first and leaf._grad is not None and leaf._grad._grad_fn is None:
+                    g = conjugate(leaf._grad)  # as in PyTorch, whose .grad takes over the memory of the gradient
             for function in tuple(hooks.accumulated.values()):
                 check_no_replacement(function, function(leaf), leaf)
             run_after(hooks, (), (g,))

@@ -310,8 +310,8 @@ class GradFn:
         """Raise if a saved input was taken out of its graph by `detach_` since it was saved."""
         if edge is not None and edge is not saved and not passes_on_to(edge, saved):
             raise RuntimeError(
-                f"backward of {self.op.name}: its input of shape {saved.shape} was detached in place by detach_() "
-                f"after it had been saved. Use x = x.detach() instead."
+                f"backward of {self.op.name}: Trying to use a saved tensor that has been detached in-place, i.e. with "
+                f".detach_(): its input of shape {saved.shape}. Use x = x.detach() instead."
             )
 
     def output(self):

@@ -197,7 +197,7 @@ def check_no_replacement(function, result, leaf):
     """Raise if a post-accumulate hook returned something else than None or the leaf itself."""
     check_result(function, result)
     if result is not None and result is not leaf:
-        raise RuntimeError("Tensor post accumulate grad hooks should return None: assign to .grad instead")
+        raise RuntimeError("Tensor post accumulate grad hooks should return None. Assign to .grad instead")
 
 
 def run_before(hooks, gs):

@@ -62,10 +62,14 @@ def numpy(x, *, force=False):
 
 
 def array_outside_graph(name, x):
-    """The array below all levels, for code outside autograd; RuntimeError if derivatives would be lost."""
-    why = lost_derivatives(x)
+    """The array below all levels, for code outside autograd; RuntimeError if derivatives would be lost.
+
+    Where nothing is recorded, as under `no_grad()`, a tensor that requires grad loses none.
+    """
+    unrecorded = x.level is None and not current().grad_enabled
+    why = _lost_in_dual_levels(x) if unrecorded else lost_derivatives(x)
     if why:
-        raise ReadError(f"Can't call {name} on Tensor that {why}. Use tensor.detach().numpy() instead")
+        raise ReadError(f"Can't call {name} on Tensor that {why}. Use tensor.detach().numpy() instead.")
     return concrete(x)
 
 

@@ -11,7 +11,7 @@ from retrograd.autograd.function.batch_rule import VmapInfo, make_batched_functi
 from retrograd.autograd.function.context import FunctionCtx, contains_tensor, unpack_saved
 from retrograd.autograd.function.cotangents import align_with_outputs, check_gradient, zero_cotangent
 from retrograd.autograd.function.node_class import BackwardCFunction, make_backward_class
-from retrograd.autograd.function.outputs import attach_outputs, check_dirty, make_output
+from retrograd.autograd.function.outputs import attach_outputs, check_dirty, make_outputs
 from retrograd.autograd.function.schema import FunctionSchema
 from retrograd.autograd.function.tangents import pause_levels, set_output_tangents, tangent_levels
 from retrograd.core import Aval, GradFn, Level, Op, Tensor, at, current, graph_level, registry
@@ -121,8 +121,9 @@ class FunctionOp(Op):
         ctx = fn.params["ctx"]
         grad_outputs = [g if g is None or g.dtype.kind != "c" else conjugate(g) for g in cotangents]
         if ctx.materialize_grads:
+            skipped = () if ctx._materialize_non_diff_grads else ctx._fixed_outputs
             for i, g in enumerate(grad_outputs):
-                if g is None:
+                if g is None and i not in skipped:
                     grad_outputs[i] = zero_cotangent(*ctx._outputs[i])
         results = self.cls._backward_method()(ctx, *align_with_outputs(grad_outputs, ctx))
         if not isinstance(results, tuple):
@@ -300,7 +301,7 @@ class Function(metaclass=FunctionMeta):
         results = result if isinstance(result, tuple) else (result,)
         if ctx.dirty_tensors:
             check_dirty(cls, ctx, args, results, recorded)
-        outputs = [make_output(ctx, args, r) if isinstance(r, Tensor) else r for r in results]
+        outputs = make_outputs(cls, ctx, args, results)
         if ctx.non_differentiable:  # an input that was returned has become another tensor
             fixed = ctx.non_differentiable
             pairs = zip(outputs, results, strict=True)

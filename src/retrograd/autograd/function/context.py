@@ -19,12 +19,14 @@ class FunctionCtx:
     _inputs: list = []  # noqa: RUF012 (set per call): place, shape and dtype of each tensor among the arguments
     _outputs: list = []  # noqa: RUF012 (set per call): and among what forward returned
     _num_returned = 1  # how many outputs forward returned
+    _fixed_outputs: tuple[int, ...] = ()  # the numbers of the outputs that are not differentiable
     to_save: tuple = ()
     _saved_outputs: dict[int, int] = {}  # noqa: RUF012 (never written to): index among the saved -> number of the output
     saved_for_forward: tuple = ()
     dirty_tensors: tuple = ()
     non_differentiable: tuple = ()
     materialize_grads = True
+    _materialize_non_diff_grads = True  # if False, outputs that are not differentiable get None instead of zeros
     _node: Callable[[], GradFn | None] | None = None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
