@@ -525,9 +525,9 @@ def test_anomaly_mode_names_the_operator():
     op.register_autograd(lambda ctx, g: g * float("nan"))
     x = X.clone().requires_grad_()
     refusal = r"composition::nanBackward.*returned nan values in its 0th output"
-    with warnings.catch_warnings(action="ignore"):
-        with rg.autograd.detect_anomaly(), pytest.raises(RuntimeError, match=refusal):
-            op(x).sum().backward()
+    ignored = warnings.catch_warnings(action="ignore")
+    with ignored, rg.autograd.detect_anomaly(), pytest.raises(RuntimeError, match=refusal):
+        op(x).sum().backward()
 
 
 def test_the_profiler_counts_custom_operators():
