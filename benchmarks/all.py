@@ -41,6 +41,8 @@ OPTIONS: dict[str, list[str]] = {
     "pipelines": ["--rounds", "3"],
     "planning": ["--rounds", "5"],
     "simulator": [],
+    "small_calls": ["--rounds", "9"],
+    "memory_bound": ["--rounds", "5"],
 }
 
 

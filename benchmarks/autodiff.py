@@ -33,7 +33,7 @@ PLAIN = {
     "gradgradcheck, tanh(x) sin(x), 100 to 100": ("gradgradcheck", 1, None),
     "y = Function.apply(x); y.backward(g)": ("function", CALLS, 0.5),
     "y = x * x; y.backward(g)": ("operator", CALLS, None),
-    "Function.apply(x).sum().backward()": ("function and sum", CALLS, None),
+    "Function.apply(x).sum().backward()": ("function and sum", CALLS, 0.5),
     "(x * x).sum().backward()": ("operators", CALLS, None),
 }
 

@@ -19,7 +19,7 @@ OPERATORS = ("built in", "new API", "old API")
 JOBS: dict[str, tuple[float | None, float | None]] = {
     "call": (3.0, 0.12),
     "recorded call": (None, None),
-    "call and backward": (3.0, None),
+    "call and backward": (3.0, 0.25),
 }
 
 

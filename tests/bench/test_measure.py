@@ -16,7 +16,7 @@ from retrograd.kernels.processors import VECTOR_BYTES
 
 from . import benchmark
 
-OPTIONS = argparse.Namespace(rounds=3, only="", without=[])
+OPTIONS = argparse.Namespace(rounds=3, only="", without=[], minima=False)
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +34,18 @@ def test_every_subject_has_a_sample_of_every_round(found):
     assert {name: len(samples) for name, samples in row.samples.items()} == dict.fromkeys(
         ["retrograd", "peer", "wrong", "failing", "none"], 3
     )
+
+
+def test_minima_are_one_figure_of_all_rounds():
+    found = run_suite(benchmark.SUITE, argparse.Namespace(rounds=3, only="all agree", without=["missing"], minima=True))
+    assert {len(taken) for row in found.rows for taken in row.samples.values()} == {1}
+    assert "Minima of 3 rounds." in found.notes
+
+
+def test_the_fastest_sample_is_the_least_of_many(monkeypatch):
+    taken = iter([0.02 / 40, *range(20, 0, -1)])  # the first one says how often to repeat the call: 40 times
+    monkeypatch.setattr("retrograd.bench.workers.seconds", lambda call: next(taken))
+    assert Sampler(lambda row: Case(lambda: None)).fastest("a row") == 1 / 2
 
 
 def test_a_subject_that_disagrees_is_reported_and_not_timed(found):
@@ -59,7 +71,8 @@ def test_a_missing_subject_is_left_out_with_a_note(found):
 
 
 def test_rows_and_subjects_can_be_chosen():
-    found = run_suite(benchmark.SUITE, argparse.Namespace(rounds=1, only="agree", without=["wrong", "missing"]))
+    options = argparse.Namespace(rounds=1, only="agree", without=["wrong", "missing"], minima=False)
+    found = run_suite(benchmark.SUITE, options)
     assert [row.name for row in found.rows] == ["all agree"]
     assert set(found.subjects) == {"retrograd", "peer", "failing", "none"}
     assert found.notes == []

@@ -39,7 +39,10 @@ def run_suite(suite: Suite, options: argparse.Namespace) -> Table:
     subjects = {name: s for name, s in suite.subjects.items() if name not in options.without}
     with present(suite.script, subjects, suite.threads) as (workers, notes):
         workers_by_row, fine, more = check_agreement(workers, chosen, suite)
-        samples = sample_rounds(workers_by_row, options.rounds)
+        samples = sample_rounds(workers_by_row, options.rounds, "fastest" if options.minima else "sample")
+    if options.minima:
+        samples = {row: {name: [min(taken)] for name, taken in by_name.items()} for row, by_name in samples.items()}
+        more.append(f"Minima of {options.rounds} rounds.")
     rows = [Row(name, samples[name], suite.rows[name], suite.at.get(name)) for name in chosen]
     return Table(suite.title, suite.unit, rows, suite.ours, suite.threads, suite.axis, [*notes, *more], fine)
 
@@ -84,7 +87,9 @@ def _distance(ours: list[dict[str, Any]], its: list[dict[str, Any]]) -> float:
     return max((difference(a, b) for a, b in zip(ours, its, strict=True)), default=0.0)
 
 
-def sample_rounds(workers_by_row: Mapping[str, list[Worker]], rounds: int) -> dict[str, dict[str, list[float]]]:
+def sample_rounds(
+    workers_by_row: Mapping[str, list[Worker]], rounds: int, what: str = "sample"
+) -> dict[str, dict[str, list[float]]]:
     """Return samples by row and subject; the order of rows and subjects is reversed every other round."""
     found: dict[str, dict[str, list[float]]] = {
         row: {w.name: [] for w in workers_of_row} for row, workers_of_row in workers_by_row.items()
@@ -92,5 +97,5 @@ def sample_rounds(workers_by_row: Mapping[str, list[Worker]], rounds: int) -> di
     for number in range(rounds):
         for row in list(workers_by_row)[:: 1 if number % 2 else -1]:
             for worker in workers_by_row[row][:: 1 if number % 2 else -1]:
-                found[row][worker.name].append(worker.ask("sample", row))
+                found[row][worker.name].append(worker.ask(what, row))
     return found

@@ -21,6 +21,7 @@ def parser(doc: str, rounds: int) -> argparse.ArgumentParser:
     command.add_argument("--worker", metavar="NAME", help=argparse.SUPPRESS)
     command.add_argument("--threads", type=int, help="threads of each subject, if the benchmark does not set them")
     command.add_argument("--rounds", type=int, default=rounds, help=f"samples per row and subject (default {rounds})")
+    command.add_argument("--minima", action="store_true", help="compare minima of short samples: for a busy machine")
     command.add_argument("--only", default="", metavar="TEXT", help="run only rows whose name contains TEXT")
     command.add_argument("--without", action="append", default=[], metavar="SUBJECT", help="skip a subject")
     command.add_argument("--cpu", choices=CPU_LEVELS, help="limit all libraries to the vectors of this level")
