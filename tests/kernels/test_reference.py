@@ -106,8 +106,9 @@ LAW = {
     ),
     "fused_group": Law("group"),
 }
-# Functions that control memory and threads: they compute nothing.
+# Functions that control and copy memory, and control threads: they compute nothing.
 CONTROLS = {
+    "are_disjoint", "read_flat", "write_flat",
     "empty", "caching", "cached_bytes", "set_cache_limit", "get_num_threads", "set_num_threads", "get_vector_bytes",
     "set_vector_bytes", "set_grain_size",
 }  # fmt: skip

@@ -3,7 +3,10 @@
 import numpy as np
 
 from retrograd import kernels
+from retrograd.kernels import are_disjoint as are_disjoint
+from retrograd.kernels import read_flat as read_flat
 from retrograd.kernels import update_formulas
+from retrograd.kernels import write_flat as write_flat
 
 
 def update_kernel(name, arrays):

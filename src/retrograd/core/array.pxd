@@ -2,6 +2,7 @@
 
 cdef extern from "numpy/arrayobject.h":
     int PyArray_NDIM(ndarray)
+    bint PyArray_ISCARRAY(ndarray)
     void *PyArray_DIMS(ndarray)
     void *PyArray_STRIDES(ndarray)
     ctypedef class numpy.dtype [object PyArray_Descr, check_size ignore]:
@@ -21,6 +22,9 @@ cdef extern from "numpy/arrayobject.h":
         @property
         cdef inline Py_ssize_t *strides(self) noexcept:
             return <Py_ssize_t *>PyArray_STRIDES(self)
+        @property
+        cdef inline bint is_carray(self) noexcept:
+            return PyArray_ISCARRAY(self)
         @property
         cdef inline object base(self):
             return array_base(self)

@@ -84,7 +84,7 @@ cpdef object bump_version(TensorBase tensor)
 @cython.locals(version=Version)
 cpdef object preserve_snapshots(TensorBase tensor)
 
-cdef int EXTENSION
+cdef int EXTENSION, FLOAT, DOUBLE
 
 @cython.locals(a=ndarray, b=ndarray)
 cpdef bint needs_no_promotion(object x, object y) except -1
@@ -96,6 +96,17 @@ cpdef bint has_numpy_dtype(object x) except -1
 
 @cython.locals(a=ndarray)
 cpdef bint is_floating_array(object x) except -1
+
+@cython.locals(a=ndarray, number=int, size=Py_ssize_t, i=int)
+cpdef bint is_plain(TensorBase t, Py_ssize_t most) except -1
+
+@cython.locals(t=TensorBase, g=TensorBase)
+cpdef tuple split_plain(object tensors, Py_ssize_t most)
+
+@cython.locals(t=TensorBase)
+cpdef list arrays_of(object tensors)
+
+cpdef object bump_versions(object tensors)
 
 @cython.locals(a=ndarray, b=ndarray, i=int)
 cpdef bint same_kind(object x, object y) except -1

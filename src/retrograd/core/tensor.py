@@ -183,6 +183,7 @@ def count_of(tensor):
 
 
 EXTENSION = 256  # the least number of a dtype that is not NumPy's own: bfloat16
+FLOAT, DOUBLE = 11, 12  # the numbers of float32 and float64
 
 
 def needs_no_promotion(x, y):
@@ -220,6 +221,63 @@ def is_floating_array(x):
         a: ndarray = x
         return a.dtype.num > 10
     return False
+
+
+def is_plain(t, most):
+    """Return whether a tensor is a ground array of floats in row-major order that can be written to, and no view.
+
+    It has at most `most` elements, no snapshots, and its memory can be written to as its versions are counted.
+    """
+    if t.level is not None or t._view is not None or t._overrides or t.tag is not None:
+        return False
+    if t.version is not None and (t.version.count < 0 or t.version.snapshots is not None):
+        return False
+    if type(t.value) is not ndarray:
+        return False
+    a: ndarray = t.value
+    number = a.dtype.num
+    if number != FLOAT and number != DOUBLE:
+        return False
+    size = 1
+    for i in range(a.ndim):
+        size *= a.shape[i]
+    return size <= most and (a.is_carray if compiled else a.flags.carray and a.dtype.isnative)
+
+
+def split_plain(tensors, most):
+    """Return the tensors of which value and gradient are plain and of one kind, their gradients, and the others.
+
+    Tensors without a gradient on the ground are left out.
+    """
+    plain = []
+    grads = []
+    others = []
+    for tensor in tensors:
+        t: TensorBase = tensor
+        if t._grad is None:
+            continue
+        g: TensorBase = t._grad
+        if not g._requires_grad and is_plain(t, most) and is_plain(g, most) and same_kind(t.value, g.value):
+            plain.append(t)
+            grads.append(g)
+        else:
+            others.append(t)
+    return plain, grads, others
+
+
+def arrays_of(tensors):
+    """Return the arrays of tensors on the ground."""
+    arrays = []
+    for tensor in tensors:
+        t: TensorBase = tensor
+        arrays.append(t.value)
+    return arrays
+
+
+def bump_versions(tensors):
+    """Increment the versions of tensors whose storages were just written to."""
+    for tensor in tensors:
+        bump_version(tensor)
 
 
 def same_kind(x, y):

@@ -39,6 +39,7 @@ relu, relu_grad = chosen.relu, chosen.relu_grad
 tanh_grad, softplus, softplus_grad = chosen.tanh_grad, chosen.softplus, chosen.softplus_grad
 masked, uniform = chosen.masked, chosen.uniform
 lstm, lstm_grad, gru, gru_grad = chosen.lstm, chosen.lstm_grad, chosen.gru, chosen.gru_grad
+are_disjoint, read_flat, write_flat = chosen.are_disjoint, chosen.read_flat, chosen.write_flat
 descent, momentum, adam, amsgrad = chosen.descent, chosen.momentum, chosen.adam, chosen.amsgrad
 standardize_rows, affine_rows = chosen.standardize_rows, chosen.affine_rows
 channel_moments, channel_dots, channel_sums = chosen.channel_moments, chosen.channel_dots, chosen.channel_sums

@@ -10,6 +10,9 @@ from retrograd.kernels.attention_reference import attend as attend
 from retrograd.kernels.attention_reference import attend_grad as attend_grad
 from retrograd.kernels.conv_layout import conv_weight_sums as conv_weight_sums
 from retrograd.kernels.conv_layout import sum_windows as sum_windows
+from retrograd.kernels.flat_reference import are_disjoint as are_disjoint
+from retrograd.kernels.flat_reference import read_flat as read_flat
+from retrograd.kernels.flat_reference import write_flat as write_flat
 from retrograd.kernels.fused_reference import fused_group as fused_group
 from retrograd.kernels.overlap import separate as _separate
 from retrograd.kernels.pooling_windows import window_argmax as window_argmax

@@ -1,8 +1,8 @@
 """Steps of optimizers: by a kernel that writes several tensors in one pass over memory, or by the formula."""
 
-from retrograd.backend.updates import update_formula, update_kernel
+from retrograd.backend.updates import are_disjoint, read_flat, update_formula, update_kernel, write_flat
 from retrograd.core import current
-from retrograd.core.tensor import bump_version, preserve_snapshots
+from retrograd.core.tensor import arrays_of, bump_version, bump_versions, is_plain, make, preserve_snapshots
 from retrograd.ops.mutate import check_write, inherit_detached, is_recorded
 
 
@@ -43,3 +43,27 @@ def overwrite(name, written, others, numbers) -> bool:
     for t in written:
         bump_version(t)
     return True
+
+
+# ------------------------------------------------------------------------------------------- many tensors at once
+
+
+def join(tensors):
+    """Return the elements of plain tensors, one after the other, as a vector."""
+    return make(read_flat(arrays_of(tensors)), None, None)
+
+
+def write_joined(joined, tensors):
+    """Write the parts of a vector to plain tensors."""
+    write_flat(joined.value, arrays_of(tensors))
+    bump_versions(tensors)
+
+
+def are_all_plain(tensors) -> bool:
+    """Whether `join` takes all of the tensors, and `write_joined` may write to them."""
+    return all(is_plain(t, 1 << 62) for t in tensors)  # of any size
+
+
+def are_apart(written, read) -> bool:
+    """Whether the plain tensors to write share no memory with each other or with those to read."""
+    return are_disjoint(arrays_of(written), arrays_of(read))

@@ -13,6 +13,7 @@ from retrograd.optim.declared_settings import (
     check_not_differentiable,
     with_settings,
 )
+from retrograd.optim.foreach import elementwise
 from retrograd.optim.optimizer import Group, State, count_step
 from retrograd.optim.state_entries import count, declare_entries
 
@@ -52,6 +53,7 @@ class Adam(DeclaredOptimizer):
     fused: InitVar[bool | None] = field(default=None, kw_only=True)
     decoupled_weight_decay: InitVar[bool] = field(default=False, kw_only=True)
 
+    @elementwise
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         kernel, names = ("amsgrad", _WITH_LARGEST) if group["amsgrad"] else ("adam", _MEANS)

@@ -14,6 +14,7 @@ from retrograd.optim.declared_settings import (
     check_not_differentiable,
     with_settings,
 )
+from retrograd.optim.foreach import elementwise
 from retrograd.optim.optimizer import Group, State, count_step, descent_gradient
 from retrograd.optim.state_entries import count, declare_entries, number
 
@@ -57,6 +58,7 @@ class Adamax(DeclaredOptimizer):
     capturable: InitVar[bool] = field(default=False, kw_only=True)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
+    @elementwise
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         count_step(param, state, "exp_avg", "exp_inf")
@@ -95,6 +97,7 @@ class NAdam(DeclaredOptimizer):
     differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable, kw_only=True)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
+    @elementwise
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         count_step(param, state, "exp_avg", "exp_avg_sq")
@@ -136,6 +139,7 @@ class RAdam(DeclaredOptimizer):
     differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable, kw_only=True)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
+    @elementwise
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         count_step(param, state, "exp_avg", "exp_avg_sq")

@@ -11,6 +11,7 @@ from retrograd.optim.declared_settings import (
     check_not_differentiable,
     with_settings,
 )
+from retrograd.optim.foreach import elementwise
 from retrograd.optim.optimizer import Group, State, count_step, descent_gradient
 from retrograd.optim.sparse_gradients import entries_of
 from retrograd.optim.state_entries import count, declare_entries
@@ -47,6 +48,7 @@ class Adagrad(DeclaredOptimizer):
     fused: InitVar[bool | None] = field(default=None, kw_only=True)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
+    @elementwise
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         g = descent_gradient(param, grad, group)
@@ -103,6 +105,7 @@ class Adadelta(DeclaredOptimizer):
     differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable, kw_only=True)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
+    @elementwise
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         g, rho, eps = descent_gradient(param, grad, group), group["rho"], group["eps"]
@@ -143,6 +146,7 @@ class RMSprop(DeclaredOptimizer):
     maximize: InitVar[bool] = False
     differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable)
 
+    @elementwise
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         g = descent_gradient(param, grad, group)

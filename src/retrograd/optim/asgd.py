@@ -11,6 +11,7 @@ from retrograd.optim.declared_settings import (
     check_not_differentiable,
     with_settings,
 )
+from retrograd.optim.foreach import elementwise
 from retrograd.optim.optimizer import Group, State, count_step, descent_gradient
 from retrograd.optim.state_entries import count, declare_entries, number
 
@@ -47,6 +48,7 @@ class ASGD(DeclaredOptimizer):
     differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable)
     capturable: InitVar[bool] = field(default=False)
 
+    @elementwise
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         g, lr = descent_gradient(param, grad, group), group["lr"]

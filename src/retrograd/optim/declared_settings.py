@@ -29,8 +29,9 @@ class DeclaredOptimizer(Optimizer):
     """Base of optimizers whose settings are fields.
 
     A field is an annotated `InitVar` with a default, or `field(default=..., check=...)`, where `check(name, value)`
-    raises for a value out of range.  `foreach`, `fused` and `capturable`, which choose
-    between implementations of PyTorch, are stored and have no effect.
+    raises for a value out of range.  Small parameters step together unless
+    `foreach` is False, with the same results. `fused` and `capturable`, which choose between implementations of
+    PyTorch, are stored and have no effect.
     """
 
     params: InitVar[Iterable[Any]]

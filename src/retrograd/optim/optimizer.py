@@ -9,6 +9,7 @@ from retrograd.autograd import enable_grad, no_grad
 from retrograd.core import Tensor, operator_named
 from retrograd.nn.module import clear_grads
 from retrograd.ops.layout import has_sparse_layout
+from retrograd.optim.foreach import Batch, split_batches, update_batch
 from retrograd.optim.state_entries import Entry, load_entries
 from retrograd.optim.step_hooks import StepHooks
 
@@ -124,22 +125,31 @@ class Optimizer(StepHooks):
             with enable_grad():
                 loss = closure()
         with no_grad():
-            for update, p, grad, group in self._planned_updates():
+            batches, planned = self._planned_updates()
+            for batch, group in batches:
+                update_batch(self, batch, group)
+            for update, p, grad, group in planned:
                 update(p, grad, self.state.setdefault(p, {}), group)
         return loss
 
-    def _planned_updates(self) -> list[tuple[Update, Any, Any, Group]]:
-        """Return (function, parameter, gradient, group) for each parameter that has a gradient; check the gradients."""
+    def _planned_updates(self) -> tuple[list[tuple[Batch, Group]], list[tuple[Update, Any, Any, Group]]]:
+        """Return (batch, group) for parameters that step together; (function, parameter, gradient, group) for others.
+
+        Parameters without a gradient are left out; the gradients are checked.
+        """
         planned: list[tuple[Update, Any, Any, Group]] = []
+        together: list[tuple[Batch, Group]] = []
         for group in self.param_groups:
-            for p in group["params"]:
+            batches, others = split_batches(self, group)
+            together += [(batch, group) for batch in batches]
+            for p in others:
                 grad = p.grad
                 if grad is not None:
                     is_sparse = has_sparse_layout(grad)
                     if is_sparse or "dense" not in self.takes:
                         self._check_kind(is_sparse, group)
                     planned.append((self.update_sparse if is_sparse else self.update, p, grad, group))
-        return planned
+        return together, planned
 
     def _check_kind(self, is_sparse: bool, group: Group) -> None:
         """Raise RuntimeError for a kind of gradient that the optimizer, or the group's weight decay, does not take."""

@@ -13,6 +13,7 @@ from retrograd.optim.declared_settings import (
     check_not_differentiable,
     with_settings,
 )
+from retrograd.optim.foreach import elementwise
 from retrograd.optim.optimizer import Group, State
 from retrograd.optim.state_entries import declare_entries
 
@@ -58,6 +59,7 @@ class SGD(DeclaredOptimizer):
                 f"momentum={group['momentum']} and dampening={group['dampening']}"
             )
 
+    @elementwise
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         if group["momentum"]:

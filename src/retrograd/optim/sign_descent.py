@@ -12,6 +12,7 @@ from retrograd.optim.declared_settings import (
     check_not_differentiable,
     with_settings,
 )
+from retrograd.optim.foreach import elementwise
 from retrograd.optim.optimizer import Group, State, count_step, descent_gradient
 from retrograd.optim.state_entries import count, declare_entries
 
@@ -57,6 +58,7 @@ class Rprop(DeclaredOptimizer):
     differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable, kw_only=True)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
+    @elementwise
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         g = -grad if group["maximize"] else grad
@@ -96,6 +98,7 @@ class Lion(DeclaredOptimizer):
     maximize: InitVar[bool] = field(default=False, kw_only=True)
     decoupled_weight_decay: InitVar[bool] = field(default=True, init=False)
 
+    @elementwise
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         g, (beta1, beta2) = descent_gradient(param, grad, group), group["betas"]
