@@ -14,6 +14,8 @@ from retrograd.ops.family import Pointwise
 
 MOST_CALLS = 240  # in a group; a plan has at most 1,024 values
 LARGE = 1 << 16  # elements: from here on, memory counts more than calls do
+SPARE = 1 << 16  # bytes of arrays that open groups may keep longer than their calls one by one would, or
+MOST_HELD = {False: 2, True: 4}  # as many arrays of a group's size, if it is large; a large group avoids more arrays
 Key = tuple[tuple[int, ...], bool]  # the shape of a group, and whether it is in a backward pass
 
 
@@ -32,9 +34,10 @@ def fuse(instructions: list[Instruction], layouts: Layouts, wanted: Iterable[Slo
 
     A group takes the position of its last call. Nothing in between reads its results, or writes to memory.
     """
-    grouping = _Grouping(layouts)
-    for instruction in instructions:
-        grouping.add(instruction)
+    last = {slot: number for number, instruction in enumerate(instructions) for slot in reads(instruction)}
+    grouping = _Grouping(layouts, {slot: number for slot, number in last.items() if slot not in set(wanted)})
+    for number, instruction in enumerate(instructions):
+        grouping.add(instruction, number)
     grouping.close_all()
     return _with_results(grouping.plan, layouts, set(wanted))
 
@@ -42,18 +45,19 @@ def fuse(instructions: list[Instruction], layouts: Layouts, wanted: Iterable[Slo
 class _Grouping:
     """The instructions so far, and the open groups, which do not depend on each other."""
 
-    def __init__(self, layouts: Layouts) -> None:
+    def __init__(self, layouts: Layouts, last_reads: dict[Slot, int]) -> None:
         self.plan: list[Instruction | list[Traced]] = []
-        self._layouts = layouts
+        self._layouts, self._last_reads = layouts, last_reads
         self._open: dict[Key, list[Traced]] = {}
         self._home: dict[Slot, Key] = {}  # of the slots that open groups make
+        self._held: dict[Key, int] = {}  # the bytes of arrays that only wait for the group
         self._single: dict[Slot, Slot] = {}  # of arrays with one element everywhere: the slot of that element
 
-    def add(self, instruction: Instruction) -> None:
-        """Append an instruction, or let it join a group."""
+    def add(self, instruction: Instruction, number: int) -> None:
+        """Append an instruction, or let it join a group; `number` is its position."""
         traced = self._trace(instruction) if isinstance(instruction, Call) else None
         if traced is not None:
-            self._join(traced)
+            self._join(traced, number)
             return
         if isinstance(instruction, Call):
             self._close_makers(reads(instruction))
@@ -73,6 +77,7 @@ class _Grouping:
 
     def _close(self, key: Key) -> None:
         group = self._open.pop(key)
+        self._held.pop(key, None)
         for traced in group:
             self._home.pop(traced.call.outs[0], None)
         self.plan += _parts(group) if _size(key[0]) >= LARGE else [group]
@@ -83,7 +88,7 @@ class _Grouping:
             if key is not None and key != but:
                 self._close(key)
 
-    def _join(self, traced: Traced) -> None:
+    def _join(self, traced: Traced, number: int) -> None:
         out = traced.call.outs[0]
         shape = self._layouts[out][0]
         key = (shape, traced.call.backward)
@@ -92,6 +97,13 @@ class _Grouping:
             self._close(key)
         self._open.setdefault(key, []).append(traced)
         self._home[out] = key
+        held = [
+            _bytes(self._layouts[a]) for a in traced.slots if a not in self._home and self._last_reads.get(a) == number
+        ]
+        self._held[key] = self._held.get(key, 0) + sum(held)
+        size = _size(self._layouts[out][0])
+        if sum(self._held.values()) > max(SPARE, MOST_HELD[size >= LARGE] * _bytes(self._layouts[out])):
+            self._close(key)
 
     def _note_single(self, call: Call) -> None:
         """Note an array whose elements are all the same in memory."""
@@ -138,6 +150,10 @@ def _parts(group: list[Traced]) -> list[list[Traced]]:
 def _is_pointwise(call: Call) -> bool:
     """Return whether a call may be elementwise: a pointwise operator that draws no numbers, or a function of arrays."""
     return call.op is None or (issubclass(call.op.definition, Pointwise) and "generator" not in call.params)
+
+
+def _bytes(layout: tuple) -> int:
+    return int(_size(layout[0]) * layout[1].itemsize)
 
 
 def _size(shape: tuple[int, ...]) -> int:
