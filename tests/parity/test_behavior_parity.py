@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch._higher_order_ops as higher_order_ops
 
 import retrograd as rg
 
@@ -40,6 +41,7 @@ def ending(program, m):
     """Return the result of a program as data, or (ERROR, the error)."""
     known = names(m)
     known |= {"func": m.func, "ag": m.autograd.graph, "autograd": m.autograd}
+    known["ho"] = higher_order_ops if m is torch else m.higher_order
     known["x"] = m.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
