@@ -316,3 +316,13 @@ def test_functions_that_write_are_there_as_in_pytorch():
     assert rg.clamp_(x, 0, 2) is x
     assert rg.index_put_(x, (rg.tensor([0]),), rg.tensor(7.0)).tolist() == [7.0, 2.0]
     assert rg.get_device(x) == -1
+
+
+def test_without_a_graph_a_tensor_that_requires_grad_is_an_array():
+    x = rg.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        x.numpy()
+    with rg.no_grad():
+        assert (x.numpy().tolist(), np.asarray(x * 2).tolist()) == ([1.0, 1.0], [2.0, 2.0])
+        with pytest.raises(RuntimeError, match="has a tangent"):
+            rg.func.jvp(rg.Tensor.numpy, (x,), (x.detach(),))

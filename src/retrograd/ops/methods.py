@@ -14,6 +14,7 @@ from retrograd.core.errors import OperandValueError
 from retrograd.core.level import ReadError
 from retrograd.core.op import compound, is_foreign
 from retrograd.core.overrides import override_result
+from retrograd.core.state import is_recording
 from retrograd.core.tensor import make, new_of_class
 from retrograd.core.views import leave_memory, requires_grad_synced
 from retrograd.foundation.lazy_imports import add_attribute
@@ -57,7 +58,7 @@ def concrete(x):
 
 @method
 def numpy(x, *, force=False):
-    """The tensor's array, not copied; if the tensor requires grad, only with force=True, or detached first."""
+    """The tensor's array, not copied; if it requires grad, only under no_grad, with force=True, or detached."""
     return backend.as_numpy(concrete(x) if force else array_outside_graph("numpy()", x))
 
 
@@ -66,8 +67,7 @@ def array_outside_graph(name, x):
 
     Where nothing is recorded, as under `no_grad()`, a tensor that requires grad loses none.
     """
-    unrecorded = x.level is None and not current().grad_enabled
-    why = _lost_in_dual_levels(x) if unrecorded else lost_derivatives(x)
+    why = _lost_in_array(x)
     if why:
         raise ReadError(f"Can't call {name} on Tensor that {why}. Use tensor.detach().numpy() instead.")
     return concrete(x)
@@ -76,6 +76,12 @@ def array_outside_graph(name, x):
 def lost_derivatives(x):
     """A description of the derivatives that an array or number of x would lose, for errors; "" if none."""
     return "requires grad" if x.requires_grad else _lost_in_tags(x) or _lost_in_dual_levels(x)
+
+
+def _lost_in_array(x):
+    """A description of the derivatives that an array of x would lose; under no_grad a graph loses none."""
+    graph = "requires grad" if x.requires_grad and is_recording() else ""
+    return _lost_in_tags(x) or _lost_in_dual_levels(x) or graph
 
 
 def _lost_in_tags(x):
@@ -121,7 +127,7 @@ def _is_transformed(x):
 
 @method
 def __array__(x, dtype=None, copy=None):
-    why = lost_derivatives(x)
+    why = _lost_in_array(x)
     if why:
         raise ReadError(
             f"this tensor {why}, and would lose it in an array: np.stack and retrograd.numpy keep the graph, "
