@@ -6,6 +6,7 @@ from typing import Any
 import optree
 
 from retrograd.core import Internal, Tensor, op, operator_named
+from retrograd.core.errors import OperandIndexError, OperandTypeError, OperandValueError
 from retrograd.func.batch import vmap
 from retrograd.fx.subgraph import record_call, subgraph_of, trace_functions
 from retrograd.fx.tracer import TraceLevel
@@ -83,7 +84,7 @@ def _check_scan(combine_fn: Any, starts: list, slices: list, dim: Any, reverse: 
     if not callable(combine_fn):
         raise RuntimeError(f"Combine_fn must be a callable, but got {combine_fn}")
     if not isinstance(dim, int):
-        raise RuntimeError(f"Dim must be an int, but got {type(dim)}")
+        raise _DimError(f"Dim must be an int, but got {type(dim)}")
     if not isinstance(reverse, bool):
         raise RuntimeError(f"Reverse must be a bool, but got {type(reverse)}")
     if not starts:
@@ -95,16 +96,28 @@ def _check_scan(combine_fn: Any, starts: list, slices: list, dim: Any, reverse: 
     return _check_sizes(slices, dim)
 
 
+class _DimError(OperandTypeError, ValueError):
+    """A dim that is no int: PyTorch raises a ValueError, or a TypeError, by its version."""
+
+
 def _check_sizes(slices: list[Tensor], dim: int) -> int:
     """Raise a RuntimeError unless the tensors have slices along a dim, as many each; return the dim, at least 0."""
-    first = dim + slices[0].ndim if dim < 0 else dim
-    if first < 0 or any(x.ndim <= first or x.shape[first] == 0 for x in slices):
-        raise RuntimeError(
+    ndim = slices[0].ndim
+    if not -ndim <= dim < ndim:
+        raise OperandIndexError(
+            f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}], but got {dim}): all xs leaves "
+            f"must at least have 'dim' number of dimensions"
+        )
+    first = dim + ndim if dim < 0 else dim
+    if any(x.ndim <= first or x.shape[first] == 0 for x in slices):
+        raise OperandValueError(
             "All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0, got shapes "
             f"{', '.join(str(tuple(x.shape)) for x in slices)} for dim {dim}"
         )
     if len({x.shape[first] for x in slices}) > 1:
-        raise RuntimeError(f"All xs leaves must have the same size along dim, got {[x.shape[first] for x in slices]}")
+        raise OperandValueError(
+            f"All xs leaves must have the same size along dim, got {[x.shape[first] for x in slices]}"
+        )
     return first
 
 
@@ -214,8 +227,14 @@ def map(f: Callable, xs: Any, *args: Any) -> Any:
     _check_map(leaves, xs)
 
     def step(*x: Any) -> tuple[list, list, Any]:
-        outputs, tree = flatten(call_without_writes("map: f", f, (optree.tree_unflatten(spec, x), *args)))
-        return [], _check_tensors("f", outputs), tree
+        given = (optree.tree_unflatten(spec, x), *args)
+        outputs, tree = optree.tree_flatten(call_without_writes("map: f", f, given))  # None is a tree without leaves
+        wrong = [out for out in outputs if not isinstance(out, Tensor)]
+        if wrong:
+            raise RuntimeError(
+                f"Expect outputs of map only contains tensors or None. f must return tensors, got {wrong[0]}"
+            )
+        return [], outputs, tree
 
     _, outputs, tree = _scan_leaves(step, [], leaves, 0, False)
     return optree.tree_unflatten(tree, outputs)
@@ -223,7 +242,7 @@ def map(f: Callable, xs: Any, *args: Any) -> Any:
 
 def _check_map(leaves: list, xs: Any) -> None:
     if not leaves or not all(isinstance(x, Tensor) and x.ndim for x in leaves):
-        raise RuntimeError(f"Mapped xs can only consist of tensors with a dimension. Got xs {xs}.")
+        raise RuntimeError(f"Mapped xs can only consist of tensors. Got xs {leaves}. Each must have a dimension.")
     if leaves[0].shape[0] == 0:
         raise RuntimeError("Leading dimensions of mapped xs cannot be 0.")
     if len({x.shape[0] for x in leaves}) > 1:
@@ -278,7 +297,7 @@ def _check_associative(combine_fn: Any, leaves: list, dim: Any, reverse: Any, co
     if not callable(combine_fn):
         raise ValueError(f"Combine_fn must be a callable, but got {combine_fn}")
     if not isinstance(dim, int):
-        raise ValueError(f"Dim must be an int, but got {type(dim)}")
+        raise _DimError(f"Dim must be an int, but got {type(dim)}")
     if not isinstance(reverse, bool):
         raise RuntimeError(f"Reverse must be a bool, but got {type(reverse)}")
     if combine_mode not in ("pointwise", "generic"):
@@ -287,10 +306,7 @@ def _check_associative(combine_fn: Any, leaves: list, dim: Any, reverse: Any, co
         raise ValueError("Expected at least 1 xs leaf")
     if not all(isinstance(x, Tensor) for x in leaves):
         raise ValueError("xs leaves must be a Tensor")
-    try:
-        return _check_sizes(leaves, dim)
-    except RuntimeError as error:
-        raise ValueError(str(error)) from None
+    return _check_sizes(leaves, dim)
 
 
 def _prefixes(combine: Callable, xs: list[Tensor]) -> list[Tensor]:
