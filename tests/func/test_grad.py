@@ -6,7 +6,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.core import current
-from retrograd.func import grad, grad_and_value, jvp, linearize, vjp, vmap
+from retrograd.func import grad, grad_and_value, jacfwd, jacrev, jvp, linearize, vjp, vmap
 
 OF_SCALARS = [grad, grad_and_value]
 
@@ -387,3 +387,53 @@ def test_writes_to_arguments_of_forward_mode_take_effect_at_the_end():
     v = t(3, 5)
     out, along = jvp(lambda v: v.mul_(v), (v,), (t(1, 1),))
     assert (lists(out), lists(along), lists(v)) == ([9.0, 25.0], [6.0, 10.0], [9.0, 25.0])
+
+
+# ------------------------------------------------------------------------------------------- writes to arguments
+
+
+@pytest.mark.parametrize("transform", [grad, jacrev, jacfwd])
+def test_an_argument_that_is_not_differentiated_can_be_written_to(transform):
+    def f(x, others):
+        others["y"][0] = x[1]
+        others["log"].append("called")
+        return (others["y"] * x).sum()
+
+    y, log = t(5, 7), []
+    assert transform(f)(t(2, 3), {"y": y, "log": log}).tolist() == [3.0, 9.0]
+    assert (y.tolist(), log) == ([3.0, 7.0], [])  # containers with tensors are copied, as in PyTorch
+
+
+def test_a_container_without_tensors_is_the_callers():
+    log = []
+    grad(lambda x, seen: seen.append(1) or x.sum())(A, log)
+    assert log == [1]
+
+
+def test_jvp_writes_to_the_tangents_that_are_ordered_as_their_primals():
+    def double(x):
+        return x[0].mul_(2)
+
+    for tangent, written in [(rg.ones(2, 2), True), (rg.ones(2, 2).t(), False), (rg.ones(2, 1).expand(2, 2), False)]:
+        x = rg.ones(2, 2)
+        _, derivative = jvp(double, (x,), (tangent,))
+        assert derivative.tolist() == [2.0, 2.0]
+        assert x.tolist() == [[2.0, 2.0], [1.0, 1.0]]
+        assert tangent.tolist() == ([[2.0, 2.0], [1.0, 1.0]] if written else [[1.0, 1.0], [1.0, 1.0]])
+
+
+def test_forward_mode_is_switched_off_for_the_innermost_jvp_only():
+    def f(x):
+        with rg.autograd.forward_ad.set_fwd_grad_enabled(False):
+            constant = x * x
+        return x * x - constant
+
+    def derivative(x):
+        return jvp(f, (x,), (one,))[1]
+
+    x, one = t(3), t(1)
+    assert derivative(x).tolist() == [6.0]
+    assert jvp(derivative, (x,), (one,))[1].tolist() == [2.0]
+    assert jvp(lambda x: jvp(lambda y: f(y) * x, (x,), (one,))[1], (x,), (one,))[1].tolist() == [12.0]
+    with rg.autograd.forward_ad.set_fwd_grad_enabled(False):
+        assert jvp(lambda x: x * x, (x,), (one,))[1].tolist() == [6.0]

@@ -30,6 +30,13 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Tensor | None
 
 
+def __getattr__(name: str) -> Any:
+    """Return the index of the innermost level, -1 outside of any, for PyTorch's private name of it."""
+    if name == "_current_level":
+        return len(forward_levels()) - 1
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def enter_dual_level() -> int:
     """Enter a level in which tensors may have tangents; return its index, 0 for the outermost.
 

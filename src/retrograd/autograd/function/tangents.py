@@ -71,8 +71,8 @@ def _check_tangent(name: str, index: int, out: Any, dot: Any, ctx: Any) -> None:
         )
     if dot.shape != out.shape or dot.dtype != out.dtype:
         raise RuntimeError(
-            f"{name}: Function's jvp returned a forward gradient {dot.aval} at position {index}, but the output is "
-            f"{out.aval}"
+            f"{name}: Trying to set a forward gradient that has a different size than that of the original Tensor, or "
+            f"another dtype: Function's jvp returned {dot.aval} at position {index}, but the output is {out.aval}"
         )
 
 
