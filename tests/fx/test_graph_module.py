@@ -139,9 +139,20 @@ def test_errors_name_the_node_and_where_it_was_made():
     add.args = (rg.ones(3), add.args[1])
     with pytest.raises(ValueError, match="broadcast") as caught:
         fx.Interpreter(module).run(rg.ones(2))
-    [note] = caught.value.__notes__
-    assert note.startswith("while running %add : ")
+    _, _, note = str(caught.value).partition("\n\n")
+    assert note.startswith("While executing %add : ")
     assert "test_graph_module.py" in note
+
+
+def test_an_error_whose_message_has_other_parts_gets_a_note():
+    def fail(x):
+        raise OSError(2, "no such table")
+
+    graph = fx.Graph()
+    graph.output(graph.call_function(fail, (graph.placeholder("x"),)))
+    with pytest.raises(OSError, match="no such table") as caught:
+        fx.Interpreter(fx.GraphModule(nn.Module(), graph)).run(1)
+    assert caught.value.__notes__[0].startswith("While executing %fail : ")
 
 
 def test_a_missing_argument_is_named():

@@ -17,8 +17,12 @@ def call_override(op, args, params):
 def call_arguments(schema, args, params):
     """Return the positional and the keyword arguments by which an operator is called with flat inputs and params."""
     named = schema.named(args, params)
-    positional = schema.inputs if schema.inputs_lead else [p for p in schema.parameters if not p.keyword_only]
-    return tuple([named.pop(p.name) for p in positional]), named
+    return tuple([named.pop(p.name) for p in positional_parameters(schema)]), named
+
+
+def positional_parameters(schema):
+    """Return the parameters whose arguments `call_arguments` returns by position."""
+    return schema.inputs if schema.inputs_lead else [p for p in schema.parameters if not p.keyword_only]
 
 
 def override_result(func, foreign, args, kwargs):

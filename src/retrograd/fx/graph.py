@@ -13,7 +13,7 @@ from retrograd.core.blocks import generator_block
 from retrograd.fx.codegen import CodeGen, PythonCode, Transform
 from retrograd.fx.lint import check, find_attribute
 from retrograd.fx.namespace import Namespace, snake_case
-from retrograd.fx.node import Node, format_value, map_arg, map_leaves, map_nodes, target_name, target_text
+from retrograd.fx.node import Node, NodeError, format_value, map_arg, map_leaves, map_nodes, target_name, target_text
 from retrograd.fx.operators import GUARD
 from retrograd.fx.pytree_codegen import PyTreeCodeGen, PyTreeInfo
 from retrograd.fx.signature import Signature
@@ -276,7 +276,9 @@ class Graph:
 
     def _check_owned(self, node: Node) -> Node:
         if node.graph is not self or node.erased:
-            raise ValueError(f"inserting: {node.name} is no node of this graph")
+            raise NodeError(
+                f"inserting: {node.name} is no node of this graph: Node to insert before or after is not in graph."
+            )
         return node
 
     @generator_block

@@ -51,6 +51,8 @@ class GraphModule(GraphHooks, Module):
         *,
         keep: Iterable[str] = (),
     ) -> None:
+        if not isinstance(root, (Module, Mapping)):
+            raise RuntimeError(f"Unsupported type {root} passed for root! Give a module, or a dict of its attributes.")
         super().__init__()
         self._class_name = class_name
         self.meta: dict[str, Any] = {}

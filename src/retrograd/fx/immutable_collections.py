@@ -7,21 +7,28 @@ import optree
 __all__ = ["immutable_dict", "immutable_list"]
 
 
+def _no_mutation(value: Any, attribute: str) -> TypeError:
+    return TypeError(
+        f"{type(value).__name__!r} object does not support mutation. If you are attempting to modify the kwargs or "
+        f"args of a torch.fx.Node object,\ninstead create a new copy of it and assign the copy to the node: "
+        f"node.{attribute} = new_{attribute}"
+    )
+
+
 class immutable_list(list):
     """An immutable list among the arguments of a node; methods that would change it raise a TypeError.
 
     >>> immutable_list([1, 2]).append(3)
     Traceback (most recent call last):
-    TypeError: 'immutable_list' object does not support mutation: users would become wrong. Assign node.args
+    TypeError: 'immutable_list' object does not support mutation. If you are attempting to modify the kwargs or args of
+    a torch.fx.Node object, instead create a new copy of it and assign the copy to the node: node.args = new_args
     """
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self))
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError(
-            f"{type(self).__name__!r} object does not support mutation: users would become wrong. Assign node.args"
-        )
+        raise _no_mutation(self, "args")
 
     __setitem__ = __delitem__ = __iadd__ = __imul__ = append = clear = extend = insert = pop = remove = _refuse
     reverse = sort = _refuse
@@ -41,9 +48,7 @@ class immutable_dict(dict):
         return hash(frozenset(self.items()))
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError(
-            f"{type(self).__name__!r} object does not support mutation: users would become wrong. Assign node.kwargs"
-        )
+        raise _no_mutation(self, "kwargs")
 
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 

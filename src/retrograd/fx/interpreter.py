@@ -16,6 +16,18 @@ class MissingArgumentError(RuntimeError, TypeError):
     """An argument without a default is missing: PyTorch raises RuntimeError, and Python functions raise TypeError."""
 
 
+class MissingTargetError(RuntimeError, AttributeError):
+    """A node names an attribute that the module lacks: RuntimeError in PyTorch, AttributeError in Python."""
+
+
+def _add_to_message(error: Exception, note: str) -> None:
+    """Add a line to the message of an error, or a note if its class makes the message of other parts."""
+    if type(error).__str__ is BaseException.__str__ and all(isinstance(arg, str) for arg in error.args[:1]):
+        error.args = (f"{error.args[0]}\n\n{note}" if error.args else note, *error.args[1:])
+    else:
+        error.add_note(note)
+
+
 class Interpreter:
     """Runs a `GraphModule` one node after another; subclasses override steps.
 
@@ -110,7 +122,8 @@ class Interpreter:
                 return self.run_node(node)
         except Exception as error:
             location = node.meta.get("stack_trace")
-            error.add_note(f"while running {node.format_node()}" + (f", made at {location}" if location else ""))
+            note = f"While executing {node.format_node()}" + (f", made at {location}" if location else "")
+            _add_to_message(error, note)
             raise
 
     def run_node(self, n: Node) -> Any:
@@ -136,9 +149,18 @@ class Interpreter:
         return map_nodes(args, value)
 
     def fetch_attr(self, target: str) -> Any:
-        """Return the module's parameter, buffer, constant or submodule of that qualified name."""
-        path, _, name = target.rpartition(".")
-        return getattr(self.module.get_submodule(path), name)
+        """Return the module's parameter, buffer, constant or submodule of that qualified name.
+
+        Raises MissingTargetError, a RuntimeError and AttributeError, if there is none.
+        """
+        value: Any = self.module
+        path: list[str] = []
+        for name in target.split("."):
+            path.append(name)
+            if not hasattr(value, name):
+                raise MissingTargetError(f"Node referenced nonexistent target {'.'.join(path)}")
+            value = getattr(value, name)
+        return value
 
     def placeholder(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Return the next argument, or its default; `*name` returns all remaining ones.

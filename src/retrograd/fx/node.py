@@ -37,6 +37,14 @@ def has_side_effect(fn: F) -> F:
     return fn
 
 
+class NodeError(ValueError, AssertionError):
+    """The error for a node that does not exist, or is of another graph; AssertionError in PyTorch."""
+
+
+class ArgumentIndexError(IndexError, AssertionError):
+    """The error for an index beyond the arguments of a node; AssertionError in PyTorch."""
+
+
 class Node:
     """One step of a `Graph`: an input, an attribute of the module, a call, or the output.
 
@@ -69,7 +77,9 @@ class Node:
         return_type: Any = None,
     ) -> None:
         if op not in KINDS:
-            raise ValueError(f"node {name!r}: op must be one of {', '.join(KINDS)}, got {op!r}")
+            raise NodeError(
+                f"node {name!r}: op must be one of {', '.join(KINDS)}, got {op!r}: op {op!r} is not in _legal_ops"
+            )
         if not (callable(target) if op == "call_function" else isinstance(target, str)):
             expected = "Callable" if op == "call_function" else "str"
             raise ValueError(f"node {name!r}: target {target!r} has type {type(target)} but a {expected} is expected")
@@ -169,11 +179,11 @@ class Node:
         self.kwargs = {**self._kwargs, key: arg}
 
     def insert_arg(self, idx: int, arg: Any) -> None:
-        """Insert an argument into `args` before index `idx`; raise an IndexError beyond the end."""
+        """Insert an argument into `args` before index `idx`; raise an ArgumentIndexError beyond the end."""
         if not 0 <= idx <= len(self._args):
-            raise IndexError(
-                f"insert_arg: index must be between 0 and len(self.args), which is {len(self._args)} for {self.name}, "
-                f"got {idx}"
+            raise ArgumentIndexError(
+                f"insert_args index must be between 0 and len(self.args), got {idx}; it is {len(self._args)} for "
+                f"{self.name}"
             )
         self.args = (*self._args[:idx], arg, *self._args[idx:])
 
@@ -212,15 +222,18 @@ class Node:
         return self._previous
 
     def prepend(self, x: "Node") -> None:
-        """Move `x` before this node; raise a ValueError if it is of another graph."""
+        """Move `x` before this node; raise a NodeError if it is of another graph."""
         if x.graph is not self.graph:
-            raise ValueError(f"{self.name}: {x.name} is of another graph; copy it with graph.node_copy")
+            raise NodeError(
+                f"{self.name}: Attempting to move a Node into a different Graph: {x.name} is of another graph; copy it "
+                "with graph.node_copy"
+            )
         if x is not self:
             x._unlink()
             x._link(self._previous, self)
 
     def append(self, x: "Node") -> None:
-        """Move `x` after this node; raise a ValueError if it is of another graph."""
+        """Move `x` after this node; raise a NodeError if it is of another graph."""
         if x is not self:
             self._next.prepend(x)
 
@@ -439,7 +452,11 @@ def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
     >>> x = Graph().placeholder("x")
     >>> map_arg(([x, 1],), lambda node: node.name)
     (['x', 1],)
+
+    Raises NodeError if `fn` is no function.
     """
+    if not callable(fn):
+        raise NodeError(f"map_arg(a, fn): fn must be a callable, got {type(fn).__name__}")
     return freeze(map_nodes(a, fn))
 
 

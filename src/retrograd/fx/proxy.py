@@ -10,6 +10,7 @@ from typing import Any, NoReturn, cast
 
 from retrograd.autograd.function.base import FunctionOp
 from retrograd.core import Op
+from retrograd.core.overrides import positional_parameters
 from retrograd.foundation.source_location import user_frame, user_line
 from retrograd.fx.call_format import normalized_args
 from retrograd.fx.dataclass_pytrees import members
@@ -31,6 +32,12 @@ __all__ = [
     "TraceError",
     "TracerBase",
 ]
+
+
+ITERATED = (
+    "This can be attempted when the Proxy is used in a loop or as a *args or **kwargs function argument; the number of "
+    "its members is not known"
+)
 
 
 class TraceError(ValueError):
@@ -158,7 +165,7 @@ class TracerBase:
 
     def iter(self, obj: "Proxy") -> Iterator:
         """Return the members of a proxy: here, raise a TraceError."""
-        _raise_trace_error(obj, "Proxy object cannot be iterated, because the number of its members is not known")
+        _raise_trace_error(obj, f"Proxy object cannot be iterated. {ITERATED}")
 
     def keys(self, obj: "Proxy") -> Any:
         """Return the keys of a proxy: here, the proxy of a call of its method `keys`."""
@@ -207,7 +214,7 @@ class Proxy:
         if isinstance(func, CustomOperator):
             args, kwargs = normalized_args(func, func.schema.given(args, kwargs))
         elif isinstance(func, Op) and not isinstance(func, FunctionOp):
-            inputs = zip(func.schema.inputs, args, strict=True)
+            inputs = zip(positional_parameters(func.schema), args, strict=True)
             tensors = {p.name: list(a) if p.is_list and isinstance(a, tuple) else a for p, a in inputs}
             args, kwargs = normalized_args(func, {**tensors, **kwargs})
         return _common_tracer((args, kwargs)).create_proxy("call_function", func, args, kwargs)
@@ -250,8 +257,11 @@ class Proxy:
         return self.tracer.keys(self)
 
     def __len__(self) -> int:
-        instead = "use x.shape[0] or x.size(), or call fx.wrap('len')"
-        _raise_trace_error(self, "'len' is not supported in symbolic tracing by default", instead, RuntimeError)
+        what = (
+            "'len' is not supported in symbolic tracing by default. If you want this call to be recorded, please call "
+            "fx.wrap('len') at module scope"
+        )
+        _raise_trace_error(self, what, "use x.shape[0] or x.size()", RuntimeError)
 
     def __contains__(self, value: Any) -> bool:
         _raise_trace_error(self, "its members are not known")

@@ -15,7 +15,8 @@ PENDING: list[tuple[dict[str, Any], str]] = []  # names wrapped before their mod
 def wrap(fn_or_name: Any) -> Any:
     """Make calls of a function on proxies single nodes, without tracing into it.
 
-    As a decorator, it returns the wrapped function.  A name, as in `fx.wrap("len")`, means a global or built-in
+    As a decorator, it returns the wrapped function; a global of the calling module that is this function is replaced
+    by the wrapped one.  A name, as in `fx.wrap("len")`, means a global or built-in
     function of the calling module; the module's global of that name is replaced by the wrapped function.  If the
     module defines it later, this happens at the next trace.  Raises TypeError for anything else, and NameError for
     the name of an object that can't be called.
@@ -32,7 +33,11 @@ def wrap(fn_or_name: Any) -> Any:
         return add
     """
     if callable(fn_or_name):
-        return _wrapper(fn_or_name)
+        wrapped = fn_or_name if hasattr(fn_or_name, "__wrapped_for_fx__") else _wrapper(fn_or_name)
+        scope, name = sys._getframe(1).f_globals, getattr(fn_or_name, "__name__", "")
+        if scope.get(name) is fn_or_name:
+            scope[name] = wrapped
+        return wrapped
     if not isinstance(fn_or_name, str):
         raise TypeError(f"wrap: expected a function or the name of one, got {type(fn_or_name).__name__}")
     frame = sys._getframe(1)

@@ -15,7 +15,7 @@ class Tag(Enum):
     ... def doubled(x: rg.Tensor) -> rg.Tensor:
     ...     return x * 2
     >>> doubled.tags
-    [<Tag.pointwise: 16>]
+    [<Tag.pt2_compliant_tag: 17>, <Tag.pointwise: 16>]
     """
 
     core = 0

@@ -156,7 +156,9 @@ def _topological_order(parts: dict[str, _Part]) -> list[_Part]:
         sorter.prepare()
     except CycleError as error:
         cycle = " -> ".join(reversed(error.args[1]))
-        raise RuntimeError(f"split_module: the parts need each other's values: {cycle}") from None
+        raise RuntimeError(
+            f"split_module: cycle exists between partitions! The parts need each other's values: {cycle}"
+        ) from None
     ready: list[str] = []
     found: list[_Part] = []
     while sorter.is_active():

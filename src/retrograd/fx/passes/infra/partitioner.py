@@ -89,7 +89,7 @@ class CapabilityBasedPartitioner:
         return [Partition(number, nodes, map(order.__getitem__, nodes)) for number, nodes in enumerate(kept)]
 
     def _merge_into(self, node: Node, groups: list[set[Node]]) -> list[set[Node]]:
-        """Return the groups with a new node, which merges all that it can join without a cycle."""
+        """Return the groups with a new one at the end: a node, which merges all that it can join without a cycle."""
         merged, separate = {node}, []
         for group in groups:
             near = not self.skip_horizontal_fusion or any(user in group for user in node.users)
@@ -97,7 +97,7 @@ class CapabilityBasedPartitioner:
                 merged |= group
             else:
                 separate.append(group)
-        return [merged, *separate]
+        return [*separate, merged]
 
     def _is_large_enough(self, group: set[Node]) -> bool:
         if self.allows_single_node_partition:

@@ -1,6 +1,7 @@
 """Run passes in an order that constraints allow."""
 
 import functools
+import inspect
 import logging
 from collections.abc import Callable
 from graphlib import CycleError, TopologicalSorter
@@ -85,7 +86,9 @@ class PassManager:
         self._validated = False
 
     def add_checks(self, check: Callable[[Module], None]) -> None:
-        """Set the function that checks the module."""
+        """Set the function that checks the module; raise TypeError unless it takes one argument."""
+        if len(inspect.signature(check).parameters) != 1:
+            raise TypeError("PassManager check function should only take in one variable, a module")
         self._check = check
 
     def check(self, module: Module) -> None:
