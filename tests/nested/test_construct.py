@@ -468,7 +468,7 @@ def test_offsets_and_lengths_from_outside_are_checked_first(offsets, lengths, er
 
 @pytest.mark.parametrize("dim", [0, -1, 3])
 def test_the_ragged_dimension_must_exist(dim):
-    with pytest.raises(ValueError, match=f"Expected jagged_dim >=1, and at most 2, but got {dim}"):
+    with pytest.raises(ValueError, match=f"Expected jagged_dim >=1, but got {dim}. At most it is 2"):
         nested_tensor_from_jagged(rows(), [0, 2, 5], jagged_dim=dim)
     with pytest.raises(ValueError, match="values must have a dimension"):
         nested_tensor_from_jagged(rg.tensor(1.0), [0, 1])

@@ -171,3 +171,15 @@ def test_sets_of_sets_are_normalized_over_trailing_dimensions():
     inner = nested((2, 3), (1, 3), (4, 3))
     x = wrap_buffer(inner, get_layout(nested((2,), (1,))).structure)
     assert_close(values(values(F.layer_norm(x, (3,)))), F.layer_norm(values(inner), (3,)))
+
+
+def test_layer_norm_over_the_ragged_dimension_normalizes_each_component():
+    parts = [rg.randn(n, 3, dtype=rg.float64, requires_grad=True) for n in (2, 4)]
+    x = rg.nested.as_nested_tensor(parts, layout=rg.jagged)
+    out = rg.nn.functional.layer_norm(x, x.shape[1:], eps=1e-3).unbind()
+    expected = [rg.nn.functional.layer_norm(part, part.shape, eps=1e-3) for part in parts]
+    for mine, other, part in zip(out, expected, parts, strict=True):
+        assert rg.allclose(mine, other)
+        [found] = rg.autograd.grad(mine.pow(3).sum(), part, retain_graph=True)
+        [wanted] = rg.autograd.grad(other.pow(3).sum(), part)
+        assert rg.allclose(found, wanted)

@@ -38,7 +38,7 @@ def test_dtypes_are_appended_to_components_and_grad_fns_to_the_whole():
 def test_empty_components_and_none():
     assert repr(nested_tensor([[], [1.0]])) == "nested_tensor([\n  tensor([]),\n  tensor([1.])\n])"
     assert "tensor([], size=(0, 3))" in repr(nested_tensor([rg.ones(0, 3), rg.ones(1, 3)]))
-    assert repr(nested_tensor([])) == "nested_tensor([])"
+    assert repr(nested_tensor([])) == "nested_tensor([\n\n])"
     assert repr(nested_tensor([1, 2])) == "nested_tensor([\n  tensor(1),\n  tensor(2)\n])"
 
 

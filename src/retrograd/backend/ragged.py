@@ -13,6 +13,7 @@ import numpy as np
 
 from retrograd.backend.ragged_text import text as text
 from retrograd.core.aval import SymbolicSize, symbolic
+from retrograd.core.errors import OperandValueError
 from retrograd.core.level import NotBatchedError
 from retrograd.core.overrides import foreign_objects
 
@@ -127,7 +128,12 @@ class RaggedSize(SymbolicSize):
     def __tensor_function__(cls, func, types, args, kwargs):
         """Raise: no operator takes a ragged size as operand or parameter."""
         given = [found for value in (*args, *kwargs.values()) for found in foreign_objects(value)]
-        next(size for size in given if isinstance(size, cls))._refuse()
+        size = next(size for size in given if isinstance(size, cls))
+        try:
+            size._refuse()
+        except RaggedSizeError as error:
+            name = getattr(func, "name", func)
+            raise RaggedSizeError(f"NestedTensor {name}.Tensor: invalid argument {size}: {error}") from None
 
     __index__ = __int__ = __float__ = __bool__ = _refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = _refuse
@@ -430,9 +436,10 @@ def structure_of(shapes):
     ndim = len(shapes[0])
     for i, shape in enumerate(shapes):
         if len(shape) != ndim:
-            raise ValueError(
-                f"When constructing a nested tensor, all tensors in list must have the same dimension: component 0 has "
-                f"shape {shapes[0]}, component {i} has shape {shape}"
+            raise OperandValueError(
+                f"When constructing a nested tensor, all tensors in list must have the same dimension. Found dimension "
+                f"{len(shape)} for Tensor at index {i} and dimension {ndim} for Tensor at index {i - 1}. (component 0 "
+                f"has shape {shapes[0]}, component {i} has shape {shape})"
             )
     whole = [d for d in range(ndim) if isinstance(shapes[0][d], RaggedSize)]
     differ = [d for d in range(whole[0] if whole else ndim) if any(s[d] != shapes[0][d] for s in shapes)]

@@ -16,7 +16,7 @@ def text(array, options, *, name="nested_tensor", notes=(), part_notes=()):
     if max(array.size, LINE * array.shape[0]) > options.threshold:
         edge, options = options.edgeitems, replace(options, threshold=0)  # the components are summarized as well
     members = _members(array, edge, options, part_notes)
-    listed = "[\n" + indent(",\n".join(members), "  ") + "\n]" if members else "[]"
+    listed = "[\n" + indent(",\n".join(members), "  ") + "\n]" if members else "[\n\n]"
     return array_text.append_notes(f"{name}({listed}", notes, options)
 
 

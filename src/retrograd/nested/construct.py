@@ -6,6 +6,7 @@ from typing import Any
 from retrograd.backend.offsets import equal_parts, structure_of_offsets
 from retrograd.backend.ragged import no_sizes
 from retrograd.core import Tensor, call
+from retrograd.core.errors import OperandValueError
 from retrograd.nested.buffer import to_layout, values, wrap_buffer
 from retrograd.nested.buffer_layout import component_shapes, is_nested
 from retrograd.nested.buffer_layout import get_layout as get_ragged_layout
@@ -161,7 +162,9 @@ def _check_depths(name: str, sets: list[Tensor]) -> None:
 def nest_slices(name: str, x: Tensor) -> Tensor:
     """Return the nested tensor of the slices of a dense tensor along its first dimension."""
     if not x.ndim:
-        raise ValueError(f"{name}: a tensor without dimensions has no slices that could be components")
+        raise OperandValueError(
+            f"{name}(): Expected tensor argument to have dim() > 1: one without dimensions has no slices"
+        )
     if x.ndim == 1:
         return wrap_buffer(x, no_sizes(x.shape[0]))
     count, size, *rest = x.shape
@@ -190,7 +193,7 @@ def _check_jagged(name: str, x: Tensor) -> None:
     if not layout.num_ragged:
         raise RuntimeError(
             f"{name}: Cannot construct a nested tensor from a list of zero-dim tensors in the jagged layout, and "
-            f"component 0 has shape (); use rg.strided"
+            f"component 0 has shape (); use rg.strided. {name}(): Expected tensor argument to have dim() > 1"
         )
     if layout.num_ragged > 1:
         shapes = component_shapes(x)
@@ -213,8 +216,8 @@ def _ragged_axis(name: str, values: Tensor, jagged_dim: int) -> int:
     last = 1 if is_nested(values) else values.ndim
     if not 1 <= jagged_dim <= last:
         raise ValueError(
-            f"{name}: Expected jagged_dim >=1, and at most {last}, but got {jagged_dim}.  Dimension 0 of the result is "
-            f"that of the components, and values has shape {values.shape}"
+            f"{name}: Expected jagged_dim >=1, but got {jagged_dim}. At most it is {last}; dimension 0 of the result "
+            f"is that of the components, and values has shape {values.shape}"
         )
     return jagged_dim - 1
 

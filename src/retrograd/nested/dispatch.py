@@ -13,6 +13,7 @@ from retrograd.core import Definition, Op, registry
 from retrograd.core.dispatch import seen_whole
 from retrograd.core.operand_errors import check_operands
 from retrograd.nested.buffer_layout import get_layout, is_nested
+from retrograd.nested.error_words import raise_in_pytorchs_words
 from retrograd.nested.linked_views import link_copies
 
 Rule = Callable[[Op, tuple, dict], Any]  # (op, args, params) -> result, or NotImplemented
@@ -90,6 +91,15 @@ def decompose(op: Op, args: tuple, params: dict) -> Any:
     """
     if op.definition.accepts_nested or seen_whole() or not any(map(is_nested, args)):
         return NotImplemented
+    try:
+        return _run_rules(op, args, params)
+    except (RuntimeError, *RULE_ERRORS) as error:
+        raise_in_pytorchs_words(op, args, params, error)
+        raise
+
+
+def _run_rules(op: Op, args: tuple, params: dict) -> Any:
+    """Return the result of the first applicable rule."""
     rules = _rule_cache.get(op)
     if rules is None:
         rules = _rule_cache[op] = rules_of(op)

@@ -6,6 +6,7 @@ from typing import Any
 from retrograd.core import Tensor, registry
 from retrograd.nested.buffer import remove_holes, values, wrap_buffer_like
 from retrograd.nested.buffer_layout import Layout, get_layout, is_nested
+from retrograd.nested.error_words import copy_words, raise_with_words
 from retrograd.nested.linked_views import is_view_of
 from retrograd.nested.rules.pointwise import buffer_operand, check_broadcast
 from retrograd.ops.as_tensor import operand
@@ -44,8 +45,12 @@ def write(name: str, x: Tensor, src: Any) -> Tensor:
 
 def raise_mismatch(name: str, x: Tensor, src: Any) -> None:
     """Raise an error that says why a value does not fit."""
-    check_broadcast(name, x, src)
-    raise RuntimeError(f"{name}: a value of shape {src.shape} does not fit into a nested tensor of shape {x.shape}")
+    try:
+        check_broadcast(name, x, src)
+        raise RuntimeError(f"{name}: a value of shape {src.shape} does not fit into a nested tensor of shape {x.shape}")
+    except (RuntimeError, ValueError) as error:
+        raise_with_words(copy_words(x, src) if name == "copy_" else None, error)
+        raise
 
 
 def _write_between_holes(name: str, x: Tensor, buffer: Tensor, rows: Any, layout: Layout) -> None:

@@ -13,7 +13,7 @@ from retrograd.nested.dispatch import rule_for
 from retrograd.nested.ragged_dims import nest_dense
 from retrograd.nested.rules.reduce import stack_components
 from retrograd.ops.normalize import update_running
-from retrograd.ops.pointwise import rsqrt
+from retrograd.ops.pointwise import add, mul, rsqrt
 from retrograd.ops.reduce import mean, variance
 from retrograd.ops.view import reshape, squeeze, unsqueeze
 
@@ -26,14 +26,29 @@ def normalize_trailing(op: Op, args: tuple, params: dict) -> Any:
         return NotImplemented
     x = remove_holes(x)
     layout = get_layout(x)
-    if shape and x.shape[max(x.ndim - len(shape), 0) :] == shape:
+    first = x.ndim - len(shape)
+    # Components that are rows of numbers are refused, as in PyTorch.
+    ragged = layout.lead < first < layout.ragged.stop and x.ndim > 2
+    if op.name == "layer_norm" and ragged and x.shape[first:] == shape:
+        return _normalize_components(x, first, args, params)
+    if shape and x.shape[max(first, 0) :] == shape:
         return wrap_buffer_like(layout, call(op, (values(x), *args[1:]), params))
     stack = stack_components(x)
     if stack is not None and shape and stack.shape[max(x.ndim - len(shape), 0) :] == shape:
         return _run_on_stack(op, stack, args, params)
-    includes_ragged = x.ndim - len(shape) < layout.ragged.stop
+    includes_ragged = first < layout.ragged.stop
     hint = "; dimensions behind the ragged ones can be normalized, no others" if includes_ragged else ""
     raise ValueError(f"{op.name}: normalized_shape {shape} is not how shape {x.shape} ends{hint}")
+
+
+def _normalize_components(x: Tensor, first: int, args: tuple, params: dict) -> Tensor:
+    """Normalize each component over the dimensions from `first` on, which include the ragged ones."""
+    dims = tuple(range(first, x.ndim))
+    center, spread = mean(x, dims, keepdim=True), variance(x, dims, keepdim=True, correction=0)
+    out = (x - center) * rsqrt(spread + params["eps"])
+    for weight, combine in zip(args[1:3], (mul, add), strict=False):
+        out = out if weight is None else combine(out, weight)
+    return out
 
 
 def _run_on_stack(op: Op, stack: Tensor, args: tuple, params: dict) -> Tensor:
