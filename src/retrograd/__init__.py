@@ -121,6 +121,11 @@ _OF_ARRAYS = (
     "multigrad_dict", "tensor_jacobian_product", "value_and_grad", "vector_jacobian_product",
 )  # fmt: skip
 _HOMES = {
+    "_nested_from_padded": "retrograd.nested.padded_constructors",
+    "_nested_from_padded_and_nested_example": "retrograd.nested.padded_constructors",
+    "_nested_tensor_from_mask": "retrograd.nested.padded_constructors",
+    "_nested_tensor_from_mask_left_aligned": "retrograd.nested.padded_constructors",
+    "_nested_view_from_buffer": "retrograd.nested.padded_constructors",
     "Tag": "retrograd.library",
     "cond": "retrograd.higher_order",
     "GradScaler": "retrograd.amp",

@@ -97,6 +97,11 @@ from retrograd.ops.symbolic import SymBool as SymBool
 from retrograd.ops.symbolic import SymFloat as SymFloat
 from retrograd.amp.grad_scaler import GradScaler as GradScaler
 from retrograd.library.tags import Tag as Tag
+from retrograd.nested.padded_constructors import _nested_from_padded as _nested_from_padded
+from retrograd.nested.padded_constructors import _nested_from_padded_and_nested_example as _nested_from_padded_and_nested_example
+from retrograd.nested.padded_constructors import _nested_tensor_from_mask as _nested_tensor_from_mask
+from retrograd.nested.padded_constructors import _nested_tensor_from_mask_left_aligned as _nested_tensor_from_mask_left_aligned
+from retrograd.nested.padded_constructors import _nested_view_from_buffer as _nested_view_from_buffer
 from retrograd import amp as amp
 from retrograd.amp.autocast_mode import autocast as autocast
 from retrograd import backends as backends

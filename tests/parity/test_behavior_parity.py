@@ -9,6 +9,7 @@ line of a program may have a mark:
 Without a mark the values are equal, or our error is caught where PyTorch's is.
 """
 
+import importlib
 import re
 import warnings
 from pathlib import Path
@@ -42,7 +43,9 @@ def ending(program, m):
     known = names(m)
     known |= {"func": m.func, "ag": m.autograd.graph, "autograd": m.autograd}
     known["ho"] = higher_order_ops if m is torch else m.higher_order
+    known["inner"] = importlib.import_module(f"{m.__name__}.nested._internal.nested_tensor")
     known["x"] = m.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
+    exec(NESTED, known)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -50,6 +53,16 @@ def ending(program, m):
         except Exception as error:
             return ERROR, error
     return data(known.get("out"))
+
+
+NESTED = """
+def nested(m, *shapes, layout="strided"):
+    parts = [(m.arange(1.0 * m.Size(shape).numel()) % 5 - 1).reshape(shape) for shape in shapes]
+    return m.nested.nested_tensor(parts, layout=getattr(m, layout))
+
+def jagged(m, *shapes):
+    return nested(m, *shapes, layout="jagged")
+"""
 
 
 def is_error(end):

@@ -46,7 +46,6 @@ RAGGED = "PyTorch has it along other dimensions only, not along the ragged one o
 FITS = "PyTorch compares who made the offsets, not the offsets"
 STRIDED = "PyTorch has it in the other layout only"
 MODULES = "PyTorch's attention layers take nested tensors for inference only, in fused kernels"
-SHAPES = "shapes that do not fit are a ValueError throughout"
 PLAIN = "where no size differs by construction the result is a plain tensor"
 CHECKED = "what a structure is made of is checked, and the place named"
 
@@ -156,7 +155,6 @@ DEVIATIONS = {
     "making: narrow by numbers, strided": ("answers", STRIDED),
     "making: narrow by tensors, strided": ("answers", STRIDED),
     "making: masked_select of a row": ("answers", "the tensor broadcasts against the mask"),
-    "wrong: components of other depths": ("ValueError", SHAPES),
     "wrong: offsets that fall": ("ValueError", CHECKED),
     "wrong: offsets behind the end": ("ValueError", CHECKED),
     "wrong: offsets that are a matrix": ("ValueError", CHECKED),
@@ -169,8 +167,6 @@ DEVIATIONS = {
     "padding: to_padded_tensor with holes": ("answers", "PyTorch has it without holes only"),
     "binary: x * one of other sizes": ("answers", "components broadcast as tensors do, here 1 row against 2"),
     "binary: x * one of other sizes, strided": ("answers", "components broadcast as tensors do, here 1 row against 2"),
-    "binary: x * one that does not fit": ("ValueError", SHAPES),
-    "shaped: transpose of the components": ("RuntimeError", "a limit, not a wrong value, as in the strided layout"),
     "shaped: select in the ragged, strided": ("answers", PLAIN),
     "models: its transpose @ x, strided": ("answers", PLAIN),
     "models: its transpose @ its twin, strided": ("answers", PLAIN),

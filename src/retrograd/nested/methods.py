@@ -5,10 +5,12 @@ from typing import Any
 
 from retrograd.backend.ragged import Ragged, pack
 from retrograd.core import Tensor
+from retrograd.core.dtype import int64
 from retrograd.foundation.read_only import read_only
 from retrograd.nested.buffer_layout import get_layout as get_ragged_layout
 from retrograd.nested.buffer_layout import is_nested
 from retrograd.nested.offsets_op import offsets_of
+from retrograd.ops.create import tensor, zeros
 from retrograd.ops.layout import jagged
 from retrograd.ops.methods import attribute, method
 
@@ -102,6 +104,53 @@ def _nested_tensor_size(x: Tensor) -> Tensor:
     _require_layout("_nested_tensor_size", x)
     out: Tensor = offsets_of(x, what="sizes")
     return out
+
+
+@method
+def _nested_tensor_strides(x: Tensor) -> Tensor:
+    """Return the strides of the components in elements, a row each; int64.
+
+    >>> import retrograd as rg
+    >>> rg.nested.nested_tensor([rg.ones(2, 3), rg.ones(1, 3)])._nested_tensor_strides()
+    tensor([[3, 1],
+            [3, 1]])
+    """
+    _require_layout("_nested_tensor_strides", x)
+    rows = [part.stride() for part in x.unbind()]
+    return tensor(rows, dtype=int64) if rows else zeros((0, x.ndim - 1), dtype=int64)
+
+
+@method
+def _nested_tensor_storage_offsets(x: Tensor) -> Tensor:
+    """Return the index of each component's first element in the memory; int64.
+
+    >>> import retrograd as rg
+    >>> rg.nested.nested_tensor([rg.ones(2, 3), rg.ones(1, 3)])._nested_tensor_storage_offsets()
+    tensor([0, 6])
+    """
+    _require_layout("_nested_tensor_storage_offsets", x)
+    return tensor([part.storage_offset() for part in x.unbind()], dtype=int64)
+
+
+@attribute
+def _offsets(x: Tensor) -> Tensor:
+    """The result of `offsets()`.  Only in the jagged layout."""
+    _sequence_lengths("_offsets", x)
+    return x.offsets()
+
+
+@attribute
+def _lengths(x: Tensor) -> Tensor | None:
+    """The result of `lengths()`.  Only in the jagged layout."""
+    _sequence_lengths("_lengths", x)
+    return x.lengths()
+
+
+@attribute
+def _metadata_cache(x: Tensor) -> dict[str, int]:
+    """The bounds of the ragged dimension's size: "min_seqlen" and "max_seqlen".  Only in the jagged layout."""
+    sizes = _sequence_lengths("_metadata_cache", x)
+    return {"max_seqlen": max(sizes, default=0), "min_seqlen": min(sizes, default=0)}
 
 
 def _is_nested(x: Tensor) -> bool:

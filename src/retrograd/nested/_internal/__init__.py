@@ -1,0 +1,1 @@
+"""Private names of PyTorch's nested tensors, for programs that use them."""
