@@ -136,14 +136,14 @@ def _nested_tensor_storage_offsets(x: Tensor) -> Tensor:
 def _offsets(x: Tensor) -> Tensor:
     """The result of `offsets()`.  Only in the jagged layout."""
     _sequence_lengths("_offsets", x)
-    return x.offsets()
+    return offsets(x)
 
 
 @attribute
 def _lengths(x: Tensor) -> Tensor | None:
     """The result of `lengths()`.  Only in the jagged layout."""
     _sequence_lengths("_lengths", x)
-    return x.lengths()
+    return lengths(x)
 
 
 @attribute

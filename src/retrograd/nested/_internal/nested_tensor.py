@@ -6,6 +6,7 @@ from typing import Any
 from retrograd.backend.ragged import RaggedSize, Structure
 from retrograd.core import Tensor
 from retrograd.nested.construct import as_nested_tensor, nested_tensor_from_jagged
+from retrograd.nested.methods import offsets as rows_of_components
 from retrograd.nested.padded_constructors import jagged_from_padded as nested_from_padded
 from retrograd.ops.create import as_tensor
 from retrograd.ops.layout import jagged
@@ -26,7 +27,7 @@ __all__ = [
 def jagged_from_list(tensors: Sequence[Tensor], offsets: Tensor | None, dtype: Any = None, device: Any = None) -> Any:
     """Return the nested tensor of components with gradients to them, and its offsets, those given if there are some."""
     nested = as_nested_tensor(list(tensors), dtype=dtype, device=device, layout=jagged)
-    return nested, nested.offsets() if offsets is None else offsets
+    return nested, rows_of_components(nested) if offsets is None else offsets
 
 
 def nested_view_from_values_offsets(
