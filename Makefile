@@ -43,9 +43,12 @@ test: $(VENV)/test.stamp $(VENV)/weights.stamp $(COMPILED) $(DERIVED) $(CRASHES)
 	fi
 
 # Lines of the package that no test runs, on the plain Python core, by file and by package: build/coverage/misses.txt.
+# From Python 3.12 on, lines are counted by the interpreter itself, in a fraction of the time of a trace function:
+# `make coverage VENV=.venv-313 PYTHON=python3.13`.
 coverage: $(VENV)/dev.stamp $(VENV)/weights.stamp $(DERIVED)
 	rm -rf build/coverage && mkdir -p build/coverage
-	RETROGRAD_PURE=1 OMP_NUM_THREADS=1 $(VENV)/bin/coverage run -m pytest -q -n 2 --dist worksteal $(ARGS)
+	COVERAGE_CORE=$$($(VENV)/bin/python -c "import sys; print('sysmon' if hasattr(sys, 'monitoring') else 'ctrace')") \
+	  RETROGRAD_PURE=1 OMP_NUM_THREADS=1 $(VENV)/bin/coverage run -m pytest -q -n 2 --dist worksteal $(ARGS)
 	$(VENV)/bin/coverage combine --quiet
 	$(VENV)/bin/coverage json --quiet --fail-under 0 -o build/coverage/lines.json
 	$(VENV)/bin/coverage report > build/coverage/misses.txt; status=$$?; \
