@@ -68,6 +68,33 @@ def test_a_shared_module_is_listed_once():
     assert len(pair.state_dict()) == 4
 
 
+def test_modules_are_visited_as_they_are_when_their_turn_comes():
+    deep = nn.Sequential(nn.Sequential(nn.Linear(1, 1), nn.ReLU()), nn.Tanh(), nn.ELU())
+    visited = []
+    for name, module in deep.named_modules():
+        visited.append((name, type(module).__name__))
+        if name == "0.0":
+            deep[1] = nn.Sigmoid()
+            del deep[2]
+    assert visited == [
+        ("", "Sequential"), ("0", "Sequential"), ("0.0", "Linear"), ("0.1", "ReLU"), ("1", "Sigmoid"),
+    ]  # fmt: skip
+
+
+def test_a_module_may_say_itself_which_modules_it_has():
+    class Hidden(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(1, 1)
+
+        def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+            yield prefix + "*", self
+
+    model = nn.Sequential(nn.Linear(1, 1), Hidden())
+    assert names(model.named_modules()) == ["", "0", "1*"]
+    assert names(model.named_parameters()) == ["0.weight", "0.bias"]
+
+
 def test_reassigning_a_parameter_keeps_its_position_and_none_empties_it():
     net = Net()
     net.scale = nn.Parameter(rg.zeros(3))

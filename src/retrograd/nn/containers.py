@@ -15,7 +15,8 @@ class _IndexedContainer(Module):
     """Base of containers whose entries are named "0", "1", ...: indexing, length, iteration."""
 
     def _entries(self) -> list[Any]:
-        return [value for _, value in self._members("module", "parameter")]
+        values = self.__dict__
+        return [values[name] for name, kind in self._kinds.items() if kind in ("module", "parameter")]
 
     def _name_at(self, position: int) -> str:
         names = list(self._kinds)

@@ -194,13 +194,13 @@ class Module(ModuleTree):
         added to that dict.
         """
         state: dict[str, Any] = {} if destination is None else destination
-        for hook in of_kind(self._state_hooks, SAVE_PRE):
+        for hook in of_kind(self._state_hooks, SAVE_PRE) if self._state_hooks else ():
             hook.function(self, prefix, keep_vars)
         self._save_to_state_dict(state, prefix, keep_vars)
         for name, module in self._members(MODULE):
             if module is not None:
                 module.state_dict(destination=state, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
-        for hook in of_kind(self._state_hooks, SAVE):
+        for hook in of_kind(self._state_hooks, SAVE) if self._state_hooks else ():
             hook.function(self, state, prefix, {})
         return state
 
@@ -213,6 +213,8 @@ class Module(ModuleTree):
 
     def _saved_tensors(self) -> Iterator[tuple[str, Tensor]]:
         """Yield the module's own parameters and the buffers that its state dict has, with their names."""
+        if not self._kinds:
+            return
         for name, tensor in (*self._members(PARAMETER), *self._members(BUFFER)):
             if tensor is not None:
                 yield name, tensor

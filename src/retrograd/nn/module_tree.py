@@ -140,15 +140,23 @@ class ModuleTree(SuggestsKeywords):
     ) -> "Iterator[tuple[str, Module]]":
         """Iterate over dotted names and modules, this one first, parents first; each once, if `remove_duplicate`."""
         memo = set() if memo is None else memo
-        module = cast("Module", self)
-        if module in memo:
-            return
-        if remove_duplicate:
-            memo.add(module)
-        yield prefix, module
-        for name, module in self._members(MODULE):
-            if module is not None:
-                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+        # A stack, because each level of a recursion of generators delays every module below. Children are looked up in
+        # their turn: the caller may replace them meanwhile.
+        pending: list[tuple[str, dict[str, Any], str]] = [(prefix, {"": self}, "")]
+        while pending:
+            path, values, key = pending.pop()
+            module = values.get(key)
+            if module is None or module in memo:
+                continue
+            if module is not self and type(module).named_modules is not ModuleTree.named_modules:
+                yield from module.named_modules(memo, path, remove_duplicate)
+                continue
+            if remove_duplicate:
+                memo.add(module)
+            yield path, module
+            values, start = module.__dict__, f"{path}." if path else ""
+            names = [name for name, kind in module._kinds.items() if kind == MODULE]
+            pending += [(start + name, values, name) for name in reversed(names)]
 
     def modules(self) -> "Iterator[Module]":
         """Iterate over this module and its submodules, each once."""
@@ -160,12 +168,15 @@ class ModuleTree(SuggestsKeywords):
         visited = set()
         owners = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]
         for path, module in owners:
-            for name, tensor in module._members(*kinds):
-                if tensor is None or id(tensor) in visited:
+            values, prefix = module.__dict__, f"{path}." if path else ""
+            for name, kind in list(module._kinds.items()):
+                if kind not in kinds:
                     continue
-                if remove_duplicate:
-                    visited.add(id(tensor))
-                yield f"{path}.{name}" if path else name, tensor
+                tensor = values[name]
+                if tensor is not None and id(tensor) not in visited:
+                    if remove_duplicate:
+                        visited.add(id(tensor))
+                    yield prefix + name, tensor
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
