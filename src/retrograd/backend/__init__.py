@@ -176,3 +176,15 @@ def map_file(path, dtype, count, shared):
     elif os.stat(path).st_size < needed:
         raise ValueError(f"from_file: {os.fspath(path)} is shorter than {needed} bytes, {count} elements of {dtype}")
     return np.memmap(path, dtype, "r+" if shared else "c", shape=(count,)).view(np.ndarray)
+
+
+def stack_arrays(arrays):
+    """Return NumPy's arrays of one numeric dtype and shape, stacked along a new first dimension; None for others."""
+    first = arrays[0]
+    if type(first) is not np.ndarray or first.dtype.kind not in "biufc" or not first.dtype.isnative or not first.ndim:
+        return None
+    shape, dtype = first.shape, first.dtype
+    for a in arrays:
+        if type(a) is not np.ndarray or a.shape != shape or a.dtype != dtype:
+            return None
+    return np.concatenate(arrays).reshape(len(arrays), *shape)

@@ -173,3 +173,24 @@ def _column(rows):
 def test_mistakes_are_named(make, error, told):
     with pytest.raises(error, match=told):
         make()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "bool", "complex64", "float16"])
+def test_a_batch_of_arrays_is_a_copy_of_them_in_their_dtype(dtype):
+    examples = [np.arange(6).reshape(2, 3).T.astype(dtype), np.ones((3, 2), dtype)]
+    batch = data.default_collate(examples)
+    assert batch.dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(batch.numpy(), np.stack(examples))
+    examples[0][:] = 0
+    assert batch.numpy().any(axis=(1, 2)).all()
+
+
+def test_arrays_of_several_kinds_are_collated_as_their_tensors_are():
+    mixed = [np.ones(2, np.float32), np.ones(2, np.float64)]
+    assert data.default_collate(mixed).dtype == rg.stack([rg.from_numpy(a) for a in mixed]).dtype
+    swapped = [np.arange(3, dtype=">i4")] * 2
+    assert data.default_collate(swapped).tolist() == [[0, 1, 2]] * 2
+    with pytest.raises(ValueError, match="differ in shape"):
+        data.default_collate([np.ones(2), np.ones(3)])
+    with pytest.raises(TypeError):
+        data.default_collate([np.array(["a"]), np.array(["b"])])

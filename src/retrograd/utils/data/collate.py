@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from retrograd.backend import stack_arrays
 from retrograd.core import Tensor, registry
 from retrograd.ops import batch_loop
 from retrograd.ops.as_tensor import as_tensor, tensor
@@ -64,6 +65,10 @@ def _collate(name: str, batch: Sequence[Any], join: Join) -> Any:
         raise ValueError(f"{name}: a batch has at least one example, got none")
     first = batch[0]
     if _is_array(first):
+        if join is _stack_tensors and not isinstance(first, Tensor):
+            stacked = stack_arrays(batch)
+            if stacked is not None:
+                return as_tensor(stacked)
         return join([as_tensor(example) for example in batch])
     if isinstance(first, (bool, int, float, complex)):
         return tensor(list(batch), dtype=_dtype(batch))
