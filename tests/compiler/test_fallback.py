@@ -276,6 +276,8 @@ def test_what_cannot_be_called_is_refused():
 
 def test_the_report_shows_operators_and_code():
     report = rg.compiler.explain(lambda x: (x * 2).sin())(numbers(2))
+    assert report.fused_groups == (("mul", "sin"),)
+    assert "Fused: 2 operators in 1 group" in str(report)
     assert report.ops_per_graph == (("mul", "sin"),)
     assert "def play(p0):" in str(report)
     assert "Runs eagerly: " in str(rg.compiler.explain(reads)(numbers(2)))

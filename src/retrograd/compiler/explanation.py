@@ -7,12 +7,15 @@ from typing import Any
 
 from retrograd.compiler.capture import Capture
 from retrograd.compiler.compiled_function import CompiledFunction, reason_to_run_eagerly
-from retrograd.compiler.program import Call, Eager, Write
+from retrograd.compiler.program import Call, Eager, FusedCalls, Write
 
 
 @dataclass(frozen=True)
 class ExplainOutput:
-    """The report of `explain`; it prints as text. The names are those of PyTorch's report."""
+    """The report of `explain`; it prints as text. The names are those of PyTorch's report, without `fused_groups`.
+
+    `fused_groups` has the operators of each group that runs as one.
+    """
 
     graph_count: int
     graph_break_count: int
@@ -21,6 +24,7 @@ class ExplainOutput:
     ops_per_graph: tuple[tuple[str, ...], ...]
     out_guards: tuple[str, ...]
     code: str
+    fused_groups: tuple[tuple[str, ...], ...] = ()
 
     def __str__(self) -> str:
         if not self.graph_count:
@@ -28,15 +32,22 @@ class ExplainOutput:
         counts = Counter(self.ops_per_graph[0]).most_common()
         lines = [
             f"One program of {self.op_count} operators: " + ", ".join(f"{n} {name}" for name, n in counts),
+            *self._fused(),
             f"Guards: {len(self.out_guards)} values and tensors",
         ]
         return "\n".join([*lines, self.code])
+
+    def _fused(self) -> list[str]:
+        """Return the line about fused groups, if there are any."""
+        groups, count = len(self.fused_groups), sum(map(len, self.fused_groups))
+        return [f"Fused: {count} operators in {groups} group{'s' * (groups > 1)}"] if groups else []
 
 
 def explain(f: Callable[..., Any]) -> Callable[..., ExplainOutput]:
     """Return a function that runs a call of `f` once, eagerly, and reports the program that compilation makes of it.
 
-    The report says how many operators the program runs, what it guards, and its code; or why there is no program.
+    The report says how many operators the program runs, which of them are fused, what it guards, and its code; or why
+    there is no program.
 
     Source: the names are those of torch._dynamo.explain.
 
@@ -44,6 +55,8 @@ def explain(f: Callable[..., Any]) -> Callable[..., ExplainOutput]:
     >>> report = rg.compiler.explain(lambda x: (x * 2).sum())(rg.ones(3))
     >>> report.graph_count, report.ops_per_graph
     (1, (('mul', 'sum'),))
+    >>> rg.compiler.explain(lambda x: (x * 2).sin().sum())(rg.ones(3)).fused_groups
+    (('mul', 'sin'),)
     >>> rg.compiler.explain(lambda x: x.sum().item())(rg.ones(3)).graph_count
     0
     """
@@ -64,7 +77,8 @@ def _report(capture: Capture) -> ExplainOutput:
         return ExplainOutput(0, 1, (capture.refusal,), 0, (), (), "")
     names = tuple([_name(i) for i in program.instructions if isinstance(i, Call | Write | Eager)])
     guards = tuple([e.name for e in program.guards.entries] + [f"tensor {t.shape}" for t in program.tensors])
-    return ExplainOutput(1, 0, (), len(names), (names,), guards, program.source.text)
+    groups = tuple([tuple(map(_name, i.calls)) for i in program.plan if isinstance(i, FusedCalls)])
+    return ExplainOutput(1, 0, (), len(names), (names,), guards, program.source.text, groups)
 
 
 def _name(instruction: Any) -> str:
