@@ -177,9 +177,15 @@ class strided(Internal, View, linear="x", node_name="AsStridedBackward0"):
         yield (r(4),), {"size": (3, 2), "stride": (1, 2), "offset": 0}, RuntimeError, "as_strided: .* index 4 of 4"
 
 
+def _check_lengths(size, stride):
+    if len(size) != len(stride):
+        raise OperandValueError(
+            f"as_strided: size and stride must have the same length! Got size {list(size)} and stride {list(stride)}"
+        )
+
+
 def _check_bounds(x, size, stride, offset):
-    if x.ndim != 1 or len(size) != len(stride):
-        raise ValueError(f"as_strided: size {tuple(size)} and stride {tuple(stride)} must have one length")
+    _check_lengths(size, stride)
     if any(step < 0 for step in stride) or any(n < 0 for n in size):
         raise ValueError(f"as_strided: size {tuple(size)} and stride {tuple(stride)} must not be negative")
     last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
@@ -211,6 +217,7 @@ class as_strided(Composite):
     """
 
     def compose(x, *, size, stride, storage_offset):
+        _check_lengths(size, stride)
         source, offset = _base_and_offset(x, size, stride, storage_offset)
         for step, params in strided_chain(source, size, stride, offset):
             source = registry[step](source, **params)
@@ -233,9 +240,15 @@ def _base_and_offset(x, size, stride, offset):
     """Return the tensor whose memory is viewed, x or if necessary its base, and the offset of x in it."""
     start = _memory(x)[2]
     offset = start if offset is None else offset
+    last = offset - start + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
     if x.level is not None:  # under a transform, x counts as its own base
+        if 0 not in size and not start <= offset <= start + last < start + numel(x.shape):
+            raise RuntimeError(
+                f"as_strided: the result can access memory outside of `tensor`, of shape {x.shape}: size {tuple(size)} "
+                f"and stride {tuple(stride)} from {offset - start} on reach index {last} of {numel(x.shape)}. This is "
+                f"not supported inside of vmap, nor in other transforms; use other view operators"
+            )
         return x, offset - start
-    last = offset - start + sum((n - 1) * step for n, step in zip(size, stride, strict=False))
     if x._view is None or (_memory_order(x) is not None and start <= offset and last < numel(x.shape)):
         return x, offset - start
     if x._view.creation_meta == COPIED:
