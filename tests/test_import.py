@@ -231,3 +231,7 @@ def test_a_second_member_of_a_name_is_noticed_before_its_module_is_imported(tabl
     assert tables.table["a"] == 1
     assert tables.table.has("a")
     assert not tables.table.has("b")
+
+
+def test_the_report_of_the_build_knows_compiled_modules_that_are_imported_on_first_use():
+    assert "retrograd" in printed("import retrograd; retrograd.show_config()")

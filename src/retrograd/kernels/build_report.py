@@ -1,6 +1,7 @@
 """The report of the build: which modules of the core and which kernels are compiled."""
 
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -27,7 +28,8 @@ def show_config():
 
 
 def _build_of(name):
-    return "pure" if sys.modules[name].__file__.endswith(".py") else "compiled"
+    """Return the build of a module, also of one that is imported on first use."""
+    return "pure" if find_spec(name).origin.endswith(".py") else "compiled"
 
 
 def _common_build(builds):
