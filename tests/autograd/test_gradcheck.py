@@ -120,7 +120,7 @@ def test_a_gradient_that_is_not_conjugated_is_wrong():
     z = leaf(1 + 2j, 3 - 1j, dtype=rg.complex128)
     with strange(lambda g, x: g * x.conj() * 2, impl=lambda xp, x: x * x) as square:
         text = message(square, z)
-    assert "part of a complex output: Jacobian mismatch for output 0 with respect to input 0,\n" in text
+    assert "part of complex outputs only, Jacobian mismatch for output 0 with respect to input 0,\n" in text
     assert "Wrong too: " in text
 
 
@@ -270,7 +270,9 @@ def test_the_fast_mode_leaves_the_verdict_to_the_jacobian():
 
 def test_inputs_that_do_not_require_grad_must_not_vary():
     text = message(lambda x: (rg.tensor([1.0]), x.detach() * 3.0), leaf(1.0))
-    assert text.startswith("output 1 does not require grad, so the numerical gradient was expected to be zero")
+    assert text.startswith(
+        "Numerical gradient for function expected to be zero, because output 1 does not require grad"
+    )
     assert "with respect to input 0" in text
     assert gradcheck(lambda x: x.detach().sign(), leaf(1.0))
     assert gradcheck(lambda x: x.argmax(), leaf(1.0, 2.0))
@@ -331,7 +333,7 @@ def test_outputs_must_be_of_the_same_kind_near_the_inputs():
         return x * 2 if x[0].item() == 1.0 else (x * 2)[:1]
 
     text = message(func, leaf(1.0, 2.0))
-    assert "output 0 is a tensor of shape (2,) and float64, but at inputs that were shifted" in text
+    assert "but output 0 is a tensor of shape (2,) and float64, and at inputs that were shifted" in text
     assert "it is of shape (1,) and float64" in text
     assert "it is None" in message(lambda x: x * 2 if x[0].item() == 1.0 else None, leaf(1.0))
 
@@ -381,7 +383,7 @@ def test_a_cotangent_that_is_missing_among_others_means_zero():
     assert text.startswith("backward does not take an undefined cotangent for zero: without that of output 0, ")
     assert gradcheck(several(backward, (1.0,) * 3), x, check_undefined_grad=False)
     text = message(several(fails, (1.0,) * 3), x)
-    assert text.startswith("backward fails where the cotangent of output 0 is undefined, which means zero: IndexError")
+    assert "without that of output 0 it fails: IndexError" in text
 
 
 def test_the_error_of_a_jacobian_names_other_cotangents_that_are_missing():
@@ -426,9 +428,9 @@ def test_memory_that_cannot_be_written_to_is_refused():
 
 
 def test_some_input_must_require_grad():
-    with pytest.raises(ValueError, match="none has requires_grad=True"):
+    with pytest.raises(ValueError, match="none of them have requires_grad=True"):
         gradcheck(lambda x: x * 2, rg.ones(2))
-    with pytest.raises(ValueError, match="none has requires_grad=True"):
+    with pytest.raises(ValueError, match="none of them have requires_grad=True"):
         gradgradcheck(lambda x: x * 2, rg.ones(2))
 
 
@@ -500,7 +502,7 @@ def test_a_wrong_jvp_is_named_with_both_jacobians(fast_mode, setup):
     assert gradcheck(func, inputs, fast_mode=fast_mode)
     text = message(func, inputs, fast_mode=fast_mode, check_forward_ad=True)
     assert text.startswith(
-        "Jacobian mismatch for output 1 with respect to input 1, in forward mode,\nnumerical:tensor([[2."
+        "Jacobian computed with forward mode mismatch for output 1 with respect to input 1,\nnumerical:tensor([[2."
     )
     assert "\nanalytical:tensor([[3., 0.]" in text
     assert "output 1 at index (0,) by input 1 at index (0,): numerical 2, analytical 3; they differ by 1" in text
@@ -509,8 +511,8 @@ def test_a_wrong_jvp_is_named_with_both_jacobians(fast_mode, setup):
 def test_a_wrong_imaginary_tangent_is_found():
     wrong = doubled(push=lambda t: 2 * t.conj())
     text = message(wrong, leaf(1 + 2j, dtype=rg.complex128), check_forward_ad=True)
-    assert "part of a complex output: Jacobian mismatch" in text
-    assert "in forward mode" in text
+    assert "part of complex outputs only, Jacobian computed with forward mode mismatch" in text
+    assert "computed with forward mode" in text
 
 
 def test_where_only_forward_mode_is_checked_backward_passes_do_not_run():
@@ -522,7 +524,7 @@ def test_where_only_forward_mode_is_checked_backward_passes_do_not_run():
     assert gradcheck(func, leaf(0.5, 2.0), check_forward_ad=True, check_backward_ad=False, fast_mode=True)
     wrong = doubled(pull, lambda t: t)
     text = message(lambda x: (wrong(x), wrong(x)), leaf(0.5), check_forward_ad=True, check_backward_ad=False)
-    assert "in forward mode" in text
+    assert "computed with forward mode" in text
     assert "Perhaps the reason" not in text
 
 
@@ -626,7 +628,8 @@ def test_a_backward_that_reads_values_can_not_take_a_batch():
     assert gradcheck(func, leaf(1.0, 2.0))
     text = message(func, leaf(1.0, 2.0), check_batched_grad=True)
     assert text.startswith(
-        "backward from output 0 can't take a batch of cotangents, as vmap and vectorize=True give it"
+        "gradcheck or gradgradcheck failed while testing batched gradient computation: backward from output 0 can't "
+        "take a batch of cotangents, as vmap and vectorize=True give it"
     )
     assert "NotBatchedError" in text
     assert "test_gradcheck.py" in text
@@ -636,7 +639,7 @@ def test_a_jvp_that_reads_values_can_not_take_a_batch():
     func = doubled(push=lambda t: t * 2 if t.sum().item() < 1e9 else t, setup=True)
     assert gradcheck(func, leaf(1.0, 2.0), check_forward_ad=True)
     text = message(func, leaf(1.0, 2.0), check_forward_ad=True, check_batched_forward_grad=True)
-    assert text.startswith("forward mode from input 0 can't take a batch of tangents, as vmap")
+    assert "forward mode from input 0 can't take a batch of tangents, as vmap" in text
 
 
 @contextmanager
@@ -685,7 +688,7 @@ def test_batches_that_differ_from_their_examples_are_shown_with_the_wrong_entry(
 def test_in_single_precision_forward_mode_is_checked_too(single):
     x = leaf(0.5, 2.0, dtype=rg.float32)
     assert gradcheck(lambda x: x.exp().log(), x, **EVERYTHING)
-    assert "in forward mode" in message(doubled(push=lambda t: 2.1 * t), x, check_forward_ad=True)
+    assert "computed with forward mode" in message(doubled(push=lambda t: 2.1 * t), x, check_forward_ad=True)
 
 
 # --------------------------------------------------------------------------------------------- low precision
@@ -720,11 +723,11 @@ def test_in_single_precision_right_functions_pass_and_wrong_ones_fail(name, scal
 
 
 def test_inputs_of_low_precision_are_pointed_out():
-    facts = r"input 1 \(float32\) of less than double precision"
+    facts = "Input #1 requires gradient .* of less than double precision, float32"
     with pytest.warns(UserWarning, match=facts) as caught:
         gradcheck(lambda x, y, z: x * y, (leaf(1.0), leaf(2.0, dtype=rg.float32), rg.ones(1)))
     assert [w.filename for w in caught] == [__file__]
-    with pytest.warns(UserWarning, match=r"input 0 \(float32\), input 1 \(float32\)") as caught:
+    with pytest.warns(UserWarning, match="Input #0, Input #1 requires gradient .* float32") as caught:
         gradgradcheck(rg.sin, leaf(2.0, dtype=rg.float32))
     assert [w.filename for w in caught] == [__file__]
 
@@ -814,7 +817,7 @@ def test_a_wrong_derivative_of_a_backward_in_forward_mode_is_found():
     func = doubled(doubled(push=lambda t: 3 * t))  # of 2 g forward mode makes 3 g
     assert gradgradcheck(func, leaf(1.0, 2.0))
     for options in ({}, {"check_rev_over_rev": False}, {"fast_mode": True}):
-        with pytest.raises(GradcheckError, match="output 0 with respect to input 1, in forward mode"):
+        with pytest.raises(GradcheckError, match="forward mode mismatch for output 0 with respect to input 1"):
             gradgradcheck(func, leaf(1.0, 2.0), check_fwd_over_rev=True, **options)
 
 

@@ -9,6 +9,7 @@ from retrograd.autograd.backward import grad
 from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output, Probe, coarsest_epsilon, to_double
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.op import compound
 from retrograd.levels.jacobian import map_in_loop, unit_vectors
 from retrograd.ops.create import from_numpy, zeros
 from retrograd.ops.methods import concrete
@@ -174,6 +175,10 @@ def check_entries(x: Input, g: Tensor, same_dtype: bool = False) -> Array:
     """Return the entries of a gradient, after checking that it fits its input."""
     if same_dtype and g.dtype != x.tensor.dtype:
         raise GradcheckError(f"Gradient has dtype mismatch: {x.name} is {x.tensor.dtype}, its gradient {g.dtype}")
+    if compound(g) is not compound(x.tensor):
+        raise GradcheckError(
+            f"grad is incorrect layout: that of {x.name} is {g.layout}, and the input is {x.tensor.layout}"
+        )
     if g.shape != x.tensor.shape:
         raise GradcheckError(
             f"Analytical gradient has incorrect size: {x.name} has shape {x.tensor.shape}, its gradient {g.shape}"
@@ -252,6 +257,7 @@ def _gradients_without(
         return grad(rest, problem.tensors, given, retain_graph=True, allow_unused=True)
     except Exception as error:  # whatever a user's backward does with a None
         raise GradcheckError(
-            f"backward fails where the cotangent of {problem.outputs[k].name} is undefined, which means zero: "
+            f"Expected backward function to handle undefined output grads, which mean zero, but without that of "
+            f"{problem.outputs[k].name} it fails: "
             f"{type(error).__name__}: {error}"
         ) from error

@@ -62,8 +62,8 @@ def _split_batch(batch: Tensor | None) -> Sequence[Tensor | None]:
 
 def _failure_message(what: str, of: str, error: Exception) -> str:
     return (
-        f"{what} can't take a batch of {of}, as vmap and vectorize=True give it, though it takes them one by one: "
-        f"{type(error).__name__}: {error}"
+        f"gradcheck or gradgradcheck failed while testing batched gradient computation: {what} can't take a batch of "
+        f"{of}, as vmap and vectorize=True give it, though it takes them one by one: {type(error).__name__}: {error}"
     )
 
 

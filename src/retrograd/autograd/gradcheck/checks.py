@@ -169,6 +169,10 @@ def _gradient_function(func: Callable, arguments: tuple) -> Callable[..., tuple[
     return gradients
 
 
+class NothingToCheckError(ValueError, AssertionError):
+    """The error of a call that checks nothing; an AssertionError in PyTorch."""
+
+
 def _check_modes(name: str, forward: bool, backward: bool, batched: bool, batched_forward: bool = False) -> None:
     if not (forward or backward):
         modes = (
@@ -176,7 +180,9 @@ def _check_modes(name: str, forward: bool, backward: bool, batched: bool, batche
             if name == "gradcheck"
             else "check_fwd_over_rev and check_rev_over_rev"
         )
-        raise ValueError(f"{name}: with {modes} both False there is nothing to check")
+        raise NothingToCheckError(
+            f"{name}: Expected at least one of {modes} to be True; with both False there is nothing to check"
+        )
     if batched and not backward:
         raise ValueError(f"{name}: check_batched_grad=True compares backward passes, but these are not to be checked")
     if batched_forward and not forward:
@@ -208,7 +214,8 @@ def _checked_inputs(arguments: tuple) -> list[Input]:
     found = [(name, t) for name, t in named_leaves("input", arguments) if isinstance(t, Tensor) and t.requires_grad]
     if not found:
         raise ValueError(
-            "gradcheck: there is nothing to check: among the tensors in the inputs none has requires_grad=True"
+            "gradcheck expects at least one input tensor to require gradient, but none of them have "
+            "requires_grad=True: there is nothing to check"
         )
     return [Input(name, tensor, _input_memory(name, tensor)) for name, tensor in found]
 
@@ -216,9 +223,12 @@ def _checked_inputs(arguments: tuple) -> list[Input]:
 def _input_memory(name: str, tensor: Tensor) -> Array:
     array = tensor.detach().numpy()
     if _overlaps(array):
+        expanded = [n for n, stride in zip(array.shape, array.strides, strict=True) if n > 1 and stride == 0]
+        kind = "has a dimension with stride 0" if expanded else "has overlapping memory"
         raise RuntimeError(
-            f"gradcheck: entries of {name}, of shape {tensor.shape}, share memory, as after expand(), so that "
-            f"none can be shifted alone; pass a copy: .clone() or .contiguous()"
+            f"gradcheck: The {name.removeprefix('input ')}th input {kind}: entries of {name}, of shape {tensor.shape}, "
+            f"share memory, as after expand(), so that none can be shifted alone; pass a copy: .clone() or "
+            f".contiguous()"
         )
     if not array.flags.writeable:
         raise RuntimeError(f"gradcheck: the memory of {name} can't be written to, so not shifted; pass a .clone()")
@@ -242,11 +252,14 @@ def _check_precision(inputs: list[Input]) -> None:
                 f"gradcheck: {i.name} is bfloat16, whose 8 digits in base 2 leave none to differences of values; "
                 f"use .double()"
             )
-    low = [f"{i.name} ({i.tensor.dtype})" for i in inputs if coarsest_epsilon([i.tensor]) > DOUBLE_EPSILON]
+    low = [i for i in inputs if coarsest_epsilon([i.tensor]) > DOUBLE_EPSILON]
     if low:
+        named = [f"Input #{i.name.removeprefix('input ')}" for i in low]
+        dtypes = ", ".join(sorted({str(i.tensor.dtype) for i in low}))
         warnings.warn(
-            f"gradcheck: {', '.join(low)} of less than double precision: differences of the function's values have "
-            f"few digits there, and errors that are smaller are not found",
+            f"gradcheck: {', '.join(named)} requires gradient and is not a double precision floating point or complex: "
+            f"of less than double precision, {dtypes}, differences of the function's values have few digits, and "
+            f"errors that are smaller are not found",
             stacklevel=4,
         )
 
@@ -305,6 +318,6 @@ def _check_constant(problem: Problem) -> None:
         for output, found in zip(returned, jacobians(probe, x.array, slope), strict=True):
             if not (abs(found.values) <= found.margins).all():
                 raise GradcheckError(
-                    f"{output.name} does not require grad, so the numerical gradient was expected to be zero, but "
-                    f"with respect to {x.name} it is\n{from_numpy(found.values[0])}"
+                    f"Numerical gradient for function expected to be zero, because {output.name} does not require "
+                    f"grad, but with respect to {x.name} it is\n{from_numpy(found.values[0])}"
                 )

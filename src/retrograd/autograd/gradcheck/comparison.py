@@ -163,12 +163,13 @@ def _excess(pair: Pair) -> Array:
 
 
 def _mismatch_report(wrong: Sequence[Pair]) -> str:
-    worst = max(wrong, key=lambda pair: _excess(pair).max())
-    part = f"In the {worst.part} part of a complex output: " if worst.part else ""
-    mode = ", in forward mode" if worst.mode == "forward" else ""
+    # PyTorch looks at the imaginary parts first.
+    worst = max(wrong, key=lambda pair: (pair.part == "imaginary", _excess(pair).max()))
+    part = f"While considering the {worst.part} part of complex outputs only, " if worst.part else ""
+    mode = "computed with forward mode " if worst.mode == "forward" else ""
     others = [f"{p.part} {p.output.name}".strip() + f" by {p.input.name}" for p in wrong if p is not worst]
     return (
-        f"{part}Jacobian mismatch for {worst.output.name} with respect to {worst.input.name}{mode},\n"
+        f"{part}Jacobian {mode}mismatch for {worst.output.name} with respect to {worst.input.name},\n"
         f"numerical:{from_numpy(worst.numerical)}\nanalytical:{from_numpy(worst.analytical)}\n"
         f"with a row for each entry of the input and a column for each of the output.\n{_worst_entry_text(worst)}"
         + (f"\nWrong too: {', '.join(others)}." if others else "")

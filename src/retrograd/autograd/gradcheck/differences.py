@@ -37,6 +37,10 @@ class GradcheckError(RuntimeError):
     __module__ = "retrograd.autograd.gradcheck"  # where users import it from
 
 
+class VaryingOutputsError(GradcheckError, AssertionError):
+    """The error of a function whose outputs have other shapes or dtypes near its inputs; AssertionError in PyTorch."""
+
+
 class Output(NamedTuple):
     """A tensor that a function returns: its name in messages, and its position."""
 
@@ -88,9 +92,11 @@ class Probe:
     def _value(self, found: list, output: Output, position: int, shape: tuple, dtype: Any) -> Array:
         value = found[position] if position < len(found) else None
         if not isinstance(value, Tensor) or value.shape != shape or value.dtype != dtype:
-            raise GradcheckError(
-                f"{output.name} is a tensor of shape {shape} and {dtype}, but at inputs that were shifted a little "
-                f"it is {describe(value)}: the function must return the same kinds of outputs near its inputs"
+            kind = "dtype" if isinstance(value, Tensor) and value.shape == shape else "shape"
+            raise VaryingOutputsError(
+                f"Expected `func` to return outputs with the same {kind} when inputs are perturbed, but {output.name} "
+                f"is a tensor of shape {shape} and {dtype}, and at inputs that were shifted a little it is "
+                f"{describe(value)}"
             )
         return to_double(concrete(value))
 
