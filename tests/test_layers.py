@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parents[1] / "src" / ROOT
 # From the top down. A part (a sub-package or module right below the root) imports itself and lower rows.
 LEVELS = (
     ("cli",),
-    ("hips", "_custom_ops"),
+    ("hips", "_custom_ops", "_C"),
     ("bench",),
     ("scipy", "sklearn"),
     ("numpy",),

@@ -110,8 +110,8 @@ ops.publish.announce(
 globals().update(ops.imported())  # operators and public functions, by their names; the others on first use
 
 _PACKAGES = (
-    "amp", "backends", "cli", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "fx",
-    "higher_order", "hips", "implicit", "interop", "library", "linalg", "masked", "nested", "nn", "numpy", "ode",
+    "_C", "amp", "backends", "cli", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func",
+    "fx", "higher_order", "hips", "implicit", "interop", "library", "linalg", "masked", "nested", "nn", "numpy", "ode",
     "optim", "overrides", "pipelining", "profiler", "random", "return_types", "scipy", "serialization", "signal",
     "sklearn", "sparse", "special", "testing", "types", "utils",
 )  # fmt: skip

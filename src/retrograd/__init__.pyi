@@ -97,6 +97,7 @@ from retrograd.ops.symbolic import SymBool as SymBool
 from retrograd.ops.symbolic import SymFloat as SymFloat
 from retrograd.amp.grad_scaler import GradScaler as GradScaler
 from retrograd.library.tags import Tag as Tag
+from retrograd import _C as _C
 from retrograd.nested.padded_constructors import _nested_from_padded as _nested_from_padded
 from retrograd.nested.padded_constructors import _nested_from_padded_and_nested_example as _nested_from_padded_and_nested_example
 from retrograd.nested.padded_constructors import _nested_tensor_from_mask as _nested_tensor_from_mask
