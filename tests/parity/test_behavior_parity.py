@@ -12,11 +12,13 @@ Without a mark the values are equal, or our error is caught where PyTorch's is.
 import importlib
 import re
 import warnings
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 import torch._higher_order_ops as higher_order_ops
+import torch.fx
 
 import retrograd as rg
 
@@ -41,7 +43,7 @@ def rows():
 def ending(program, m):
     """Return the result of a program as data, or (ERROR, the error)."""
     known = names(m)
-    known |= {"func": m.func, "ag": m.autograd.graph, "autograd": m.autograd}
+    known |= {"func": m.func, "ag": m.autograd.graph, "autograd": m.autograd, "fx": m.fx, "module": partial(module, m)}
     known["ho"] = higher_order_ops if m is torch else m.higher_order
     known["inner"] = importlib.import_module(f"{m.__name__}.nested._internal.nested_tensor")
     known["x"] = m.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
@@ -63,6 +65,11 @@ def nested(m, *shapes, layout="strided"):
 def jagged(m, *shapes):
     return nested(m, *shapes, layout="jagged")
 """
+
+
+def module(m, name):
+    """Return a module of the library by its name."""
+    return importlib.import_module(f"{m.__name__}.{name}")
 
 
 def is_error(end):

@@ -18,6 +18,7 @@ MODULES = (
     "passes.split_module", "passes.infra.pass_manager", "passes.infra.pass_base", "passes.infra.partitioner",
     "passes.graph_manipulation", "passes.operator_support", "passes.tools_common", "passes.utils.common",
     "passes.utils.fuser_utils", "passes.utils.matcher_utils", "passes.dialect.common.cse_pass",
+    "experimental.const_fold",
 )  # fmt: skip
 # Modules of PyTorch's that are not ours, and why: all of passes, and those experiments that scripts import.
 ABSENT = {
@@ -36,7 +37,6 @@ ABSENT = {
     "passes.backends.cudagraphs": "a part of PyTorch's compiler",
     "passes.utils.source_matcher_utils": "needs metadata of PyTorch's compiler; nodes have nn_module_stack",
     "passes.utils.matcher_with_name_node_map_utils": "patterns return their named nodes instead",
-    "experimental.const_fold": "calls that depend on no argument run while code is traced",
     "experimental.optimization": "for inference by MKL-DNN",
     "experimental.normalize": "Node.normalized_arguments gives the form of one call",
     "experimental.merge_matmul": "an experiment of PyTorch's",
@@ -63,7 +63,6 @@ FAKE = "there are no fake tensors; retrograd.fx.trace records types"
 
 # Names of PyTorch's that are not ours, and why.
 MISSING = {
-    "annotate.annotate": "names in typed graphs; symbolic_trace records the annotations of functions",
     "tensor_type.Dyn": "gradual typing is an experiment of PyTorch's; export checks sizes",
     "tensor_type.TensorType": "gradual typing is an experiment of PyTorch's; export checks sizes",
     "tensor_type.is_consistent": "gradual typing is an experiment of PyTorch's; export checks sizes",
