@@ -67,9 +67,8 @@ def _hints(function: Callable) -> dict[str, Any]:
     try:
         return typing.get_type_hints(function)
     except NameError as error:
-        hint = next(
-            (a for a in function.__annotations__.values() if isinstance(a, str) and error.name in a), error.name
-        )
+        missing = error.name or ""
+        hint = next((a for a in function.__annotations__.values() if isinstance(a, str) and missing in a), missing)
         raise ValueError(
             f"infer_schema(func): Unsupported type annotation {hint}. It is not a type. ({error}; define it at the top "
             "of the module, or give the schema)"
