@@ -2,7 +2,7 @@
 
 import retrograd as rg
 from retrograd.core import current
-from retrograd.levels import tangent_table
+from retrograd.levels import dual
 from retrograd.library import fake_context, sanitizer
 from retrograd.ops import generator
 
@@ -18,7 +18,7 @@ def thread_state():
     return {
         **found,
         "grad modes": list(state.grad_blocks),
-        "forward mode": tangent_table.switch.on,
+        "forward mode": dual.forward_mode.on,
         "source of random numbers": generator._redirection.to,
         "operator whose fake runs": fake_context._operator.name,
         "sanitizer": sanitizer.state.on,
