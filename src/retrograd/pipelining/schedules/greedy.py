@@ -1,6 +1,7 @@
 """A list scheduler: in each time slot every rank runs its most urgent action within a memory limit."""
 
 from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.memory_safety import can_finish
 from retrograd.pipelining.schedules.stage_placement import StagesByRank
 
 
@@ -9,8 +10,8 @@ def list_schedule(rank_stages: StagesByRank, micro_batches: int, *, limit: int) 
 
     The most urgent is an input half, then a forward of its latest stage, then a weight half. Each takes one slot,
     which fixes the order independent of real times. A rank holds at most `limit` activations of a single stage,
-    which has to be at least its number of stages. There is no deadlock: memory is always reserved for the remaining
-    forwards of the rank's oldest microbatch, so it finishes, and its memory becomes available to the next.
+    which has to be at least its number of stages. There is no deadlock: a rank begins a forward only if it has memory
+    to finish all its microbatches, one after the other.
 
     >>> " ".join(map(str, list_schedule([[0]], 3, limit=2)[0]))
     'F0.0 I0.0 F0.1 I0.1 W0.0 F0.2 I0.2 W0.1 W0.2'
@@ -19,6 +20,8 @@ def list_schedule(rank_stages: StagesByRank, micro_batches: int, *, limit: int) 
     order: list[list[Action]] = [[] for _ in rank_stages]
     while min(state.done[Kind.W]) < micro_batches:
         slot = [state.choose(stages) for stages in rank_stages]
+        if not any(slot):
+            raise ValueError(f"list_schedule: no rank can continue with {limit} activations; it must hold its stages'")
         for actions, action in zip(order, slot, strict=True):
             if action is not None:
                 actions.append(action)
@@ -33,6 +36,7 @@ class _State:
         stages = sum(map(len, rank_stages))
         self.micro_batches = micro_batches
         self.limit = limit
+        self.ones = [1] * stages
         self.done = {kind: [0] * stages for kind in (Kind.F, Kind.I, Kind.W)}
 
     def choose(self, stages: list[int]) -> Action | None:
@@ -51,14 +55,10 @@ class _State:
         return inputs[stage + 1] if stage + 1 < len(inputs) else forward[stage]
 
     def _can_forward(self, stage: int, stages: list[int]) -> bool:
-        """Return whether a stage has an input and enough memory.
-
-        It needs memory for its activations, and for the remaining ones of the rank's oldest microbatch.
-        """
-        forward, weights = self.done[Kind.F], self.done[Kind.W]
+        """Return whether a stage has an input, and the rank enough memory to finish what it has begun."""
+        forward, inputs, weights = self.done[Kind.F], self.done[Kind.I], self.done[Kind.W]
         if forward[stage] == (forward[stage - 1] if stage else self.micro_batches):
             return False
-        in_use = sum(forward[other] - weights[other] for other in stages)
-        oldest = min(weights[other] for other in stages)
-        reserved = sum(forward[other] <= oldest for other in stages)
-        return in_use + reserved + (forward[stage] > oldest) <= self.limit
+        free = self.limit - 1 - sum(forward[other] - weights[other] for other in stages)
+        after = [*forward[:stage], forward[stage] + 1, *forward[stage + 1 :]]
+        return can_finish(stages, after, inputs, weights, free=free, saved=self.ones, kept=self.ones)
