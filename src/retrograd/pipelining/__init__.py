@@ -12,7 +12,7 @@ from retrograd.pipelining.microbatch import (
 from retrograd.pipelining.microbatch import CustomReducer as _CustomReducer  # noqa: F401
 from retrograd.pipelining.microbatch import Replicate as _Replicate  # noqa: F401
 from retrograd.pipelining.pipeline_trainer import Pipeline
-from retrograd.pipelining.planning import Plan, plan
+from retrograd.pipelining.planning import FoundSchedule, Plan, plan, search_schedule
 from retrograd.pipelining.planning.simulate import Summary, peak_activations, simulate, simulate_costs
 from retrograd.pipelining.runtime.executor import DetachExecutor
 from retrograd.pipelining.runtime.manual_stage import PipelineStage
@@ -78,6 +78,7 @@ __all__ = [
     "CustomReducer",
     "DetachExecutor",
     "Event",
+    "FoundSchedule",
     "Kind",
     "LossWrapper",
     "MultiUseParamSpec",
@@ -127,6 +128,7 @@ __all__ = [
     "plan",
     "read_csv",
     "read_perfetto",
+    "search_schedule",
     "simulate",
     "simulate_costs",
     "split_args_kwargs_into_chunks",

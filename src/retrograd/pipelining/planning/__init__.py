@@ -10,11 +10,12 @@ from retrograd.pipelining.microbatch import Spec, TensorChunkSpec, split_batch, 
 from retrograd.pipelining.planning.choose import Planner, Settings
 from retrograd.pipelining.planning.link_cost import LinearCost, MessageCost, message_cost
 from retrograd.pipelining.planning.operator_cost import preserve_state
-from retrograd.pipelining.planning.report import Choice, Plan, SplitPolicy
+from retrograd.pipelining.planning.report import AUTO, Choice, Plan, SplitPolicy
+from retrograd.pipelining.planning.schedule_search import FoundSchedule, search_schedule
 from retrograd.pipelining.schedules import SCHEDULES, get_schedule
 from retrograd.pipelining.transports import Transport, get_transport
 
-__all__ = ["Choice", "Plan", "SplitPolicy", "plan"]
+__all__ = ["Choice", "FoundSchedule", "Plan", "SplitPolicy", "plan", "search_schedule"]
 
 
 def plan(
@@ -35,6 +36,7 @@ def plan(
     bandwidth: float | None = None,
     cores: int | None = None,
     rounds: int = 5,
+    search_seconds: float = 5.0,
     alone: bool = False,
     args_chunk_spec: Sequence[Spec] | None = None,
     kwargs_chunk_spec: Mapping[str, Spec] | None = None,
@@ -49,7 +51,9 @@ def plan(
 
     example_args, example_kwargs, target: a whole batch, as for `Pipeline.step`.
     loss_fn: as for `Pipeline`; None: the sum of the model's outputs.
-    schedules: names; None: all.  stages_per_rank: to try for each schedule; None: the schedule's own.
+    schedules: names; None: all.  With "auto" among them, a schedule is searched for, see `search_schedule`, for the
+     splits of the others (of all schedules if it is the only one), within `search_seconds`.
+    stages_per_rank: to try for each schedule; None: the schedule's own.
     memory_limit: bytes per rank for parameters, gradients, optimizer state and saved tensors.
     optimizer_copies: bytes of optimizer state per byte of parameters: 2 for Adam, 0 for plain SGD.
     transport: messages are timed over it, unless `latency` (seconds) and `bandwidth` (bytes per second) are given.
@@ -82,13 +86,16 @@ def plan(
     ):
         if not isinstance(number, int) or number < 1:
             raise ValueError(f"plan: {name} must be an integer of at least 1, got {number!r}")
-    for name, size in (("memory_limit", memory_limit), ("bandwidth", bandwidth)):
+    above_zero = {"memory_limit": memory_limit, "bandwidth": bandwidth, "search_seconds": search_seconds}
+    for name, size in above_zero.items():
         if size is not None and not size > 0:
             raise ValueError(f"plan: {name} must be a number above 0, got {size!r}")
     for name, size in (("latency", latency), ("optimizer_copies", optimizer_copies)):
         if size is not None and not size >= 0:
             raise ValueError(f"plan: {name} must be a number of at least 0, got {size!r}")
-    names = [get_schedule(name).name for name in (schedules or SCHEDULES)]
+    named = [name for name in (schedules or SCHEDULES) if name != AUTO]
+    names = [get_schedule(name).name for name in (named or SCHEDULES)]
+    search_seconds = search_seconds if AUTO in (schedules or ()) else 0.0
     link = get_transport(transport)
     messages = _message_cost(link, latency, bandwidth)
     specs = {**(kwargs_chunk_spec or {}), "target": target_chunk_spec or TensorChunkSpec()}
@@ -100,7 +107,9 @@ def plan(
         return compare(output, batch_target)
 
     workers = link.world or (1 if alone else min(ranks, cores or ranks, available_processors()))
-    settings = Settings(ranks, micro_batches, memory_limit, 2 + optimizer_copies, cores, messages, rounds, workers)
+    settings = Settings(
+        ranks, micro_batches, memory_limit, 2 + optimizer_copies, cores, messages, rounds, workers, search_seconds
+    )
     with preserve_state(model):
         return Planner(model, batch, loss, link, settings).plan(names, stages_per_rank)
 

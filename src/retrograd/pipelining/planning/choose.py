@@ -1,5 +1,6 @@
 """Turn measurements into a plan: split, simulate, compare."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from statistics import median
@@ -12,6 +13,7 @@ from retrograd.pipelining.planning.balanced_split import Memory, NoFeasibleSplit
 from retrograd.pipelining.planning.link_cost import MessageCost
 from retrograd.pipelining.planning.operator_cost import Loss, Operator, operators
 from retrograd.pipelining.planning.report import (
+    AUTO,
     Choice,
     Plan,
     SplitPolicy,
@@ -20,6 +22,7 @@ from retrograd.pipelining.planning.report import (
     name_of,
     operators_of,
 )
+from retrograd.pipelining.planning.schedule_search import FoundSchedule, search_schedule
 from retrograd.pipelining.planning.simulate import Cost, peak_activations, simulate, simulate_costs
 from retrograd.pipelining.planning.stage_cost import StageCosts, measure_stages
 from retrograd.pipelining.schedules import get_schedule, make_schedule, stage_ranks
@@ -32,7 +35,7 @@ from retrograd.pipelining.transports import Transport
 class Settings(NamedTuple):
     """The settings of a plan; see `plan`.
 
-    copies: how often the bytes of a parameter count.  workers: see `measure_stages`.
+    copies: how often the bytes of a parameter count.  workers: see `measure_stages`.  search_seconds: 0 for no search.
     """
 
     ranks: int
@@ -43,6 +46,7 @@ class Settings(NamedTuple):
     messages: MessageCost
     rounds: int
     workers: int
+    search_seconds: float
 
 
 class MeasuredSplit(NamedTuple):
@@ -67,6 +71,7 @@ class Planner:
         self.memory = Memory(self.operators, settings.copies)
         self.splits: dict[tuple[int, ...], MeasuredSplit] = {}
         self.schedules: dict[tuple[str, int], list[list[Action]]] = {}
+        self.found: dict[tuple[int, ...], FoundSchedule] = {}
 
     def plan(self, names: Sequence[str], stages_per_rank: Sequence[int] | None) -> Plan:
         """Compare the schedules with these names."""
@@ -82,7 +87,36 @@ class Planner:
         if not any(fits for _, _, fits in found):
             self._raise_no_schedule(skipped, sufficient_limits)
         self._measure_splits(sorted({ends for _, ends, _ in found}))
-        return self._make_plan({self._choice(*one): one[1] for one in found}, skipped)
+        choices = {self._choice(*one): one[1] for one in found}
+        if self.settings.search_seconds:
+            for ends in self.splits:
+                if self._search(ends):
+                    choices[self._choice(AUTO, ends, True)] = ends
+        return self._make_plan(choices, skipped)
+
+    def _search(self, ends: tuple[int, ...]) -> bool:
+        """Search for a schedule for the measured stages of a split; return whether one fits."""
+        measured, settings = self.splits[ends], self.settings
+        fixed, saved = self._stage_memory(ends)
+        limit = (
+            math.inf
+            if settings.memory_limit is None
+            else settings.memory_limit - max(fixed) * len(ends) / settings.ranks
+        )
+        try:
+            self.found[ends] = search_schedule(
+                len(ends),
+                settings.micro_batches,
+                self._costs(measured)[0],
+                ranks=settings.ranks,
+                edges=measured.pipe.carried(),
+                saved=dict(enumerate(saved)),
+                memory_limit=limit,
+                seconds=settings.search_seconds / len(self.splits),
+            )
+        except ValueError:
+            return False
+        return True
 
     def _raise_no_schedule(self, skipped: Mapping[str, str], sufficient_limits: Sequence[int]) -> None:
         if sufficient_limits:
@@ -122,23 +156,34 @@ class Planner:
 
     def _memory(self, name: str, ends: Sequence[int]) -> tuple[list[float], list[float]]:
         """Return per rank the peak bytes of saved tensors, and the total bytes."""
-        ranges = list(_stage_spans(ends))
-        fixed = [self.memory.fixed(*span) for span in ranges]
-        saved = [self.memory.saved(*span) for span in ranges]
+        fixed, saved = self._stage_memory(ends)
         weights = dict(enumerate(saved))
-        peaks = [peak_activations(actions, weights) for actions in self._schedule(name, len(ends))]
+        actions, placement = self._actions(name, ends)
+        peaks = [peak_activations(row, weights) for row in actions]
         total = peaks.copy()
-        for stage, rank in enumerate(stage_ranks(name, len(ends), self.settings.ranks)):
+        for stage, rank in enumerate(placement):
             total[rank] += fixed[stage]
         return peaks, total
+
+    def _stage_memory(self, ends: Sequence[int]) -> tuple[list[float], list[float]]:
+        """Return per stage the bytes that it always needs, and those that it saves for a microbatch."""
+        ranges = list(_stage_spans(ends))
+        return [self.memory.fixed(*span) for span in ranges], [self.memory.saved(*span) for span in ranges]
+
+    def _actions(self, name: str, ends: Sequence[int]) -> tuple[list[list[Action]], list[int]]:
+        """Return the computations of every rank, and the rank of each stage."""
+        if name == AUTO:
+            found = self.found[tuple(ends)]
+            return found.schedule, found.placement
+        return self._schedule(name, len(ends)), stage_ranks(name, len(ends), self.settings.ranks)
 
     # ------------------------------------------------------------------------------------------------- simulating
 
     def _choice(self, name: str, ends: tuple[int, ...], fits: bool) -> Choice:
         found = self.splits[ends]
-        summary = simulate_costs(self._schedule(name, len(ends)), found.pipe.carried(), *self._costs(found))
+        actions, ranks = self._actions(name, ends)
+        summary = simulate_costs(actions, found.pipe.carried(), *self._costs(found))
         activations, memory = self._memory(name, ends)
-        ranks = stage_ranks(name, len(ends), self.settings.ranks)
         shared = sum(summary.busy) / self.settings.cores if self.settings.cores else 0.0
         step = max(summary.span, shared)
         return Choice(name, tuple(ranks), step, summary.bubble, tuple(activations), tuple(memory), fits)
@@ -146,7 +191,7 @@ class Planner:
     def _timeline(self, choice: Choice, ends: tuple[int, ...]) -> Timeline:
         """Return the simulated timeline of a step, slowed down if there are fewer cores than ranks."""
         found = self.splits[ends]
-        schedule, edges = self._schedule(choice.schedule, len(ends)), found.pipe.carried()
+        (schedule, _), edges = self._actions(choice.schedule, ends), found.pipe.carried()
         timeline = simulate(schedule, edges, *self._costs(found))
         if choice.step <= timeline.span:
             return timeline
@@ -174,7 +219,8 @@ class Planner:
         del settings["workers"]
         settings["messages"] = {name: part._asdict() for name, part in settings["messages"]._asdict().items()}
         draw = partial(self._timeline, best, ends)
-        return Plan(list(choices), self._stages(ends), draw, self._policy(ends), settings, skipped)
+        actions = self.found[ends].schedule if best.schedule == AUTO else None
+        return Plan(list(choices), self._stages(ends), draw, self._policy(ends), settings, skipped, actions)
 
     def _stages(self, ends: tuple[int, ...]) -> list[Stage]:
         costs = self.splits[ends].costs

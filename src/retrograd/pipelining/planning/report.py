@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 from retrograd.autograd.profiler.report import format_memory, format_time
 from retrograd.fx import GraphModule, Node
+from retrograd.pipelining.schedules.actions import Action
 from retrograd.pipelining.timeline.timeline import Timeline
 
+AUTO = "auto"  # the name of a schedule that was searched for
 TIE_FACTOR = 1.01  # steps that differ by less than this count as equal: memory decides
 
 
@@ -84,6 +86,7 @@ class Plan:
     stages: of the recommended choice.
     split_policy: the split, for `pipeline(..., split_policy=...)`.
     skipped: schedules that are impossible, and why.
+    actions: the computations of every rank, if the recommended schedule was searched for; otherwise None.
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class Plan:
         split_policy: SplitPolicy,
         settings: Mapping[str, Any],
         skipped: Mapping[str, str],
+        actions: Sequence[Sequence[Action]] | None = None,
     ) -> None:
         self.choices = sorted(choices, key=lambda choice: (not choice.fits, choice.step))
         self.recommended = choose_recommended(choices)
@@ -102,6 +106,7 @@ class Plan:
         self.split_policy = split_policy
         self.settings = dict(settings)
         self.skipped = dict(skipped)
+        self.actions = actions
 
     @cached_property
     def timeline(self) -> Timeline:
@@ -129,7 +134,7 @@ class Plan:
         return {
             "stages": self.recommended.stages,
             "ranks": self.ranks,
-            "schedule": self.schedule,
+            "schedule": self.schedule if self.actions is None else self.actions,
             "micro_batches": self.micro_batches,
             "split_policy": self.split_policy,
         }

@@ -270,7 +270,7 @@ class _Clocks:
             return _Step(0.0, [self._receive_cost(action)])
         if action.kind.is_send:
             return _Step(0.0, (), [self._send_cost(action)])
-        return _Step(_seconds(self.cost, action))
+        return _Step(checked_seconds(self.cost, action))
 
     def _with_messages(self, action: Action) -> _Step:
         """Return a computation with the receives before it and the sends after it."""
@@ -278,21 +278,27 @@ class _Clocks:
             raise ValueError(f"{action}: this schedule is lowered already")
         transfers = self.graph.add_transfers(action)
         return _Step(
-            _seconds(self.cost, action),
+            checked_seconds(self.cost, action),
             [self._receive_cost(step) for step in transfers if step.kind.is_receive],
             [self._send_cost(step) for step in transfers if step.kind.is_send],
         )
 
     def _receive_cost(self, receive: Action) -> tuple[ArrivalTimes, float]:
-        return self.channels[receive.message[1:3]], _seconds(self.overhead, receive)
+        return self.channels[receive.message[1:3]], checked_seconds(self.overhead, receive)
 
     def _send_cost(self, send: Action) -> tuple[ArrivalTimes, int, float, float]:
         _, source, target, _ = send.message
         rank = self.graph.rank_of[target]
-        return self.channels[source, target], rank, _seconds(self.overhead, send), _seconds(self.cost, send)
+        return (
+            self.channels[source, target],
+            rank,
+            checked_seconds(self.overhead, send),
+            checked_seconds(self.cost, send),
+        )
 
 
-def _seconds(cost: Cost, action: Action) -> float:
+def checked_seconds(cost: Cost, action: Action) -> float:
+    """Return the cost of an action; ValueError for one that is negative or not finite."""
     seconds = cost(action)
     if not 0 <= seconds < math.inf:
         raise ValueError(f"the cost of {action} is {seconds!r}; it must be finite, in seconds, at least 0")

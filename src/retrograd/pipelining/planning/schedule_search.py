@@ -1,0 +1,281 @@
+"""Search for a schedule: the named ones, list schedules under many policies, and small changes to the best."""
+
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from retrograd.pipelining.planning.list_scheduler import Policy, list_schedule
+from retrograd.pipelining.planning.schedule_problem import Order, Problem, Times, make_problem, run, run_filled
+from retrograd.pipelining.planning.simulate import Cost
+from retrograd.pipelining.schedules import SCHEDULES, make_schedule, stage_ranks
+from retrograd.pipelining.schedules.actions import Action
+from retrograd.pipelining.schedules.lowering import Edges, chain
+
+Objective = Literal["step", "slowest"]
+
+# Seconds per action of the two ways to try an order, on the machine where `seconds` is meant literally.
+LIST_TIME, RUN_TIME = 20e-6, 1.5e-6
+LIST_SHARE = 0.5  # of the time; the rest is for small changes
+PATIENCES = 1.0, 0.75, 0.5, 0.25, 0.0
+FARTHEST = 8  # positions by which a change moves an action
+
+
+class FoundSchedule(NamedTuple):
+    """The best schedule that a search found.
+
+    schedule: per rank its computations, as from `make_schedule`.  placement: the rank of each stage.
+    step: seconds from the first rank's start to the last rank's end.  slowest: of the rank that takes longest from its
+    own start to its own end.  peaks: the largest number of bytes that each rank holds.
+    origin: the name of the schedule, or "search" if no named one is as good.
+    named: the objective of every named schedule with this placement; infinity for those beyond the memory limit.
+    """
+
+    schedule: list[list[Action]]
+    placement: list[int]
+    step: float
+    slowest: float
+    peaks: list[float]
+    origin: str
+    named: dict[str, float]
+
+
+class _Candidate(NamedTuple):
+    """Orders, and how good they are: the smaller, the better."""
+
+    score: tuple[float, float]
+    times: Times
+    orders: list[Order]
+    origin: str
+
+
+def search_schedule(
+    stages: int,
+    micro_batches: int,
+    cost: Cost,
+    *,
+    ranks: int | None = None,
+    placements: Sequence[Sequence[int]] | None = None,
+    edges: Edges | None = None,
+    saved: Mapping[int, float] | None = None,
+    kept: Mapping[int, float] | None = None,
+    memory_limit: float | Sequence[float] | None = None,
+    objective: Objective = "step",
+    seconds: float = 10.0,
+    seed: int = 0,
+) -> FoundSchedule:
+    """Search for the schedule with the shortest step within a memory limit.
+
+    The result is at least as good as every named schedule with one of these placements and within the limit.  After
+    those, list schedules under many policies are tried, and then small changes to the best order.
+
+    ranks: default one for each stage.
+    placements: the rank of each stage, several to choose among; None: blocks, looped and zigzag, where they differ.
+    edges: the stage graph; None: each stage feeds the next.
+    cost: seconds of a computation, or of a message from its send to its arrival, as for `simulate`.
+    saved: bytes of each stage's activations for one microbatch; None: 1.  kept: those of them that the input half of a
+     backward pass leaves for the weight half; None: all.
+    memory_limit: bytes of activations that a rank may hold, for all ranks or each; None: no limit.
+    objective: "step", from the first start to the last end; or "slowest", of the rank that takes longest from its own
+     start to its own end, which is the time between steps if ranks don't wait for each other in between.
+    seconds: about how long the search takes on a machine of 2024; the result depends on it, and on `seed`, but not on
+     the machine.
+
+    Raises ValueError if no schedule fits into the limit, with the smallest limit that does; TypeError or ValueError for
+    arguments out of range.
+
+    Sources: greedy orders by costs within a memory limit: P. Qi, X. Wan, G. Huang and M. Lin, "Zero Bubble Pipeline
+    Parallelism" (2024), section 3.1.  The list scheduler and the changes are our own.
+
+    >>> from retrograd.pipelining.planning.simulate import unit_cost
+    >>> found = search_schedule(4, 8, unit_cost, memory_limit=7, seconds=0.1)
+    >>> found.slowest, max(found.peaks) <= 7.0, found.named["1F1B"]
+    (24.0, True, 33.0)
+    """
+    if objective not in ("step", "slowest"):
+        raise ValueError(f"search_schedule: objective must be 'step' or 'slowest', got {objective!r}")
+    if not seconds > 0:
+        raise ValueError(f"search_schedule: seconds must be above 0, got {seconds!r}")
+    count = stages if ranks is None else ranks
+    saved = dict.fromkeys(range(stages), 1.0) if saved is None else saved
+    kept = saved if kept is None else kept
+    limits = _limits(memory_limit, count)
+    edges = chain(stages) if edges is None else edges
+    choices = _placements(stages, count) if placements is None else [list(placement) for placement in placements]
+    problems = [make_problem(placement, micro_batches, edges, cost, saved, kept, limits) for placement in choices]
+    found = [_Search(problem, objective, seconds / len(problems), seed).run() for problem in problems]
+    problem, named, best = min(found, key=lambda one: one[2].score if one[2] else (math.inf, 0.0))
+    if best is None:
+        least = min(_least_limit(problem) for problem in problems)
+        raise ValueError(
+            f"search_schedule: no schedule is within the memory limit of {memory_limit}; a rank's stages save {least} "
+            f"bytes for one microbatch"
+        )
+    named = {name: value for _, names, _ in found for name, value in names.items()}
+    peaks = [problem.peak(order) for order in best.orders]
+    times = best.times
+    schedule = problem.actions(best.orders)
+    return FoundSchedule(schedule, problem.placement, times.step, times.slowest, peaks, best.origin, named)
+
+
+def _limits(memory_limit: float | Sequence[float] | None, ranks: int) -> list[float]:
+    if memory_limit is None:
+        return [math.inf] * ranks
+    limits = list(memory_limit) if isinstance(memory_limit, Sequence) else [memory_limit] * ranks
+    if len(limits) != ranks or not all(limit > 0 for limit in limits):
+        raise ValueError(f"search_schedule: memory_limit must be one number above 0, or {ranks}, got {memory_limit!r}")
+    return limits
+
+
+def _placements(stages: int, ranks: int) -> list[list[int]]:
+    """Return the placements of the named schedules, each once."""
+    return [list(found) for found in dict.fromkeys(tuple(stage_ranks(name, stages, ranks)) for name in SCHEDULES)]
+
+
+def _least_limit(problem: Problem) -> float:
+    return max(sum(problem.stores[stage] for stage in stages) for stages in problem.rank_stages)
+
+
+class _Search:
+    """The search for the orders of one problem."""
+
+    def __init__(self, problem: Problem, objective: Objective, seconds: float, seed: int) -> None:
+        self.problem = problem
+        self.objective = objective
+        self.random = random.Random(seed)
+        self.best: _Candidate | None = None
+        self.starts: list[list[Order]] = []  # of changes, without weight halves
+        actions = 3 * problem.stages * problem.micro_batches
+        self.lists = math.ceil(LIST_SHARE * seconds / (LIST_TIME * actions))
+        self.changes = math.ceil((1 - LIST_SHARE) * seconds / (RUN_TIME * actions))
+        self.bound = max(
+            problem.micro_batches * sum(self._backward_and_forward(stage) for stage in stages)
+            for stages in problem.rank_stages
+        )
+
+    def run(self) -> tuple[Problem, dict[str, float], _Candidate | None]:
+        """Return the problem, the objective of each named schedule, and the best orders."""
+        named = dict(self._named())
+        if self._could_improve():
+            self._try_policies()
+        if self._could_improve():
+            self._change()
+        return self.problem, named, self.best
+
+    def _backward_and_forward(self, stage: int) -> float:
+        forward, inputs, weights, backward = self.problem.seconds[stage :: self.problem.stages]
+        return forward + min(backward, inputs + weights)
+
+    def _could_improve(self) -> bool:
+        return self.best is None or self.best.score[0] > self.bound * (1 + 1e-9)
+
+    def _try(self, orders: list[Order], origin: str = "search") -> _Candidate | None:
+        """Return the orders as a candidate, None if they don't run or don't fit; keep the best."""
+        if any(
+            self.problem.peak(order) > limit * (1 + 1e-9)
+            for order, limit in zip(orders, self.problem.limits, strict=True)
+        ):
+            return None
+        times = run(self.problem, orders)
+        if times is None:
+            return None
+        found = _Candidate(self._score(times), times, orders, origin)
+        if self.best is None or found.score < self.best.score:
+            self.best = found
+        return found
+
+    def _score(self, times: Times) -> tuple[float, float]:
+        spans = sum(times.end) - sum(times.start)
+        return (times.step if self.objective == "step" else times.slowest), spans
+
+    # ---------------------------------------------------------------------------------------- three sources of orders
+
+    def _named(self) -> Iterator[tuple[str, float]]:
+        """Try the named schedules; yield what the objective is."""
+        ranks = len(self.problem.limits)
+        for kind in SCHEDULES.values():
+            if kind.place(self.problem.stages, ranks) == self.problem.placement:
+                schedule = make_schedule(kind.name, self.problem.stages, self.problem.micro_batches, ranks=ranks)
+                found = self._try(self.problem.orders(schedule), kind.name)
+                yield kind.name, math.inf if found is None else found.score[0]
+                if found is not None:
+                    self.starts.append(self.problem.without_weights(found.orders))
+
+    def _try_policies(self) -> None:
+        """Try list schedules: with some policies, and then with neighbours of the best policy."""
+        policies = list(self._first_policies())
+        best, best_found = policies[0], None
+        for number in range(self.lists):
+            policy = policies[number] if number < len(policies) else self._neighbour(best)
+            found = self._try(list_schedule(self.problem, policy))
+            if found is not None and (best_found is None or found.score < best_found.score):
+                best, best_found = policy, found
+            if not self._could_improve():
+                return
+        if best_found is not None:
+            self.starts.append(self.problem.without_weights(best_found.orders))
+
+    def _first_policies(self) -> Iterator[Policy]:
+        for split in (True, False):
+            for patience in (0.25, 0.0, 0.5, 1.0):
+                for weight_patience in (0.0, 0.5):
+                    for ahead, slope in ((math.inf, 0.0), (1.0, 1.0), (1.0, 2.0)):
+                        yield Policy(ahead, slope, patience, weight_patience, split)
+
+    def _neighbour(self, policy: Policy) -> Policy:
+        """Return a policy with some settings changed at random."""
+        draw = self.random
+        ahead = len(self.problem.limits) * 2.0 if math.isinf(policy.ahead) else policy.ahead
+        changed = {
+            "ahead": max(1.0, ahead + draw.gauss(0, 2)),
+            "slope": max(0.0, policy.slope + draw.gauss(0, 0.3)),
+            "forward_patience": max(0.0, policy.forward_patience + draw.gauss(0, 0.2)),
+            "weight_patience": max(0.0, policy.weight_patience + draw.gauss(0, 0.2)),
+            "latest_first": draw.random() < 0.5,
+        }
+        return policy._replace(**{name: changed[name] for name in draw.sample(list(changed), 2)})
+
+    def _change(self) -> None:
+        """Change the order of forwards and backward passes, with weight halves inserted by the costs; then of all."""
+        starts = [
+            (found.score, order, patience)
+            for order in self.starts
+            for patience in PATIENCES
+            if (found := self._try_filled(order, patience)) is not None
+        ]
+        if starts:
+            _, bare, patience = min(starts)
+            self._climb(bare, lambda orders: self._try_filled(orders, patience))
+        if self.best is not None:
+            self._climb(self.best.orders, self._try)
+
+    def _climb(self, orders: list[Order], attempt: Callable[[list[Order]], _Candidate | None]) -> None:
+        """Move actions within their rank's order, as long as the step does not get longer."""
+        current = attempt(orders)
+        for _ in range(self.changes // 2):
+            if not self._could_improve():
+                return
+            changed = self._with_move(orders)
+            found = attempt(changed)
+            if found is not None and (current is None or found.score <= current.score):
+                current, orders = found, changed
+
+    def _try_filled(self, bare: list[Order], patience: float) -> _Candidate | None:
+        """Return these orders with weight halves as a candidate; None if they don't run."""
+        filled = run_filled(self.problem, bare, patience)
+        if filled is None:
+            return None
+        orders, times = filled
+        found = _Candidate(self._score(times), times, orders, "search")
+        if self.best is None or found.score < self.best.score:
+            self.best = found
+        return found
+
+    def _with_move(self, orders: list[Order]) -> list[Order]:
+        draw = self.random
+        rank = draw.randrange(len(orders))
+        order = orders[rank].copy()
+        start = draw.randrange(len(order))
+        code = order.pop(start)
+        order.insert(max(0, start + draw.choice((-1, 1)) * draw.randint(1, FARTHEST)), code)
+        return [*orders[:rank], order, *orders[rank + 1 :]]
