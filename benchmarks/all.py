@@ -43,6 +43,7 @@ OPTIONS: dict[str, list[str]] = {
     "simulator": [],
     "small_calls": ["--rounds", "9"],
     "memory_bound": ["--rounds", "5"],
+    "searched_schedules": [],
 }
 
 
