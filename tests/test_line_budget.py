@@ -36,6 +36,7 @@ BUDGET = {
     "numpy": 300,
     "ode": 400,
     "ops": 30200,
+    "optim": 3300,
     "pipelining": 16100,
     "scipy": 3700,
     "signal": 100,
