@@ -251,7 +251,7 @@ MUTATIONS = (
         "functions: a saved output is a constant in the second derivative",
         Call("alias")),
     # Levels
-    Mutation("levels/dual.py", "DualLevel.process",
+    Mutation("levels/dual.py", "DualLevel._process",
         "jvp: operators that are not differentiable pass tangents on",
         Expression("not op.differentiable or all(t is None for t in tangents)", "all(t is None for t in tangents)")),
     Mutation("levels/batch.py", "VmapLevel.lower",

@@ -8,7 +8,7 @@ from retrograd.core.aval import describe_difference
 from retrograd.core.blocks import Block
 from retrograd.core.dtype import is_differentiable
 from retrograd.levels import tangent_table
-from retrograd.levels.dual import forward_mode
+from retrograd.levels.dual import forward_mode_switch
 from retrograd.levels.tangent_table import TangentTableLevel, forward_levels
 from retrograd.ops.family import cast_to
 
@@ -203,16 +203,19 @@ class _ForwardModeBlock(Block):
 
     def __init__(self, mode: bool) -> None:
         self._mode = mode
-        self._before: bool | None = None
+        self._switch: Any = None
+        self._before = True
 
     def _enter(self) -> None:
         """Switch, and store the old mode."""
-        self._before, forward_mode.on = forward_mode.on, self._mode
+        switch = forward_mode_switch()
+        self._before, self._switch = switch.on, switch
+        switch.on = self._mode
 
     def _leave(self, *exception: Any) -> None:
         """Restore the old mode."""
-        if self._before is not None:
-            forward_mode.on = self._before
+        if self._switch is not None:
+            self._switch.on = self._before
 
 
 class set_fwd_grad_enabled(Mode):

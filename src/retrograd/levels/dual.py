@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.core import Op, Tensor, call, registry
+from retrograd.core import Op, Tensor, call, current, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.state import thread_values
 from retrograd.core.tensor import make
@@ -14,7 +14,7 @@ from retrograd.ops.jvp_rules import tangent
 
 
 class _ForwardMode(threading.local):
-    """Whether forward mode is on, on this thread, for the program at the innermost level."""
+    """Whether forward mode is on, on this thread, outside dual levels."""
 
     on = True
 
@@ -26,34 +26,20 @@ thread_values.append(forward_mode)
 class DualLevel(OuterGradLevel):
     """A tensor's tag is its tangent, a tensor of the parent level; None stands for zero.
 
-    Forward mode is on when its program starts; the program may switch it off, for this level only.
+    Its program may switch forward mode off, for this level only.
     """
 
     wrapper = "GradTrackingTensor"
     own_mode, forward_mode = False, True
     grads_differ = True
-    on_below = True  # whether forward mode was on where the level was entered
+    on = True
 
     def __init__(self, function: Callable | None = None) -> None:
         self.function = function
 
-    def __enter__(self) -> Any:
-        self.on_below, forward_mode.on = forward_mode.on, True
-        return super().__enter__()
-
-    def __exit__(self, *exception: Any) -> None:
-        forward_mode.on = self.on_below
-        super().__exit__(*exception)
-
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run the operator on the values, and its jvp rule on the tangents."""
-        if forward_mode.on is self.on_below:
-            return self._process(op, args, params) if forward_mode.on else self._process_switched_off(op, args, params)
-        on, forward_mode.on = forward_mode.on, self.on_below  # the rules run one level below
-        try:
-            return self._process(op, args, params) if on else self._process_switched_off(op, args, params)
-        finally:
-            forward_mode.on = on
+        return self._process(op, args, params) if self.on else self._process_switched_off(op, args, params)
 
     def _process_switched_off(self, op: Op, args: tuple, params: dict) -> Any:
         """Run the operator on the values: the result has no tangent."""
@@ -81,6 +67,14 @@ class DualLevel(OuterGradLevel):
         found = pullback(values, seeds, below)
         tangents = pullback([r for r, _ in moved], [g for _, g in moved], below) if moved else [None] * len(below)
         return [_make_dual_cotangent(self, g, t) for g, t in zip(found, tangents, strict=True)]
+
+
+def forward_mode_switch() -> Any:
+    """Return the object whose `on` is whether forward mode is on: the innermost dual level, else the thread's."""
+    level = current().level
+    while level is not None and not isinstance(level, DualLevel):
+        level = level.parent
+    return forward_mode if level is None else level
 
 
 def output_tangents(op: Op, primals: tuple, tangents: tuple, out: Any, params: dict) -> Any:

@@ -9,7 +9,7 @@ from retrograd.core.dtype import is_differentiable
 from retrograd.core.level import TransparentLevel
 from retrograd.core.schema_parser import parse
 from retrograd.core.views import base_of
-from retrograd.levels.dual import forward_mode, output_tangents
+from retrograd.levels.dual import forward_mode_switch, output_tangents
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import apply_views
 from retrograd.ops.mutate import view_scatter
@@ -17,7 +17,7 @@ from retrograd.ops.mutate import view_scatter
 
 def is_forward_mode_on() -> bool:
     """Whether tangents are computed now on this thread: unless that is switched off, or in inference mode."""
-    on: bool = forward_mode.on and not current().inference
+    on: bool = forward_mode_switch().on and not current().inference
     return on
 
 
