@@ -29,7 +29,7 @@ def raise_with_words(words: str | None, error: Exception) -> None:
         raise_as_runtime_error(error)
         return
     kind = type(error)
-    if kind is RuntimeError or not issubclass(kind, RuntimeError):
+    if not issubclass(kind, RuntimeError):  # a plain one stays, since it is final: see `dispatch.RULE_ERRORS`
         kind = RUNTIME_CLASSES.get(kind, OperandValueError)
     raise kind(f"{words} ({error})").with_traceback(error.__traceback__) from error.__cause__
 
