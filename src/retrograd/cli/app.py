@@ -304,7 +304,15 @@ def bench(
     The exit code is 0, or with --check 1 if a budget is missed.
     """
     options = argparse.Namespace(
-        rounds=rounds, threads=threads, only=only, without=[], json=json, markdown=markdown, plot=plot, check=check
+        rounds=rounds,
+        threads=threads,
+        only=only,
+        without=[],
+        minima=False,
+        json=json,
+        markdown=markdown,
+        plot=plot,
+        check=check,
     )
     before = load()
     return script.output_tables(short.report(options), options, before)

@@ -103,8 +103,11 @@ def _check_prototype(name: str, schema: CustomSchema, fn: Callable) -> None:
     parameters = inspect.signature(fn).parameters.values()
     if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.POSITIONAL_ONLY) for p in parameters):
         raise ValueError(f"{name}: positional-only arguments, *args and **kwargs are not supported: {fn}")
-    if any(p.default is not p.empty for p in parameters):
-        raise ValueError(f"{name}: default arguments of the function are not supported; the schema has them")
+    declared = schema.defaults
+    if any(p.default is not p.empty and p.default != declared.get(p.name, p.empty) for p in parameters):
+        raise ValueError(
+            f"{name}: default arguments of the function are not supported where they differ from the schema's: {schema}"
+        )
     found = [(p.name, p.kind is p.KEYWORD_ONLY) for p in parameters]
     if found != [(p.name, p.keyword_only) for p in schema.parameters]:
         raise ValueError(
