@@ -4,7 +4,8 @@
 
 The counts are the same in every run on the same kind of machine, so they show small changes that times hide.  A chain
 of multiplications of 4 elements runs at two lengths.  The difference of the counts is divided by the difference of the
-lengths, which cancels startup and imports.  Needs valgrind.
+lengths, which cancels startup and imports.  Garbage is not collected, since that takes the longer, the more objects the
+imports have left.  Needs valgrind.
 """
 
 import argparse
@@ -20,6 +21,8 @@ from retrograd.bench.subjects import thread_limits
 
 SHORT, LONG = 500, 1500
 PROGRAM = """
+import gc
+gc.disable()
 import retrograd as m
 w, y = m.tensor([1.0, 1.0, 1.0, 1.0], requires_grad={grad}), m.tensor([1.0, 1.0, 1.0, 1.0])
 for _ in range({length}):
