@@ -7,6 +7,8 @@ import pytest
 
 import retrograd as rg
 
+pytestmark = pytest.mark.once("which module an import finds does not depend on the core")
+
 # Each is one way to reach gradcheck; what it leaves in `found` is the function.
 IMPORTS = (
     "from retrograd.autograd import gradcheck as found",
@@ -17,8 +19,6 @@ IMPORTS = (
 )
 CHECK = """
 import retrograd as rg
-
-pytestmark = pytest.mark.once("which module an import finds does not depend on the core")
 assert rg.autograd.gradcheck is found, rg.autograd.gradcheck
 assert found(rg.sin, rg.ones(2, dtype=rg.float64, requires_grad=True))
 """

@@ -35,7 +35,7 @@ def test_without_a_group_the_error_is_pytorchs(ask):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"backend": "nccl"}, "there is no backend 'nccl'; there are cpu:gloo, gloo, mpi"),
+        ({"backend": "nccl"}, "there is no backend 'nccl'; there are cpu:gloo, fake, gloo, mpi, ray, threads"),
         ({"world_size": 4}, "world_size is 4, and the launcher's is 1; start the script with `retrograd run -n 4"),
         ({"rank": 1}, "rank is 1, and the launcher's is 0"),
     ],
