@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from retrograd.pipelining.planning.list_scheduler import Policy, list_schedule
 from retrograd.pipelining.planning.schedule_problem import Order, Problem, Times, make_problem, run, run_filled
@@ -226,7 +226,7 @@ class _Search:
         """Return a policy with some settings changed at random."""
         draw = self.random
         ahead = len(self.problem.limits) * 2.0 if math.isinf(policy.ahead) else policy.ahead
-        changed = {
+        changed: dict[str, Any] = {
             "ahead": max(1.0, ahead + draw.gauss(0, 2)),
             "slope": max(0.0, policy.slope + draw.gauss(0, 0.3)),
             "forward_patience": max(0.0, policy.forward_patience + draw.gauss(0, 0.2)),
