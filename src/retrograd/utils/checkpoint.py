@@ -89,7 +89,8 @@ def checkpoint(
     - `use_reentrant`: with True, the result requires grad only if some tensor among the arguments does, and
     it warns if none does.  False is recommended.  Leaving it out means True and warns, except with `budget_bytes`.
 
-    Raises ValueError for a budget below one value and for `debug` with a `context_fn`, and in the backward pass
+    Raises ValueError for a budget below one value, for `debug` with a `context_fn`, and for either of them with
+    `use_reentrant=True`; RuntimeError if a context suppresses an exception of the function; and in the backward pass
     `CheckpointError` if recomputation saves other tensors than before, RuntimeError if an argument has been changed in
     place.
 
@@ -101,6 +102,10 @@ def checkpoint(
     """
     if use_reentrant is None and budget_bytes is None:
         use_reentrant = _warn_of_default("checkpoint")
+    if use_reentrant and (context_fn is not noop_context_fn or debug):
+        raise ValueError(
+            "checkpoint: Passing `context_fn` or `debug` is only supported when use_reentrant=False. Pass that as well."
+        )
     options = _make_options(context_fn, determinism_check, debug, early_stop, preserve_rng_state)
     steps = None if budget_bytes is None else _check_chain(function, args, kwargs, budget_bytes)
     if not callable(function) and steps is None:
@@ -300,7 +305,9 @@ def detach_variable(inputs: tuple) -> tuple:
     (tensor([2., 2.], requires_grad=True), 'as it is')
     """
     if not isinstance(inputs, tuple):
-        raise RuntimeError(f"detach_variable: expected a tuple of tensors, got {type(inputs).__name__}")
+        raise RuntimeError(
+            f"detach_variable: Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}"
+        )
     return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
 
 

@@ -140,8 +140,12 @@ class RepeatableRun:
         """Run it the first time; the result is used."""
         with self._forward_context:
             result = self._function(*args, **kwargs)
-        self._random.drop_unused()
-        return result
+            self._random.drop_unused()
+            return result
+        raise RuntimeError(  # reached only if `__exit__` returned true
+            "checkpoint: the forward context provided by context_fn suppressed an exception raised during the "
+            "checkpointed forward, which then has no result. Let the exception pass, and catch it outside checkpoint."
+        )
 
     def run_again(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run it again."""
@@ -294,7 +298,8 @@ class Frame:
         except CheckpointError as error:
             if self.log is None or recomputation.log is None:
                 raise
-            raise CheckpointError(f"{error}\n\n{side_by_side(self.log.entries, recomputation.log.entries)}") from None
+            operators = side_by_side(self.log.entries, recomputation.log.entries)
+            raise CheckpointError(DEBUG_MESSAGE.format(error=error, operators=operators)) from None
         return recomputation.values
 
 
@@ -358,8 +363,15 @@ class _Recomputation:
 
 HINT = (
     "The function must do the same each time: it may not depend on what changes in between, such as global state, "
-    "modules switched between train() and eval(), or random numbers of Python's or NumPy's own generators. With "
-    "debug=True, the operators of both runs are listed."
+    "modules switched between train() and eval(), or random numbers of Python's or NumPy's own generators.\n"
+    "Tip: To see a more detailed error message, either pass `debug=True` to checkpoint or enter "
+    "set_checkpoint_debug_enabled(True): the operators of both runs are listed."
+)
+
+DEBUG_MESSAGE = (
+    "An error happened while unpacking tensors: {error}\n\n{operators}\n\n"
+    "You are seeing this error because you passed `debug=True` to checkpoint. The operators of the original forward and "
+    "those of the recomputation are listed above, in the order of execution. Look for the first line that differs."
 )
 
 

@@ -130,7 +130,7 @@ def test_the_contexts_are_entered_around_each_run(m):
     return log
 
 
-@parity(known="ours lists the operators in either kind", ours="[2.31978]")
+@parity
 def test_debugging_is_not_for_the_reentrant_kind(m):
     return outcome(lambda: run(m, block, leaf(m, 1), reentrant=True, debug=True))
 
