@@ -370,8 +370,8 @@ HINT = (
 
 DEBUG_MESSAGE = (
     "An error happened while unpacking tensors: {error}\n\n{operators}\n\n"
-    "You are seeing this error because you passed `debug=True` to checkpoint. The operators of the original forward and "
-    "those of the recomputation are listed above, in the order of execution. Look for the first line that differs."
+    "You are seeing this error because you passed `debug=True` to checkpoint. The operators of the original forward "
+    "and those of the recomputation are listed above, in the order of execution. Look for the first line that differs."
 )
 
 
