@@ -769,7 +769,7 @@ def einsum(equation: _str, operands: Sequence[_Operand]) -> Tensor:
 def embedding(ids: _Operand, weight: _Operand, padding_idx: _int | None = None, max_norm: _float | None = None, norm_type: _float = 2.0, scale_grad_by_freq: _bool = False, sparse: _bool = False) -> Tensor:
     """Return the rows of weight (rows, size) at the integer indices `ids`: (*ids.shape, size)."""
 
-def empty(*size: Any, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
+def empty(*shape: Any, size: Any = None, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Return an uninitialized tensor of the given shape (its values are zeros, which is not guaranteed)."""
 
 def empty_like(input: Any, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
@@ -1012,7 +1012,7 @@ def hinge_embedding_loss(x: _Operand, target: _Operand, margin: _float = 1.0, re
 def histc(x: _Operand, bins: _int = 100, min: _Number = 0, max: _Number = 0) -> Tensor:
     """Count elements in `bins` equal bins from min to max; if these are equal, from the extremes of x."""
 
-def histogram(x: _Operand, bins: Any, *, range: Any = None, weight: _Operand | None = None, density: _bool = False) -> return_types.histogram:
+def histogram(x: _Operand, bins: Any = 100, *, range: Any = None, weight: _Operand | None = None, density: _bool = False) -> return_types.histogram:
     """Count elements in bins; return the counts and the edges of the bins, as a named tuple (hist, bin_edges)."""
 
 def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: Any = False) -> return_types.histogramdd:

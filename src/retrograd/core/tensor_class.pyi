@@ -605,7 +605,7 @@ class Tensor:
         """`heaviside`, written into the tensor; returns it."""
     def histc(self, bins: _int = 100, min: _Number = 0, max: _Number = 0) -> Tensor:
         """Count elements in `bins` equal bins from min to max; if these are equal, from the extremes of x."""
-    def histogram(self, bins: Any, *, range: Any = None, weight: _Operand | None = None, density: _bool = False) -> return_types.histogram:
+    def histogram(self, bins: Any = 100, *, range: Any = None, weight: _Operand | None = None, density: _bool = False) -> return_types.histogram:
         """Count elements in bins; return the counts and the edges of the bins, as a named tuple (hist, bin_edges)."""
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """`tensor_split` along the second dimension, or the only one; a number of parts must divide its size."""
@@ -1105,7 +1105,7 @@ class Tensor:
         """x with the same elements, in row-major order, in another shape; one size may be -1.  A view if strides allow."""
     def reshape_as(self, other: Any) -> Tensor:
         """x reshaped to the shape of the other tensor."""
-    def resize_(self, *shape: Any, memory_format: Any = ...) -> Tensor:
+    def resize_(self, *shape: Any, size: Any = None, memory_format: Any = ...) -> Tensor:
         """Resize this tensor in place to another shape over its memory, in row-major order; return it."""
     def resize_as_(self, the_template: Any, *, memory_format: Any = ...) -> Tensor:
         """Resize this tensor in place to the shape of another one, as `resize_` does."""
@@ -1380,7 +1380,7 @@ class Tensor:
         """The variance over `dim` (None: all): sum(|x - mean(x)|^2) / (n - correction)."""
     def vdot(self, b: _Operand) -> Tensor:
         """Return the dot product of two vectors of equal size, with the first conjugated."""
-    def view(self, *shape: Any, dtype: Any = None) -> Tensor:
+    def view(self, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
         """View the memory in another shape, RuntimeError if strides do not allow that; or its bytes as another dtype."""
     def view_as(self, other: _Operand) -> Tensor:
         """View the memory in the shape of another tensor."""

@@ -356,8 +356,10 @@ def _reinterpreted_aval(x, dtype):
     return Aval((*x.shape[:-1], x.shape[-1] * x.dtype.itemsize // dtype.itemsize), dtype)
 
 
-def view(x, *shape, dtype=None) -> Tensor:
+def view(x, *shape, size=None, dtype=None) -> Tensor:
     """View the memory in another shape, RuntimeError if strides do not allow that; or its bytes as another dtype.
+
+    The sizes are given one by one, as a sequence, or by the keyword `size`.
 
     >>> import retrograd as rg
     >>> rg.ones(2, 3).view(3, -1).shape, rg.ones(1).view(rg.int32).tolist()
@@ -365,6 +367,10 @@ def view(x, *shape, dtype=None) -> Tensor:
     """
     if len(shape) == 1 and isinstance(shape[0], (str, type, dtypes.DType)):
         dtype = shape[0]
+    if size is not None:
+        if dtype is not None:
+            raise TypeError(f"view: expected either size or dtype, got size={size} and dtype={dtype}; make two calls")
+        return registry["view"](x, *shape, size=size)
     if dtype is None:
         return registry["view"](x, *shape)
     return x if x.dtype == dtype else view_as_dtype(x, dtype)

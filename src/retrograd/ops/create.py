@@ -398,14 +398,14 @@ class _full_like(_LikeFactory):
 # ----------------------------------------------------------------------------------------- the public functions
 
 
-def empty(*size, dtype=None) -> Tensor:
+def empty(*shape, size=None, dtype=None) -> Tensor:
     """Return an uninitialized tensor of the given shape (its values are zeros, which is not guaranteed).
 
     >>> import retrograd as rg
     >>> rg.empty(4).shape
     (4,)
     """
-    return _zeros(*size, dtype=dtype)
+    return _zeros(*shape, dtype=dtype) if size is None else _zeros(*shape, size=size, dtype=dtype)
 
 
 def empty_permuted(size, physical_layout, *, dtype=None) -> Tensor:

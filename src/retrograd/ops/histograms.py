@@ -169,7 +169,7 @@ class Histogram(NamedTuple):
 
 
 @op(
-    "histogram(Tensor x, any bins, *, any range=None, Tensor? weight=None, bool density=False) "
+    "histogram(Tensor x, any bins=100, *, any range=None, Tensor? weight=None, bool density=False) "
     "-> (Tensor hist, Tensor bin_edges)"
 )
 class histogram(Composite):

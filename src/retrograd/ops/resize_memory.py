@@ -12,7 +12,7 @@ from retrograd.ops.mutate import check_inference
 
 
 @method
-def resize_(x, *shape, memory_format=contiguous_format) -> Tensor:
+def resize_(x, *shape, size=None, memory_format=contiguous_format) -> Tensor:
     """Resize this tensor in place to another shape over its memory, in row-major order; return it.
 
     Elements between and after the old ones are those of the memory.  If the memory is too small, the tensor gets new
@@ -27,7 +27,7 @@ def resize_(x, *shape, memory_format=contiguous_format) -> Tensor:
     >>> x.resize_(7)
     tensor([0, 1, 2, 3, 4, 5, 0])
     """
-    shape = _sizes(shape)
+    shape = _sizes(shape, size)
     _check(x, memory_format)
     if shape == x.shape:
         return x
@@ -61,8 +61,11 @@ def resize_as_(input, the_template, *, memory_format=contiguous_format) -> Tenso
     return resize_(input, check_tensor("resize_as_", the_template).shape, memory_format=memory_format)
 
 
-def _sizes(shape):
-    """Return the sizes, given one by one or as a sequence."""
+def _sizes(shape, size):
+    """Return the sizes, given one by one, as a sequence, or by the keyword `size`."""
+    if shape and size is not None:
+        raise TypeError(f"resize_() got multiple values for argument 'size': {shape} and {size}")
+    shape = (size,) if size is not None else shape
     if not shape:
         raise TypeError("resize_: expected sizes")
     shape = tuple(shape[0]) if len(shape) == 1 and hasattr(shape[0], "__iter__") else shape
