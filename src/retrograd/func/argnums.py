@@ -43,36 +43,50 @@ def _check_argnums(name: str, argnums: Argnums) -> tuple[int, ...]:
     return given
 
 
-def bind_other_arguments(
-    func: Callable, args: Sequence, kwargs: dict, argnums: int | Sequence[int]
-) -> Callable[[Any], Any]:
-    """Return the function of the chosen arguments only, with the others fixed.
+class BoundFunction:
+    """The function of the chosen arguments only, with the others fixed.
 
     It runs at a level of forward or reverse mode.  The tensors of the other arguments are tensors of that level too, so
-    that it may write to them; what it wrote is in the caller's tensors when it has returned.
+    that it may write to them.  In forward mode the caller's tensors have what it wrote when it has returned; in reverse
+    mode only after `write_back`, since the graph holds their old values.  If not `may_write`, writes are refused.
     """
 
-    def partial_function(x: Any) -> Any:
-        chosen = [(argnums, x)] if isinstance(argnums, int) else list(zip(argnums, x, strict=True))
-        others = _OtherArguments(args, {n % len(args) for n, _ in chosen})
+    def __init__(
+        self, func: Callable, args: Sequence, kwargs: dict, argnums: int | Sequence[int], *, may_write: bool = True
+    ) -> None:
+        self._func = self.__wrapped__ = func  # errors name it
+        self.__qualname__ = getattr(func, "__qualname__", type(func).__name__)
+        self._args = args
+        self._kwargs = kwargs
+        self._argnums = argnums
+        self._may_write = may_write
+        self._written: list[tuple[Tensor, Tensor]] = []
+
+    def __call__(self, x: Any) -> Any:
+        """Return the function's result for the chosen arguments."""
+        numbers = self._argnums
+        chosen = [(numbers, x)] if isinstance(numbers, int) else list(zip(numbers, x, strict=True))
+        others = _OtherArguments(self._args, {n % len(self._args) for n, _ in chosen}, self._may_write)
         for n, value in chosen:
             others.args[n] = value
-        out = func(*others.args, **kwargs)
-        others.write_back()
+        out = self._func(*others.args, **self._kwargs)
+        self._written = others.written()
         return out
 
-    partial_function.__wrapped__ = func  # type: ignore[attr-defined]  # errors name it
-    partial_function.__qualname__ = getattr(func, "__qualname__", type(func).__name__)
-    return partial_function
+    def write_back(self) -> None:
+        """Write into the caller's tensors what the last call wrote in reverse mode."""
+        for given, value in self._written:
+            given.copy_(value)
+        self._written = []
 
 
 class _OtherArguments:
     """The arguments of a transformed function, and the tensors of the current level among those not chosen."""
 
-    def __init__(self, args: Sequence, chosen: set[int]) -> None:
+    def __init__(self, args: Sequence, chosen: set[int], may_write: bool) -> None:
         self._level = current().level
         self._lifted: list[tuple[Tensor, Tensor]] = []
-        lifts = isinstance(self._level, (GradLevel, DualLevel))
+        lifts = may_write and isinstance(self._level, (GradLevel, DualLevel))
         self.args = [self._lift(arg) if lifts and n not in chosen else arg for n, arg in enumerate(args)]
 
     def _lift(self, arg: Any) -> Any:
@@ -87,13 +101,18 @@ class _OtherArguments:
         self._lifted.append((leaf, make(leaf, self._level, None)))
         return self._lifted[-1][1]
 
-    def write_back(self) -> None:
-        """Write into the caller's tensors what the function wrote, while its level is active."""
-        for given, inside in self._lifted:
-            if was_written(inside):
-                value = written_value(inside)
-                with self._level.below():
-                    given.copy_(value)
+    def written(self) -> list[tuple[Tensor, Tensor]]:
+        """Return the caller's tensors that the function wrote to, each with its new value, while the level is active.
+
+        In forward mode, write the values at once.
+        """
+        found = [(given, written_value(inside)) for given, inside in self._lifted if was_written(inside)]
+        if isinstance(self._level, GradLevel):
+            return found
+        for given, value in found:
+            with self._level.below():
+                given.copy_(value)
+        return []
 
 
 # The call that PyTorch's messages name, by our transform.

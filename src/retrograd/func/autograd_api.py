@@ -17,7 +17,7 @@ from retrograd.core import Tensor, registry
 from retrograd.core.dtype import promote
 from retrograd.core.engine import ones
 from retrograd.core.tensor import make
-from retrograd.func.argnums import bind_other_arguments
+from retrograd.func.argnums import BoundFunction
 from retrograd.func.array_vjp import ArrayVjpRun, array_jvp, as_differentiable, has_tensor, to_arrays, tree_to_arrays
 from retrograd.func.vjp_run import unwrap_tree
 from retrograd.levels import GradLevel
@@ -39,7 +39,7 @@ def _argnum_transform(operator: Callable) -> Callable:
 
         @wraps(fun, updated=())
         def derived(*args: Any, **kwargs: Any) -> Any:
-            of_one = bind_other_arguments(fun, args, kwargs, argnum)
+            of_one = BoundFunction(fun, args, kwargs, argnum, may_write=False)
             return operator(of_one, _select_arguments(args, argnum), not has_tensor(args, kwargs))
 
         derived.__name__ = f"{operator.__name__}_of_{getattr(fun, '__name__', 'function')}"

@@ -9,7 +9,7 @@ import optree
 from retrograd.core import Tensor, registry
 from retrograd.core.tensor import make
 from retrograd.foundation.suggestions import suggest_in_module
-from retrograd.func.argnums import Argnums, bind_other_arguments, select_arguments, split_aux
+from retrograd.func.argnums import Argnums, BoundFunction, select_arguments, split_aux
 from retrograd.func.batch import vmap
 from retrograd.func.forward import run_jvp
 from retrograd.func.reverse import check_outputs
@@ -52,13 +52,15 @@ def jacrev(
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         x = select_arguments("jacrev", args, argnums)
         main, aux = split_aux(func, "jacrev", has_aux)
-        flattened = NestedFlattener("jacrev", bind_other_arguments(main, args, kwargs, argnums), (x,))
+        of_x = BoundFunction(main, args, kwargs, argnums)
+        flattened = NestedFlattener("jacrev", of_x, (x,))
         run = VjpRun("jacrev", flattened, *flattened.args)
         outs = check_outputs("jacrev", run.value)
         _check_real("jacrev", "input", run.leaves)
         _check_real("jacrev", "output", outs)
         flattened.check_jacobians()
         blocks = row_blocks(_pull_all_rows(run, outs, chunk_size), outs)
+        of_x.write_back()
         trees = [run.tree([flattened.jacobian(block, i, k) for k, block in enumerate(row)])
                  for i, row in enumerate(blocks)]  # fmt: skip
         found = optree.tree_unflatten(optree.tree_structure(run.out), trees)
@@ -119,7 +121,7 @@ def jacfwd(
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         x = select_arguments("jacfwd", args, argnums)
         main, kept = split_aux(func, "jacfwd", has_aux)
-        flattened = NestedFlattener("jacfwd", bind_other_arguments(main, args, kwargs, argnums), (x,))
+        flattened = NestedFlattener("jacfwd", BoundFunction(main, args, kwargs, argnums), (x,))
         leaves, spec = optree.tree_flatten(flattened.args[0])
         leaves = [as_tensor(leaf) for leaf in leaves]
         _check_real("jacfwd", "input", leaves)

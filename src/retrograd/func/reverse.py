@@ -12,7 +12,7 @@ from retrograd.core.dtype import is_floating
 from retrograd.core.engine import ones
 from retrograd.core.hooks import conjugate
 from retrograd.foundation.suggestions import suggest_in_module
-from retrograd.func.argnums import Argnums, bind_other_arguments, pytorch_call, select_arguments, split_aux
+from retrograd.func.argnums import Argnums, BoundFunction, pytorch_call, select_arguments, split_aux
 from retrograd.func.vjp_run import VjpRun, unwrap_tree
 
 
@@ -52,10 +52,12 @@ def grad_and_value(func: Callable, argnums: Argnums = 0, has_aux: bool = False) 
     def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
         x = select_arguments("grad", args, argnums)
         main, aux = split_aux(func, "grad", has_aux)
-        run = VjpRun("grad", bind_other_arguments(main, args, kwargs, argnums), x)
+        of_x = BoundFunction(main, args, kwargs, argnums)
+        run = VjpRun("grad", of_x, x)
         value = run.value
         _check_scalar(value)
         found = run.tree([conjugate(g) for g in run.pull([ones((), value.dtype)])])
+        of_x.write_back()
         return (found, (value, unwrap_tree(run.level, aux[0]))) if has_aux else (found, value)
 
     return gradient_and_value
@@ -90,7 +92,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     (tensor([1., 1.]),)
     """
     main, aux = split_aux(func, "vjp", has_aux)
-    run = VjpRun("vjp", bind_other_arguments(main, primals, {}, tuple(range(len(primals)))), primals)
+    run = VjpRun("vjp", BoundFunction(main, primals, {}, tuple(range(len(primals)))), primals)
     value = run.value
     outs = check_outputs("vjp", value)
 

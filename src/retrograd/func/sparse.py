@@ -9,7 +9,7 @@ import optree
 from retrograd.backend import sparse
 from retrograd.core import NotBatchedError, Tensor, graph_level
 from retrograd.core.dtype import is_floating
-from retrograd.func.argnums import bind_other_arguments, select_arguments, split_aux
+from retrograd.func.argnums import BoundFunction, select_arguments, split_aux
 from retrograd.func.batch import vmap
 from retrograd.func.forward import linearize
 from retrograd.func.reverse import grad, vjp
@@ -157,7 +157,7 @@ def _prepare_argument(name: str, func: Callable, args: tuple, kwargs: dict, argn
     x = as_tensor(given).detach()
     if not is_floating(x.dtype):
         raise RuntimeError(f"{name}: expected a real floating argument, got {x.aval}")
-    of_x = bind_other_arguments(func, args, kwargs, argnums)
+    of_x = BoundFunction(func, args, kwargs, argnums, may_write=False)
     x, rebuilt = flatten_nested(x)
     if rebuilt is None:
         return x, of_x

@@ -184,7 +184,7 @@ def test_set_grad_enabled_as_a_decorator_under_no_grad(m):
         return m.is_grad_enabled(), decorated(), m.is_grad_enabled()
 
 
-@parity(known="PyTorch warns that it means to drop it", ours="[[], [False, True]]")
+@parity
 def test_decorating_a_class_covers_its_construction(m):
     class Model:
         def __init__(self):
