@@ -36,6 +36,8 @@ CALLS = [
     "x.log1p()", "m.deg2rad(x)", "x.as_strided((2,), (1,))", "m.nn.functional.embedding(m.tensor([0]), x)",
     "m.nn.functional.relu6(x)", "m.nn.functional.logsigmoid(x)", "x.clone().mul_(2)", "m.linalg.inv(x + m.eye(2))",
     "x.norm()", "m.special.i0e(x)", "x.unfold(0, 1, 1)", "m.fft.rfft(x)", "m.div(x, 2, rounding_mode='floor')",
+    "x ** 2.5", "x ** x", "m.tensor(2.0) ** x", "x.float_power(2)", "x.float_power(x)", "x.clone().pow_(x)", "x % 2",
+    "x % x", "x.fmod(2)", "x.fmod(x)", "m.lerp(x, x, 0.5)", "m.lerp(x, x, x)", "x.round()", "x.round(decimals=2)",
 ]  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from retrograd.ops.pointwise import (
     exp2,
     in_dtype,
     isfinite,
+    name_by_operand,
     pow,
     scale_operand,
     sigmoid,
@@ -186,6 +187,8 @@ class lerp(Pointwise, opmath="x end weight", exact_numbers=True):
     def impl(xp, x, end, weight):
         return xp.lerp(x, end, weight)
 
+    node_name = name_by_operand("Lerp", 2)
+
     def vjp_x(g, weight):
         return g * (1 - weight)
 
@@ -301,7 +304,7 @@ frac = pointwise("frac(Tensor x) -> Tensor", lambda xp, x: x - xp.trunc(x),
 fmod = pointwise("fmod(Tensor a, Tensor b) -> Tensor", xp.fmod,
     "Remainder with the sign of a: a - trunc(a / b) * b.",
     vjp_a=lambda g: g, vjp_b=lambda g, a, b: -g * rounded_quotient(a, b, rounding_mode="trunc"),
-    domain=(0.7, 5.0), oracle=lambda np, a, b: a - np.fix(a / b) * b)  # fmt: skip
+    domain=(0.7, 5.0), oracle=lambda np, a, b: a - np.fix(a / b) * b, node_name=name_by_operand("Fmod", 1))  # fmt: skip
 
 
 class Frexp(NamedTuple):

@@ -82,10 +82,19 @@ floor_divide = pointwise("floor_divide(Tensor a, Tensor b) -> Tensor", xp.floor_
     "The quotient a / b rounded down.  Its derivative is 0.  Integer division by 0 raises ZeroDivisionError.",
     vjp_a=zero_cotangent, vjp_b=zero_cotangent,
     domain=(0.5, 5.0), oracle=lambda np, a, b: np.floor(a / b))  # fmt: skip
+def name_by_operand(name, index):
+    """Return a `node_name` with PyTorch's number of the overload: 1 if that operand requires grad, so is a tensor.
+
+    A node keeps no trace of whether another operand was a number or a constant tensor: the names of both end with 0.
+    """
+    return lambda fn: f"{name}Backward{0 if fn.edges[index] is None else 1}"
+
+
 remainder = pointwise("remainder(Tensor a, Tensor b) -> Tensor", xp.remainder,
     "The remainder a - floor(a / b) * b, with the sign of b.  Integer division by 0 raises ZeroDivisionError.",
     vjp_a=lambda g: g, vjp_b=lambda g, a, b: -g * floor_divide(a, b),
-    domain=(0.7, 5.0), oracle=lambda np, a, b: a - np.floor(a / b) * b)  # fmt: skip
+    domain=(0.7, 5.0), oracle=lambda np, a, b: a - np.floor(a / b) * b,
+    node_name=name_by_operand("Remainder", 1))  # fmt: skip
 
 
 def scale_operand(name, a, b, alpha):
@@ -113,6 +122,7 @@ class pow(PointwiseOfIntegers):
     """
 
     impl = xp.power
+    node_name = name_by_operand("Pow", 1)
 
     def vjp_a(g, a, exponent):
         b = exponent
@@ -607,6 +617,9 @@ class round(Pointwise, aliases="special.round", opmath="x"):
         if x.dtype.kind == "b":  # NumPy makes float16 of it
             raise TypeError("round: not defined for bool")
         return xp.round(x, decimals)
+
+    def node_name(fn):
+        return f"RoundBackward{1 if fn.params['decimals'] else 0}"
 
     def vjp_x(g):
         return zero_cotangent(g)

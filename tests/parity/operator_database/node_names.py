@@ -51,8 +51,7 @@ EXEMPT = {
         linalg.lstsq.grad_oriented linalg.lu linalg.lu_solve linalg.solve linalg.solve_ex masked.median
     """,
     OVERLOAD: """
-        clamp_max clamp_min fmod remainder pow float_power round.decimals_0 round.decimals_3 round.decimals_neg_3
-        __rmod__ __rpow__ __rsub__ rsub trapz trapezoid cumulative_trapezoid
+        clamp_max clamp_min round.decimals_0 __rsub__ rsub trapz trapezoid cumulative_trapezoid
     """,
     COPIES: """
         expand_copy diagonal_copy alias_copy as_strided_copy narrow_copy view_copy permute_copy split_with_sizes_copy
