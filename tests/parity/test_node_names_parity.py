@@ -65,3 +65,50 @@ def test_names_after_a_write(what):
         exec(WRITES[what], known)
         found.append(known["y"].grad_fn.name().rpartition(":")[2])
     assert found[0] == found[1]
+
+
+# Calls, and what their nodes have saved in PyTorch and here under the same names.
+SAVED = {
+    "x.sum()": "self_sym_sizes",
+    "x.sum(1)": "self_sym_sizes dim keepdim",
+    "x.mean()": "self_sym_sizes self_sym_numel",
+    "x.mean(1, keepdim=True)": "self_sym_sizes self_sym_numel dim keepdim",
+    "v.expand(2, 2)": "self_sym_sizes",
+    "x.view(4)": "self_sym_sizes",
+    "x.reshape(4)": "self_sym_sizes",
+    "x[None].squeeze()": "self_sym_sizes",
+    "x[0]": "self_sym_sizes",
+    "x[1:]": "self_sym_sizes",
+    "x.split(1)[0]": "dim",
+    "x.index_select(0, m.tensor([0]))": "self_sym_sizes dim index",
+    "x.gather(0, m.tensor([[0, 1]]))": "dim index",
+    "x.diagonal()": "self_sym_sizes offset dim1 dim2",
+    "x.amax(1)": "dim keepdim self result",
+    "x.clamp(0, 1)": "min max self",
+    "x.softmax(1)": "dim result",
+    "x ** 2": "exponent self",
+}
+
+
+@pytest.mark.parametrize("call", SAVED)
+def test_saved_values_have_pytorchs_names(call):
+    theirs, ours = (
+        eval(call, {"m": m, "x": m.ones(2, 2, requires_grad=True) * 3, "v": m.ones(2, requires_grad=True)}).grad_fn
+        for m in (torch, rg)
+    )
+    for name in SAVED[call].split():
+        assert f"_saved_{name}" in dir(theirs)
+        assert _plain(getattr(ours, f"_saved_{name}")) == _plain(getattr(theirs, f"_saved_{name}"))
+
+
+@pytest.mark.parametrize("call", ["x.sum()", "v.expand(2, 2)", "x.view(4)"])
+def test_saved_sizes_stay_after_the_pass(call):
+    for m in (torch, rg):
+        y = eval(call, {"x": m.ones(2, 2, requires_grad=True) * 3, "v": m.ones(2, requires_grad=True)})
+        y.sum().backward()
+        assert "_saved_self_sym_sizes" in dir(y.grad_fn)
+        assert tuple(y.grad_fn._saved_self_sym_sizes) == ((2,) if "v" == call[0] else (2, 2))
+
+
+def _plain(value):
+    return value.tolist() if hasattr(value, "tolist") else tuple(value) if isinstance(value, list | tuple) else value

@@ -1,23 +1,45 @@
 """PyTorch's names of the values that a node saved: `_saved_self`, `_saved_other`, `_saved_result`."""
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
-from retrograd.core import GradFn, Tensor
+from retrograd.core import Aval, GradFn, Tensor
 from retrograd.core.blocks import HookBlock
 from retrograd.core.graph import Packed, Snapshot
+from retrograd.core.vjp_rule import AVAL
 
 
 def saved_by_name(fn: GradFn, name: str) -> Any:
     """Return a param of the call, or what the node saved, by the name of an input, `self`, `other` or `result`."""
     if name in fn.params:
         return fn.params[name]
+    sizes = saved_sizes(fn)
+    if name in sizes:
+        return sizes[name]
     index = saved_index(fn, name)
     if fn.saved is None and not fn.freed:
         raise AttributeError(f"{fn.name()!r} saves nothing, so no '_saved_{name}'")
     if index >= 0:
         return fn.value(index)
     return None if fn.saved is not None and fn.saved[-1] is None else fn.output()
+
+
+def saved_sizes(fn: GradFn) -> dict[str, Any]:
+    """Return the shapes and counts of elements of the inputs of which a rule reads no more, by PyTorch's names.
+
+    They are no tensors: they stay when saved tensors are freed.
+    """
+    if fn.rules is None or fn.avals is None:
+        return {}
+    read = {key for rule in fn.rules if rule for kind, key in zip(rule.kinds, rule.keys, strict=True) if kind == AVAL}
+    found: dict[str, Any] = {}
+    for index in sorted(read):
+        aval = fn.avals[index]
+        if isinstance(aval, Aval):
+            name = {0: "self", 1: "other"}.get(index) or fn.op.schema.inputs[index].name
+            found[f"{name}_sym_sizes"], found[f"{name}_sym_numel"] = aval.shape, prod(aval.shape)
+    return found
 
 
 def saved_index(fn: GradFn, name: str) -> int:
@@ -31,15 +53,16 @@ def saved_index(fn: GradFn, name: str) -> int:
 
 def saved_names(fn: GradFn) -> tuple[list[str], list[str]]:
     """Return the names of all values that a node saved, and those among them of tensors, or of None in their stead."""
+    known = [*fn.params, *saved_sizes(fn)]
     if fn.rules is None or fn.saved is None:
-        return list(fn.params), []
+        return known, []
     inputs = [p.name for p in fn.op.schema.inputs]
     names = ["self", "other" if len(inputs) == 2 and is_saved_tensor(fn.saved[1]) else "", *inputs[2:]]
-    names = [known or name for known, name in zip(names, inputs, strict=False)]
+    names = [given or name for given, name in zip(names, inputs, strict=False)]
     tensors = [name for name, saved in zip(names, fn.saved, strict=False) if is_saved_tensor(saved)]
     tensors += ["result"] * (fn.saved[-1] is not None)
     others = [name for name, saved in zip(names, fn.saved, strict=False) if not is_saved_tensor(saved)]
-    return [*fn.params, *others, *tensors], tensors
+    return [*known, *others, *tensors], tensors
 
 
 def is_saved_tensor(saved: Any) -> bool:
