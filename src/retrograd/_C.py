@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from retrograd.autograd import Function, is_grad_enabled
+from retrograd.autograd.function.undefined_grad import UndefinedGrad
 from retrograd.autograd.graph import _pop_saved_tensors_default_hooks, _push_saved_tensors_default_hooks
 from retrograd.autograd.node_views import AccumulateGrad, Node
 from retrograd.autograd.running_pass import execution_order as _current_graph_task_execution_order
@@ -72,27 +73,6 @@ class DelayedError:
         """Return the input, or a tuple of several, connected to a node that raises."""
         found = _Delayed.apply(self._message, *inputs)
         return found[0] if self._num_inputs == 1 else found
-
-
-class _Undefined(Function):
-    @staticmethod
-    def forward(ctx: Any, *inputs: Tensor) -> Any:
-        """Return copies of the inputs."""
-        return tuple([x.clone() for x in inputs])
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor | None) -> Any:
-        """Return no gradient."""
-        return (None,) * len(grad_outputs)
-
-
-class UndefinedGrad:
-    """A function that returns its inputs, and through which no gradient flows, though the nodes behind it run."""
-
-    def __call__(self, *inputs: Tensor) -> Any:
-        """Return the input, or a tuple of several."""
-        found = _Undefined.apply(*inputs)
-        return found[0] if len(inputs) == 1 else found
 
 
 Node.register(DelayedError)

@@ -3,6 +3,7 @@
 import math
 import warnings
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -357,7 +358,8 @@ def several(backward, factors):
 @pytest.mark.parametrize("fast_mode", [False, True])
 def test_missing_cotangents_mean_zero(fast_mode):
     def terms(*gs):
-        return sum((g * k for k, g in zip((2.0, 3.0, 4.0), gs, strict=True) if g is not None), start=0.0)
+        found = [g * k for k, g in zip((2.0, 3.0, 4.0), gs, strict=True) if g is not None]
+        return sum(found) if found else None
 
     func = several(terms, (2.0, 3.0, 4.0))
     assert gradcheck(func, leaf(1.0, 2.0), fast_mode=fast_mode)
@@ -366,6 +368,24 @@ def test_missing_cotangents_mean_zero(fast_mode):
     assert text.startswith(
         "backward fails where output 0 alone has a cotangent; undefined cotangents mean zero: TypeError"
     )
+
+
+def test_undefined_cotangents_of_all_outputs_mean_zero():
+    x = leaf(1.0, 2.0)
+    for factors in ((2.0,), (2.0, 3.0)):
+
+        def terms(*gs, instead, factors=factors):
+            found = [g * k for k, g in zip(factors, gs, strict=True) if g is not None]
+            return sum(found) if found else instead
+
+        assert gradcheck(several(partial(terms, instead=None), factors), x)
+        assert gradcheck(several(partial(terms, instead=rg.zeros(2, dtype=rg.float64)), factors), x)
+        nonzero = several(partial(terms, instead=rg.ones(2, dtype=rg.float64)), factors)
+        assert gradcheck(nonzero, x, check_undefined_grad=False)
+        text = message(nonzero, x)
+        assert text.startswith("Expected all input grads to be undefined or zero when all output grads are undefined")
+    text = message(several(lambda g: g * 2, (2.0,)), x)
+    assert text.startswith("Expected backward function to handle undefined output grads")
 
 
 def test_a_cotangent_that_is_missing_among_others_means_zero():
@@ -574,7 +594,7 @@ def product(push):
         @staticmethod
         def backward(ctx, g):
             x, y = ctx.saved_tensors
-            return g * y, g * x
+            return (None, None) if g is None else (g * y, g * x)
 
         @staticmethod
         def jvp(ctx, t, u):

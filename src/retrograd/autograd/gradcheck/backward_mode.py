@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import optree
 
 from retrograd.autograd.backward import grad
+from retrograd.autograd.function.undefined_grad import UndefinedGrad
 from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output, Probe, coarsest_epsilon, to_double
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
@@ -218,9 +219,15 @@ def check_zero_cotangents(problem: Problem) -> None:
 
 
 def check_undefined(problem: Problem) -> None:
-    """Check that omitting the cotangent of an output means zero, for each output in turn."""
-    if not problem.settings.undefined or len(problem.outputs) < 2:
+    """Check that an undefined cotangent means zero: of each of several outputs in turn, then of all at once."""
+    if not problem.settings.undefined:
         return
+    if len(problem.outputs) > 1:
+        _check_each_undefined(problem)
+    _check_all_undefined(problem)
+
+
+def _check_each_undefined(problem: Problem) -> None:
     outs = [o.tensor for o in problem.outputs]
     generator = Generator(0)
     cotangents = [random_like(o, generator) for o in outs]
@@ -230,6 +237,25 @@ def check_undefined(problem: Problem) -> None:
         found = _gradients_without(problem, k, outs, cotangents)
         for x, g, e in zip(problem.inputs, found, expected, strict=True):
             _check_same(problem, output, x, dense_entries(x, g), dense_entries(x, e))
+
+
+def _check_all_undefined(problem: Problem) -> None:
+    """Check that the gradients are undefined or zero if the cotangents of all outputs are undefined."""
+    outs = [UndefinedGrad()(o.tensor) for o in problem.outputs]
+    seeds = [registry["zeros_like"](o) for o in outs]
+    try:
+        found = grad(outs, problem.tensors, seeds, retain_graph=True, allow_unused=True)
+    except Exception as error:
+        raise GradcheckError(
+            f"Expected backward function to handle undefined output grads, which mean zero, but without any of them it "
+            f"fails: {type(error).__name__}: {error}"
+        ) from error
+    for x, g in zip(problem.inputs, found, strict=True):
+        if dense_entries(x, g).any():
+            raise GradcheckError(
+                f"Expected all input grads to be undefined or zero when all output grads are undefined or zero, but "
+                f"without any of them the gradient of {x.name} is {g}"
+            )
 
 
 def agree_within_rounding(problem: Problem, like: Tensor, first: Array, second: Array) -> bool:
