@@ -107,7 +107,7 @@ def test_saved_sizes_stay_after_the_pass(call):
         y = eval(call, {"x": m.ones(2, 2, requires_grad=True) * 3, "v": m.ones(2, requires_grad=True)})
         y.sum().backward()
         assert "_saved_self_sym_sizes" in dir(y.grad_fn)
-        assert tuple(y.grad_fn._saved_self_sym_sizes) == ((2,) if "v" == call[0] else (2, 2))
+        assert tuple(y.grad_fn._saved_self_sym_sizes) == ((2,) if call[0] == "v" else (2, 2))
 
 
 def _plain(value):
