@@ -514,3 +514,39 @@ def test_hooks_whose_blocks_end_in_another_order_end_by_themselves():
     second.__exit__(None, None, None)
     x.exp()
     assert packed == ["second"]
+
+
+def test_the_block_lists_the_saved_tensors_by_handles_copied_and_not():
+    with allow_mutation_on_saved_tensors() as block:
+        b = leaf(2.0, 3.0) * 1
+        square, sine = (b * b).sum(), b.sin().sum()
+        assert [t.tolist() for t in block.original.values()].count([2.0, 3.0]) == 1
+        assert not block.cloned
+        b.zero_()
+        assert [t.tolist() for t in block.cloned.values()] == [[2.0, 3.0]]
+        cosine = b.cos().sum()
+        b.add_(1.0)
+        assert sorted(t.tolist() for t in block.cloned.values()) == [[0.0, 0.0], [2.0, 3.0]]
+        del square, cosine
+        assert [t.tolist() for t in block.cloned.values()] == [[2.0, 3.0]]
+        handles = list(block.tid_to_weakhandle.values())
+        assert set(block.cloned) <= set(handles)
+        del sine, handles
+        assert not block.cloned
+
+
+def test_the_end_of_the_block_and_clear_forget_the_handles_but_the_graph_keeps_them():
+    with allow_mutation_on_saved_tensors() as block:
+        x = leaf(2.0, 3.0)
+        b = x * 1
+        square = (b * b).sum()
+        b.zero_()
+        block.clear()
+        assert not block.cloned
+        assert not block.tid_to_weakhandle
+        sine = b.sin().sum()
+        b.add_(1.0)
+        assert len(block.cloned) == 1
+    assert not block.cloned
+    (square + sine).backward()
+    assert x.grad.tolist() == [4.0, 6.0]

@@ -30,6 +30,7 @@ from retrograd.autograd.grad_mode import (
     set_multithreading_enabled,
 )
 from retrograd.autograd.graph import GradientEdge, get_gradient_edge
+from retrograd.autograd.saved_names import SavedTensor as SavedTensor
 from retrograd.autograd.variable import Variable, _is_checkpoint_valid, variable
 from retrograd.foundation.lazy_imports import lazy_names
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet, WeakValueDictionary
 
 from retrograd.autograd.grad_mode import Mode
 from retrograd.core import Tensor, current, override_state
 from retrograd.core.blocks import Block, HookBlock
 from retrograd.core.graph import Snapshot, snapshot_of
+from retrograd.core.tensor import count_of
 
 
 class saved_tensors_hooks(Mode):
@@ -100,10 +102,17 @@ def _unpack_snapshot(snapshot: Snapshot) -> Tensor:
     return snapshot.unpack()
 
 
+def _is_copied(snapshot: Snapshot) -> bool:
+    """Return whether a write has copied the content; above the ground, values are never overwritten."""
+    return snapshot.version is None and snapshot.level is None
+
+
 class allow_mutation_on_saved_tensors(Block):
     """Allow writes to saved tensors in the block: the backward pass uses copies of the old content.
 
-    The copy is made when the write happens, and only then; also when it happens after the block.
+    The copy is made when the write happens, and only then; also when it happens after the block.  The value of the
+    `with` statement lists the saved tensors: `cloned` has those that were copied, `original` the others, by handles
+    that live as long as the graph.  A tensor that is saved several times in one version has one handle.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([2.0, 3.0], requires_grad=True)
@@ -118,22 +127,50 @@ class allow_mutation_on_saved_tensors(Block):
 
     def __init__(self) -> None:
         self._hooks: HookBlock | None = None
+        self._handles: WeakSet[Snapshot] = WeakSet()
+        self.tid_to_weakhandle: WeakValueDictionary[tuple[int, int], Snapshot] = WeakValueDictionary()
+
+    @property
+    def cloned(self) -> dict[Snapshot, Tensor]:
+        """The copies of saved tensors that were written to since, by their handles."""
+        return {handle: handle.unpack() for handle in self._handles if _is_copied(handle)}
+
+    @property
+    def original(self) -> dict[Snapshot, Tensor]:
+        """The saved tensors that were not written to, by their handles."""
+        return {handle: handle.unpack() for handle in self._handles if not _is_copied(handle)}
+
+    def clear(self) -> None:
+        """Forget all handles, as at the end of the block; graphs keep theirs."""
+        self._handles.clear()
+        self.tid_to_weakhandle.clear()
+
+    def _pack(self, tensor: Tensor) -> Snapshot:
+        """Return the handle of a tensor, which later writes to it copy first."""
+        tid = id(tensor.value), count_of(tensor)
+        handle = self.tid_to_weakhandle.get(tid)
+        # A handle that was copied has another array: the number of its old one may be that of a newer array.
+        if handle is None or handle.value is not tensor.value or handle.version is not tensor.version:
+            self.tid_to_weakhandle[tid] = handle = snapshot_of(tensor)
+            self._handles.add(handle)
+        return handle
 
     def _enter(self) -> "allow_mutation_on_saved_tensors":
         """Start to save snapshots."""
         outer: Any = current().saving
         while outer is not None:
-            if outer.pack is snapshot_of:
+            if isinstance(getattr(outer.pack, "__self__", None), allow_mutation_on_saved_tensors):
                 raise RuntimeError(
                     "allow_mutation_on_saved_tensors contexts cannot be nested: another one is entered here"
                 )
             outer = getattr(outer, "outer", None)
-        self._hooks = saved_tensors_hooks(snapshot_of, _unpack_snapshot)._block()
+        self._hooks = saved_tensors_hooks(self._pack, _unpack_snapshot)._block()
         self._hooks.__enter__()
         return self
 
     def _leave(self, *exception: Any) -> None:
-        """Stop saving snapshots."""
+        """Stop saving snapshots, and forget the handles."""
+        self.clear()
         if self._hooks is not None:
             self._hooks.__exit__(*exception)
             self._hooks = None
