@@ -3,6 +3,7 @@
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.errors import OperandValueError
+from retrograd.core.graph import default_name
 from retrograd.core.views import COPIED, requires_grad_synced
 from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.ops.diagonal import diagonal
@@ -447,7 +448,7 @@ def scatter_into_views(name, x, src, chain):
         view_aval = registry[step].definition.shape(view_aval, **params)
     if src.shape != view_aval.shape:
         raise ValueError(f"{name}: src must have the shape of what it replaces, {view_aval.shape}, got {src.shape}")
-    return view_scatter(x, src, chain=chain)
+    return view_scatter(x, src, chain=chain, called=default_name(registry[name]))
 
 
 @op("select_scatter(Tensor x, Tensor src, int dim, int index) -> Tensor")

@@ -51,14 +51,15 @@ from retrograd.ops.pointwise import eq, scale_operand, where
 from retrograd.ops.view import reshape
 
 
-@op("view_scatter(Tensor base, Tensor src, *, any chain) -> Tensor")
+@op("view_scatter(Tensor base, Tensor src, *, any chain, str called='') -> Tensor")
 class view_scatter(Internal, linear="base,src", elements="moved"):
     """base with src written to the view that `chain` selects: an in-place write as a function.
 
-    `chain` is a tuple of (operator name, params); () is all of base.  src is broadcast and converted.
+    `chain` is a tuple of (operator name, params); () is all of base.  src is broadcast and converted.  `called` is the
+    name of nodes; "" is for an in-place write.
     """
 
-    def impl(xp, base, src, *, chain):
+    def impl(xp, base, src, *, chain, called=""):
         out = xp.array(base, copy=True, order="C")
         window = _view_of_array(out, chain)
         if window.flags.writeable and (not window.size or xp.may_share_memory(window, out)):
@@ -68,9 +69,11 @@ class view_scatter(Internal, linear="base,src", elements="moved"):
         return out
 
     def node_name(fn):
+        if fn.params.get("called"):
+            return fn.params["called"]
         return "CopySlices" if fn.params["chain"] else "CopyBackwards"
 
-    def shape(base, src, *, chain):
+    def shape(base, src, *, chain, called=""):
         return base
 
     def vjp_base(g, chain):
@@ -82,7 +85,7 @@ class view_scatter(Internal, linear="base,src", elements="moved"):
             g = operator_named(name)(g, **params)
         return cast_to(sum_to(conjugate(g), src_aval.shape), src_aval.dtype)
 
-    def batch(batched, n, base, src, *, chain):
+    def batch(batched, n, base, src, *, chain, called=""):
         base = base if batched[0] else broadcast_batch(base, n)
         example, stacked = base.aval, []
         for name, params in chain:
@@ -91,9 +94,9 @@ class view_scatter(Internal, linear="base,src", elements="moved"):
                 example = registry[step].definition.shape(example, **given)
             stacked += steps
         src = unsqueeze_n(src, example.ndim - src.ndim) if batched[1] else src
-        return view_scatter(base, src, chain=tuple(stacked))
+        return view_scatter(base, src, chain=tuple(stacked), called=called)
 
-    def oracle(np, base, src, chain):
+    def oracle(np, base, src, chain, called=""):
         out = base.copy()
         if chain:  # of the one sample: column 1
             out[:, 1] = src
