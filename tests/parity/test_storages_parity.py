@@ -1,5 +1,7 @@
 """Storages have PyTorch's values, sizes, errors, and their writes are counted or not as there."""
 
+import io
+
 import pytest
 import torch
 
@@ -51,3 +53,57 @@ def test_a_program_on_storages_does_the_same(program):
     assert str(ours).replace("retrograd.storage", "torch.storage") == str(theirs)
     if "out" not in program:
         assert ours[1]
+
+
+SPARSE = ["x.to_sparse()", "x.to_sparse_csr()", "x.to_sparse_csc()", "x.to_sparse_bsr((1, 1))"]
+OF_STORAGE = [
+    "s.storage()", "s.untyped_storage()", "s.untyped_storage().nbytes()", "s.storage_type()", "s.data_ptr()",
+    "s.detach().data_ptr()", "s.is_shared()", "s.share_memory_()", "s.set_()", "x.set_(s)", "s.is_set_to(s)",
+    "x.is_set_to(s)",
+]  # fmt: skip
+SPARSE_WORDS = ("Cannot access storage of SparseTensorImpl", "Cannot access storage of SparseCsrTensorImpl",
+                "Cannot access data pointer of Tensor that doesn't have storage", "Could not run 'aten::set_",
+                "Could not run 'aten::is_set_to' with arguments from the 'Sparse")  # fmt: skip
+
+
+def refusal(m, layout, call):
+    """Return the telling words of the error of a call on a sparse tensor."""
+    x = m.eye(2)
+    with pytest.raises(RuntimeError) as caught:
+        eval(call, {"s": eval(layout, {"x": x}), "x": x})
+    return [words for words in SPARSE_WORDS if words in str(caught.value)]
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+@pytest.mark.parametrize("call", OF_STORAGE)
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated", "ignore:Sparse")
+def test_a_sparse_tensor_has_no_storage(layout, call):
+    words = refusal(torch, layout, call)
+    assert len(words) == 1
+    assert refusal(rg, layout, call) == words
+
+
+SHARED = [
+    "{'a': x, 'b': x[2:4], 'c': x.view(2, 3).t()}", "[x[1:3], x[2:5]]", "(x[::2], x[1::2], x)", "[x, x]",
+    "{'p': m.nn.Parameter(x), 'x': x}", "[x.clone(), x]",
+]  # fmt: skip
+
+
+def written_after_load(m, program):
+    """Return which tensors of a loaded file show a write to each of them."""
+    file = io.BytesIO()
+    m.save(eval(program, {"m": m, "x": m.arange(6.0)}), file)
+    file.seek(0)
+    loaded = m.load(file)
+    tensors = [t.detach() for t in (loaded.values() if isinstance(loaded, dict) else loaded)]
+    seen = []
+    for t in tensors:
+        before = [other.tolist() for other in tensors]
+        t += 64
+        seen.append([other.tolist() != old for other, old in zip(tensors, before, strict=True)])
+    return seen, [(list(t.shape), tuple(t.stride())) for t in tensors]
+
+
+@pytest.mark.parametrize("program", SHARED)
+def test_tensors_of_a_file_share_memory_as_those_that_were_saved(program):
+    assert written_after_load(rg, program) == written_after_load(torch, program)

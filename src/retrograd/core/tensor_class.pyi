@@ -401,7 +401,7 @@ class Tensor:
     @data.setter
     def data(self, value: Tensor) -> None: ...
     def data_ptr(self) -> _int:
-        """Return the address of the first element."""
+        """Return the address of the first element; NotImplementedError for a sparse tensor."""
     def deg2rad(self) -> Tensor:
         """Convert degrees to radians."""
     def deg2rad_(self) -> Tensor:
@@ -1239,7 +1239,7 @@ class Tensor:
     def stft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: _Operand | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
         """Return the short-time Fourier transform: spectra of overlapping windows of signals (..., length)."""
     def storage(self) -> Any:
-        """Return the elements of the memory that the tensor views, as a storage, which shares them."""
+        """Return the elements of the memory of the tensor, as a storage; a sparse tensor raises NotImplementedError."""
     def storage_offset(self) -> _int:
         """Return the offset, in elements, of the first element in the memory of the base."""
     def storage_type(self) -> Any:
@@ -1373,7 +1373,7 @@ class Tensor:
     def unsqueeze_(self, dim: Any) -> Tensor:
         """Insert a dimension of size 1 in this tensor at `dim`; returns it."""
     def untyped_storage(self) -> Any:
-        """Return the bytes of the memory that the tensor views, as a storage, which shares them."""
+        """Return the bytes of the memory of the tensor, as a storage; a sparse tensor raises NotImplementedError."""
     def values(self) -> Tensor:
         """Return the stored elements as a view with gradients: of a nested tensor its buffer, of a sparse one its values."""
     def var(self, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> Tensor:

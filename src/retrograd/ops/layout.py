@@ -116,6 +116,24 @@ def has_sparse_layout(value):
     return parts is not None and parts.layout(value) in sparse_layouts
 
 
+COULD_NOT_RUN = "Could not run 'aten::{name}' with arguments from the '{{kind}}CPU' backend"
+
+
+def check_has_storage(name, x, words="Cannot access storage of {kind}TensorImpl"):
+    """Raise NotImplementedError for a sparse tensor, whose values and indices have memory of their own."""
+    if has_sparse_layout(x):
+        kind = "Sparse" if x.layout is sparse_coo else "SparseCsr"
+        raise NotImplementedError(
+            f"{name}: {words.format(kind=kind)}; a sparse tensor of shape {x.shape} has several: those of its values "
+            f"and its indices"
+        )
+
+
+def check_has_data_pointer(name, x):
+    """Raise NotImplementedError for a sparse tensor, which has no first element in memory."""
+    check_has_storage(name, x, "Cannot access data pointer of Tensor that doesn't have storage")
+
+
 def check_keywords(device=None, storage=None, pin_memory=False):
     """Raise unless the keywords `device`, `layout` and `pin_memory` name what tensors here have."""
     check_device(device)

@@ -9,6 +9,8 @@ from retrograd.ops.as_tensor import tensor
 from retrograd.ops.functions import check_callable, check_tensor, function
 from retrograd.ops.layout import (
     check_device,
+    check_has_data_pointer,
+    check_has_storage,
     contiguous_format,
     copy_in_format,
     example_strides,
@@ -76,7 +78,8 @@ def storage_offset(x) -> int:
 
 @method
 def data_ptr(x) -> int:
-    """Return the address of the first element."""
+    """Return the address of the first element; NotImplementedError for a sparse tensor."""
+    check_has_data_pointer("data_ptr", x)
     return backend.address(concrete(x))
 
 
@@ -242,6 +245,7 @@ def is_pinned(x, device=None) -> bool:
 @method
 def share_memory_(x) -> Tensor:
     """Raise: NumPy's memory can't move; make the array over multiprocessing.shared_memory, then use `from_numpy`."""
+    check_has_storage("share_memory_", x)
     raise RuntimeError(
         "share_memory_: NumPy's memory can't be moved; make an array over multiprocessing.shared_memory and use "
         "from_numpy(array)"
@@ -251,6 +255,7 @@ def share_memory_(x) -> Tensor:
 @method
 def is_shared(x) -> bool:
     """Whether the memory was moved by `share_memory_`: never."""
+    check_has_storage("is_shared", x)
     return False
 
 

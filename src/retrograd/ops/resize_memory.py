@@ -6,7 +6,7 @@ from retrograd.core.op import compound
 from retrograd.core.tensor import bump_version, continue_version, make, preserve_snapshots, version_of
 from retrograd.core.views import View, requires_grad_synced
 from retrograd.ops.functions import check_tensor, function
-from retrograd.ops.layout import contiguous_format
+from retrograd.ops.layout import COULD_NOT_RUN, check_has_storage, contiguous_format
 from retrograd.ops.methods import lost_derivatives, method
 from retrograd.ops.mutate import check_inference
 
@@ -76,6 +76,7 @@ def _sizes(shape, size):
 
 def _check(x, memory_format):
     check_inference("resize_", x)
+    check_has_storage("resize_", x, COULD_NOT_RUN.format(name="resize_"))
     if memory_format is not contiguous_format:
         raise RuntimeError(f"resize_: expected contiguous_format, got {memory_format}; use .contiguous() afterwards")
     if requires_grad_synced(x):

@@ -10,7 +10,7 @@ from retrograd.core.tensor import bump_version, preserve_snapshots
 from retrograd.ops.as_tensor import as_tensor, tensor
 from retrograd.ops.create import empty
 from retrograd.ops.functions import check_tensor, function
-from retrograd.ops.layout import CPU
+from retrograd.ops.layout import COULD_NOT_RUN, CPU, check_has_data_pointer, check_has_storage
 from retrograd.ops.methods import concrete, method
 from retrograd.ops.mutate import check_inference
 
@@ -316,25 +316,29 @@ def is_storage(obj) -> bool:
 
 @method
 def untyped_storage(x):
-    """Return the bytes of the memory that the tensor views, as a storage, which shares them."""
+    """Return the bytes of the memory of the tensor, as a storage; a sparse tensor raises NotImplementedError."""
+    check_has_storage("untyped_storage", x)
     return UntypedStorage._of(backend.whole_memory(concrete(x)))
 
 
 @method
 def storage(x):
-    """Return the elements of the memory that the tensor views, as a storage, which shares them."""
+    """Return the elements of the memory of the tensor, as a storage; a sparse tensor raises NotImplementedError."""
+    check_has_storage("storage", x)
     return _typed_of(untyped_storage(x), x.dtype)
 
 
 @method
 def storage_type(x):
     """Return the class of the result of `storage()`."""
+    check_has_storage("storage_type", x)
     return TypedStorage
 
 
 @method
 def const_data_ptr(x) -> int:
     """Return the address of the first element, through which nobody may write."""
+    check_has_data_pointer("const_data_ptr", x)
     return backend.address(concrete(x))
 
 
@@ -347,7 +351,9 @@ def is_set_to(x, tensor) -> bool:
     >>> x[1].is_set_to(x[1]), x[1].is_set_to(x[2])
     (True, False)
     """
-    one, other = concrete(x), concrete(check_tensor("is_set_to", tensor))
+    for operand in (x, check_tensor("is_set_to", tensor)):
+        check_has_storage("is_set_to", operand, COULD_NOT_RUN.format(name="is_set_to"))
+    one, other = concrete(x), concrete(tensor)
     same = (one.shape, one.strides, one.dtype) == (other.shape, other.strides, other.dtype)
     return same and backend.address(one) == backend.address(other)
 
@@ -367,6 +373,8 @@ def set_(x, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
             [2., 4.]])
     """
     check_inference("set_", x)
+    for operand in (x, source):
+        check_has_storage("set_", operand, COULD_NOT_RUN.format(name="set_"))
     if source is None:
         new = as_tensor(backend.from_buffer(b"", x.dtype, 0, 0).copy())
     elif source.dtype != x.dtype if hasattr(source, "dtype") else not is_storage(source):
