@@ -253,9 +253,30 @@ def test_existing_registrations_can_be_protected(lib, key):
     lib.impl("f", lambda x: x, key)
 
 
-def test_an_operator_that_is_not_defined_is_named(lib):
-    with pytest.raises(RuntimeError, match="no operator 'test_lib::nothing' is defined; define it first"):
-        lib.impl("nothing", lambda x: x, "CPU")
+def test_a_function_for_an_operator_of_pytorch_is_refused(lib):
+    with pytest.raises(RuntimeError, match="no operator 'aten::nothing' is defined; define it first"):
+        lib.impl("aten::nothing", lambda x: x, "CPU")
+
+
+def test_a_function_for_a_later_operator_is_registered_when_that_is_defined_until_its_library_ends(lib):
+    with library.Library("test_lib", "IMPL") as other:
+        other.impl("later", lambda x: x * 2, "CPU")
+        lib.define("later(Tensor x) -> Tensor")
+        assert rg.ops.test_lib.later(rg.ones(1)).item() == 2
+    with pytest.raises(NotImplementedError):
+        rg.ops.test_lib.later(rg.ones(1))
+
+
+@pytest.mark.parametrize("end", [lambda other: other._destroy(), lambda other: None])
+def test_a_library_that_has_ended_registers_nothing_for_a_later_operator(lib, end):
+    other = library.Library("test_lib", "IMPL")
+    other.impl("later", lambda x: x * 2, "CPU")
+    end(other)
+    del other
+    gc.collect()
+    lib.define("later(Tensor x) -> Tensor")
+    with pytest.raises(NotImplementedError):
+        rg.ops.test_lib.later(rg.ones(1))
 
 
 # -------------------------------------------------------------------------------------------------- by name
@@ -309,7 +330,6 @@ def test_pytorchs_older_way_with_the_library_first():
         lambda name: library.register_kernel(name, "cpu")(lambda x: x),
         lambda name: library.register_autograd(name, lambda ctx, g: g),
         lambda name: library.register_vmap(name)(lambda info, in_dims, x: x),
-        lambda name: impl(name, "cpu")(lambda x: x),
     ],
 )
 def test_registering_for_what_is_not_defined_names_it(register):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from retrograd.library.custom_ops import check_name, check_operator, find_operator
+from retrograd.library.custom_ops import check_name, check_operator, find_operator, when_defined
 from retrograd.library.kernel_lookup import FIELDS, KERNELS
 from retrograd.library.library_scope import Library
 from retrograd.library.mixin import check_device_types
@@ -56,7 +56,7 @@ def _implement(lib: Library, name: Any, key: str, func: Callable) -> Callable:
 def impl(qualname: str | Library, types: str | Sequence[str], func: Any = None, *, lib: Library | None = None) -> Any:
     """Decorator: register a kernel for kinds of arrays: "cpu", "cuda", "nested" or "default"; or by a dispatch key.
 
-    With `lib`, until that ends.
+    With `lib`, until that ends.  If no operator of that name is defined yet, the kernel is registered when it is.
 
     `impl(lib, name, dispatch_key)`, PyTorch's older form, is a decorator too.
     """
@@ -68,14 +68,19 @@ def impl(qualname: str | Library, types: str | Sequence[str], func: Any = None, 
         check_device_types(qualname, kinds)
     if func is None:
         return functools.partial(impl, qualname, types, lib=lib)
-    op = find_operator(qualname)
+    if isinstance(qualname, str) and "::" not in qualname:
+        find_operator(qualname)  # raises the error for a name without namespace
+    namespace = qualname.partition("::")[0] if isinstance(qualname, str) else qualname.namespace
     for key in keys:
         if key not in kinds:
-            _get_library(op.namespace, lib).impl(op, func, key)
+            _get_library(namespace, lib).impl(qualname, func, key)
     if kinds:
-        with _recording_in(lib, op):
-            op.impl(kinds, func)
+        (when_defined if lib is None else lib.when_defined)(qualname, functools.partial(_implement_kinds, kinds, func))
     return func
+
+
+def _implement_kinds(kinds: tuple[str, ...], func: Callable, op: CustomOperator) -> None:
+    op.impl(kinds, func)
 
 
 def _recording_in(lib: Library | None, op: CustomOperator) -> AbstractContextManager:

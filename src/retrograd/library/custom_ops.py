@@ -17,6 +17,30 @@ from retrograd.library.schema_inference import infer_schema
 from retrograd.library.tag_checks import problem_with_tags
 from retrograd.library.tags import Tag, tag_list
 
+BUILT_IN = ("aten", "prim", "prims")  # namespaces of PyTorch's own operators, which can't be replaced here
+
+# Calls for the definition of an operator, by its name: they register functions that were given before it.
+_awaiting: dict[str, list[Callable[[CustomOperator], Any]]] = {}
+
+
+def when_defined(op: str | CustomOperator, action: Callable[[CustomOperator], Any]) -> Callable[[], None]:
+    """Call a function with an operator, now or when that is defined; return a function that cancels the latter.
+
+    Raises RuntimeError for an operator that is not a custom one, and for a name in a namespace of PyTorch's operators.
+    """
+    known = not isinstance(op, str) or op in registry
+    if known or "::" not in op or op.partition("::")[0] in BUILT_IN:
+        action(find_operator(op))
+        return lambda: None
+    check_name(op)
+    _awaiting.setdefault(op, []).append(action)
+    return functools.partial(_cancel, op, action)
+
+
+def _cancel(name: str, action: Callable[[CustomOperator], Any]) -> None:
+    if action in _awaiting.get(name, ()):
+        _awaiting[name].remove(action)
+
 
 def custom_op(
     name: str,
@@ -145,6 +169,8 @@ def register(schema: CustomSchema, *, strict: bool, tags: Any = ()) -> CustomOpe
     registry[schema.name] = operator
     if operator.functional is not operator:
         registry[operator.functional.name] = operator.functional
+    for action in _awaiting.pop(operator.name, ()):
+        action(operator)
     return operator
 
 

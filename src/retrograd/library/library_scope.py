@@ -8,7 +8,7 @@ from typing import Any
 
 from retrograd.core import parse, registry
 from retrograd.foundation.source_location import user_line
-from retrograd.library.custom_ops import check_name, duplicate_message, find_operator, register, unregister
+from retrograd.library.custom_ops import check_name, duplicate_message, register, unregister, when_defined
 from retrograd.library.fallbacks import remove_fallback, set_fallback
 from retrograd.library.kernel_lookup import FIELDS, KERNELS, fallthrough_kernel
 from retrograd.library.operator import CustomOperator
@@ -115,6 +115,8 @@ class Library:
 
         With `with_keyset`, the function gets a set of the dispatch key as its first argument.
 
+        If no operator of that name is defined yet, the function is registered when it is.
+
         Raises ValueError for another key; with `allow_override=False`, RuntimeError for a second registration.
         """
         if not callable(fn):
@@ -124,25 +126,16 @@ class Library:
                 f"Library.impl: impl should be passed either a name or an OpOverload object as the first argument, "
                 f"that is a CustomOperator, got {type(op_name)}"
             )
-        op = find_operator(
-            op_name if isinstance(op_name, CustomOperator) or "::" in op_name else f"{self.ns}::{op_name}"
-        )
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if key not in KERNELS and key not in FIELDS:
             raise DispatchKeyError(
                 f"Library.impl: could not parse dispatch key: unknown dispatch key {key!r}; known are "
                 f"{', '.join((*KERNELS, *FIELDS))}"
             )
-        if not allow_override:
-            _check_unregistered(op, key)
-        function = functools.partial(fn, frozenset([key])) if with_keyset else fn
-        with self.recording(op):
-            if fn is fallthrough_kernel:
-                op.registrations.remove(*_position_of(op, key))
-            elif key in KERNELS:
-                op.impl(KERNELS[key], function)
-            else:
-                op.registrations.register(f"{op.name}: {key}", FIELDS[key], function)
+        function = functools.partial(fn, frozenset([key])) if with_keyset and fn is not fallthrough_kernel else fn
+        is_complete = isinstance(op_name, CustomOperator) or "::" in op_name
+        op = op_name if is_complete else f"{self.ns}::{op_name}"
+        self.when_defined(op, functools.partial(_register, key, function, allow_override))
 
     def fallback(self, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
         """Register a function for all custom operators that have no kernel: it is called as `fn(op, *args, **kwargs)`.
@@ -180,6 +173,13 @@ class Library:
         set_fallback(kind, Registration(function, user_line()))
         self._undo.append(functools.partial(remove_fallback, kind))
 
+    def when_defined(self, op: str | CustomOperator, action: Callable[[CustomOperator], Any]) -> None:
+        """Call a function that extends an operator, now or when that is defined; the library undoes what it registers.
+
+        The function must not refer to the library, which would never be garbage collected.
+        """
+        self._undo.append(when_defined(op, functools.partial(_call_recorded, self._undo, action)))
+
     def recording(self, op: CustomOperator) -> AbstractContextManager:
         """Return a context manager for registrations that the library undoes."""
         return op.registrations.recording(self._undo)
@@ -198,6 +198,24 @@ class Library:
 def _call_with_keys(fn: Callable, keys: frozenset, op: CustomOperator, *args: Any, **kwargs: Any) -> Any:
     """Call a fallback that gets the operator and then the set of dispatch keys."""
     return fn(op, keys, *args, **kwargs)
+
+
+def _call_recorded(undo: list[Callable[[], Any]], action: Callable, op: CustomOperator) -> None:
+    """Call a function that extends an operator; what undoes each registration is appended to `undo`."""
+    with op.registrations.recording(undo):
+        action(op)
+
+
+def _register(key: str, function: Callable, allow_override: bool, op: CustomOperator) -> None:
+    """Register a function for a dispatch key of an operator."""
+    if not allow_override:
+        _check_unregistered(op, key)
+    if function is fallthrough_kernel:
+        op.registrations.remove(*_position_of(op, key))
+    elif key in KERNELS:
+        op.impl(KERNELS[key], function)
+    else:
+        op.registrations.register(f"{op.name}: {key}", FIELDS[key], function)
 
 
 def _undo_all(undo: list[Callable[[], Any]]) -> None:
