@@ -183,7 +183,7 @@ def test_wrapped_functions_stay_calls():
     assert module(rg.tensor(3.0)) == 5.0
     assert pickle.loads(pickle.dumps(module))(rg.tensor(3.0)) == 5.0
     assert hypot(rg.tensor(3.0), 4) == 5.0
-    with pytest.raises(TypeError, match="function or the name"):
+    with pytest.raises(RuntimeError, match="Must be either a callable or string name, got int"):
         fx.wrap(3)
     with pytest.raises(NameError, match=r"'NUMBER' of .*test_proxy is no function, but 3"):
         fx.wrap("NUMBER")

@@ -2,6 +2,7 @@
 
 import builtins
 import copy
+import importlib
 import math
 import operator
 import pickle
@@ -374,6 +375,36 @@ def keywords(a, b=2, *, c=None):
     return a
 
 
+def error_of(call):
+    """Return the class of an error, and which of PyTorch's words are in it."""
+    words = ("Expected a Graph instance, but got <class 'int'>", "Must be either a callable or string name",
+             "SubgraphMatcher cannot be initialized with an empty pattern")  # fmt: skip
+    try:
+        call()
+    except Exception as error:
+        return type(error).__name__, [text for text in words if text in str(error)]
+    return None
+
+
+def refused(m):
+    """Return the errors for an object that is no graph, for wrapping a number, and for an empty pattern."""
+    graph, rewriter = fx(m).Graph, importlib.import_module(f"{fx(m).__name__}.subgraph_rewriter")
+    module = fx(m).symbolic_trace(m.nn.Linear(2, 2))
+    return [
+        error_of(lambda: setattr(module, "graph", 3)),
+        error_of(lambda: fx(m).wrap(3)),
+        error_of(lambda: rewriter.replace_pattern(module, graph(), graph())),
+    ]
+
+
+def erased(m):
+    """Return whether nodes are marked as erased."""
+    graph = fx(m).Graph()
+    x, y = (graph.placeholder(name) for name in "xy")
+    graph.erase_node(x)
+    return x._erased, y._erased
+
+
 def copied_outputs(m):
     graph, *_ = small(m)
     other = fx(m).Graph()
@@ -408,6 +439,8 @@ BUILT = {
     "mapped arguments": aggregated,
     "normalized arguments": normalized,
     "a copy with its output": copied_outputs,
+    "refused graphs, wrapped numbers and patterns": refused,
+    "erased nodes": erased,
 }
 
 CASES = cases({"names": NAMES, "built": BUILT})

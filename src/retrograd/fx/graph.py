@@ -256,7 +256,7 @@ class Graph:
                 f"Tried to erase Node {to_erase.name} but it still had {len(to_erase.users)} users in the graph: "
                 f"{users}"
             )
-        if to_erase.erased:
+        if to_erase._erased:
             warnings.warn(f"erase_node({to_erase.name}) on an already erased node", stacklevel=2)
             return
         to_erase._notify("_erase_node_hooks", to_erase)
@@ -264,7 +264,7 @@ class Graph:
         if self._insertion_point is to_erase:
             self._insertion_point = to_erase.next
         to_erase._unlink()
-        to_erase.erased = True
+        to_erase._erased = True
 
     def inserting_before(self, n: Node | None = None) -> Any:
         """Insert new nodes before `n` inside the block; None is the beginning."""
@@ -275,7 +275,7 @@ class Graph:
         return self._insert_before(self._root if n is None else self._check_owned(n).next)
 
     def _check_owned(self, node: Node) -> Node:
-        if node.graph is not self or node.erased:
+        if node.graph is not self or node._erased:
             raise NodeError(
                 f"inserting: {node.name} is no node of this graph: Node to insert before or after is not in graph."
             )
@@ -288,7 +288,7 @@ class Graph:
             yield
         finally:
             # The node may have been erased in the block; an erased node keeps its successor.
-            while old.erased:
+            while old._erased:
                 old = old.next
             self._insertion_point = old
 

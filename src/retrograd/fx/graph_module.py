@@ -68,6 +68,8 @@ class GraphModule(GraphHooks, Module):
 
     @graph.setter
     def graph(self, graph: Graph) -> None:
+        if not isinstance(graph, Graph):
+            raise AssertionError(f"GraphModule.graph: Expected a Graph instance, but got {type(graph)}")
         self._graph = graph
         graph.owning_module = self
         self.recompile()

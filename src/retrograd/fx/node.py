@@ -84,7 +84,7 @@ class Node:
             expected = "Callable" if op == "call_function" else "str"
             raise ValueError(f"node {name!r}: target {target!r} has type {type(target)} but a {expected} is expected")
         self.graph = graph
-        self.erased = False
+        self._erased = False
         self._name = name
         self.op = op
         self.target = target

@@ -63,6 +63,8 @@ def rewrite_matches(
     """Replace the accepted matches, each by `choose_replacement`'s result if given; return them with new nodes."""
     if not isinstance(gm, GraphModule):
         raise TypeError(f"replace_pattern: expected a graph module, got {type(gm).__name__}; see fx.symbolic_trace")
+    if isinstance(pattern, Graph) and not pattern.nodes:
+        raise ValueError("replace_pattern: SubgraphMatcher cannot be initialized with an empty pattern; add calls")
     pattern_module = _module(pattern, gm)
     if not all(isinstance(node, Node) and node.op in CALLS for node in results_of(pattern_module.graph)):
         raise ValueError("replace_pattern: every result of the pattern must be that of a call")

@@ -18,7 +18,7 @@ def wrap(fn_or_name: Any) -> Any:
     As a decorator, it returns the wrapped function; a global of the calling module that is this function is replaced
     by the wrapped one.  A name, as in `fx.wrap("len")`, means a global or built-in
     function of the calling module; the module's global of that name is replaced by the wrapped function.  If the
-    module defines it later, this happens at the next trace.  Raises TypeError for anything else, and NameError for
+    module defines it later, this happens at the next trace.  Raises RuntimeError for anything else, and NameError for
     the name of an object that can't be called.
 
     >>> from retrograd import fx
@@ -39,7 +39,10 @@ def wrap(fn_or_name: Any) -> Any:
             scope[name] = wrapped
         return wrapped
     if not isinstance(fn_or_name, str):
-        raise TypeError(f"wrap: expected a function or the name of one, got {type(fn_or_name).__name__}")
+        raise RuntimeError(
+            f"wrap: Unsupported type for global function! Must be either a callable or string name, got "
+            f"{type(fn_or_name).__name__}"
+        )
     frame = sys._getframe(1)
     found = frame.f_globals.get(fn_or_name, frame.f_builtins.get(fn_or_name))
     if found is None:
