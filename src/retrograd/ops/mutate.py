@@ -51,7 +51,7 @@ from retrograd.ops.pointwise import eq, scale_operand, where
 from retrograd.ops.view import reshape
 
 
-@op("view_scatter(Tensor base, Tensor src, *, any chain, str called='') -> Tensor")
+@op("view_scatter(Tensor base, Tensor src, *, any chain, any called='') -> Tensor")
 class view_scatter(Internal, linear="base,src", elements="moved"):
     """base with src written to the view that `chain` selects: an in-place write as a function.
 

@@ -279,7 +279,7 @@ def solve_ivp(
     >>> ground.terminal = True
     >>> found = solve_ivp(lambda t, y: [y[1], -g], (0, 9), [20.0, 0.0], events=ground)
     >>> found.t_events[0].round(decimals=4), rg.autograd.grad(found.t_events[0][0], g)[0].round(decimals=4)
-    (tensor([2.0193], dtype=float64, grad_fn=<RoundBackward0>), tensor(-0.1029, dtype=float64))
+    (tensor([2.0193], dtype=float64, grad_fn=<RoundBackward1>), tensor(-0.1029, dtype=float64))
     """
     args = () if args is None else tuple(args) if isinstance(args, (tuple, list)) else (args,)
     conditions = [] if events is None else [events] if callable(events) else list(events)
