@@ -28,8 +28,7 @@ def when_defined(op: str | CustomOperator, action: Callable[[CustomOperator], An
 
     Raises RuntimeError for an operator that is not a custom one, and for a name in a namespace of PyTorch's operators.
     """
-    known = not isinstance(op, str) or op in registry
-    if known or "::" not in op or op.partition("::")[0] in BUILT_IN:
+    if not isinstance(op, str) or op in registry or "::" not in op or op.partition("::")[0] in BUILT_IN:
         action(find_operator(op))
         return lambda: None
     check_name(op)
