@@ -13,7 +13,7 @@ from retrograd.core import Definition, Op, registry
 from retrograd.core.dispatch import seen_whole
 from retrograd.core.operand_errors import check_operands
 from retrograd.nested.buffer_layout import get_layout, is_nested
-from retrograd.nested.error_words import raise_in_pytorchs_words
+from retrograd.nested.error_words import FinalError, raise_in_pytorchs_words
 from retrograd.nested.linked_views import link_copies
 
 Rule = Callable[[Op, tuple, dict], Any]  # (op, args, params) -> result, or NotImplemented
@@ -108,7 +108,7 @@ def _run_rules(op: Op, args: tuple, params: dict) -> Any:
         try:
             out = rule(op, args, params)
         except RULE_ERRORS as error:
-            if rule in _final_rules:
+            if rule in _final_rules or isinstance(error, FinalError):
                 raise
             first_error = (
                 error if first_error is None or isinstance(first_error, TypeError | NotBatchOfOneError) else first_error

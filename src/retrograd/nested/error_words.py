@@ -17,6 +17,10 @@ Words = Callable[[str, tuple, dict], str | None]
 _by_name: dict[str, Words] = {}
 
 
+class FinalError(OperandValueError):
+    """A refusal after which no other rule is tried, also if PyTorch raises a ValueError for it."""
+
+
 def raise_in_pytorchs_words(op: Op, args: tuple, params: dict, error: Exception) -> None:
     """Raise an operator's error again as one that is a RuntimeError too, and begins with PyTorch's words if any fit."""
     words = _by_name.get(op.name, _binary if _is_binary(op) else _no_words)(op.name, args, params)
@@ -29,7 +33,9 @@ def raise_with_words(words: str | None, error: Exception) -> None:
         raise_as_runtime_error(error)
         return
     kind = type(error)
-    if not issubclass(kind, RuntimeError):  # a plain one stays, since it is final: see `dispatch.RULE_ERRORS`
+    if kind is RuntimeError:
+        kind = FinalError
+    elif not issubclass(kind, RuntimeError):
         kind = RUNTIME_CLASSES.get(kind, OperandValueError)
     raise kind(f"{words} ({error})").with_traceback(error.__traceback__) from error.__cause__
 
