@@ -47,8 +47,8 @@ MODELS = [
 
 def published(seconds: float) -> Iterator[Row]:
     """Yield the bubble rates of the paper's models."""
-    for name, ranks, micro_batches, (forward, inputs, weights, message), *_ in MODELS:
-        model = next(model for model in MODELS if model.name == name)
+    for model in MODELS:
+        ranks, micro_batches, (forward, inputs, weights, message) = model.ranks, model.micro_batches, model.milliseconds
         of_kind = {"F": forward, "I": inputs, "W": weights, "B": inputs + weights}
         found = search_schedule(
             ranks,
@@ -62,7 +62,7 @@ def published(seconds: float) -> Iterator[Row]:
         rate = 1 - micro_batches * (forward + inputs + weights) / found.slowest
         zb_h2, own = model.published
         yield Row(
-            f"{name}, p = {ranks}, m = {micro_batches}",
+            f"{model.name}, p = {ranks}, m = {micro_batches}",
             {"retrograd": [rate], "paper's scheduler": [own], "ZB-H2": [zb_h2]},
         )
 

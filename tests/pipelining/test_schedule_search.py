@@ -16,7 +16,6 @@ from retrograd.pipelining.planning.list_scheduler import Policy, list_schedule
 from retrograd.pipelining.planning.schedule_problem import make_problem, run
 from retrograd.pipelining.planning.simulate import peak_activations, simulate_costs, unit_cost
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule
-from retrograd.pipelining.schedules.actions import Kind
 from retrograd.pipelining.schedules.lowering import chain, lower, validate
 
 PUBLISHED = json.loads((Path(__file__).parent / "data" / "zero_bubble.json").read_text())["rows"]
@@ -138,7 +137,6 @@ def test_training_under_a_found_schedule_gives_the_numbers_of_the_unsplit_model(
     loss = loss_fn(model(x), y)
     expected = rg.autograd.grad(loss, list(model.parameters()))
     found = search_schedule(4, 4, random_costs(1, 4), ranks=2, memory_limit=6, seconds=0.1)
-    assert {action.kind for actions in found.schedule for action in actions} >= {Kind.F}
     pipeline = Pipeline(model, stages=4, ranks=2, schedule=found.schedule, micro_batches=4, loss_fn=loss_fn)
     assert pipeline.step(x, target=y).item() == pytest.approx(loss.item(), rel=1e-12)
     for parameter, gradient in zip(model.parameters(), expected, strict=True):
