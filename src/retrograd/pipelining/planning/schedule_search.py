@@ -179,6 +179,10 @@ class _Search:
         times = run(self.problem, orders)
         if times is None:
             return None
+        return self._keep(orders, times, origin)
+
+    def _keep(self, orders: list[Order], times: Times, origin: str = "search") -> _Candidate:
+        """Return orders as a candidate, and keep them if they are the best."""
         found = _Candidate(self._score(times), times, orders, origin)
         if self.best is None or found.score < self.best.score:
             self.best = found
@@ -265,11 +269,7 @@ class _Search:
         filled = run_filled(self.problem, bare, patience)
         if filled is None:
             return None
-        orders, times = filled
-        found = _Candidate(self._score(times), times, orders, "search")
-        if self.best is None or found.score < self.best.score:
-            self.best = found
-        return found
+        return self._keep(*filled)
 
     def _with_move(self, orders: list[Order]) -> list[Order]:
         draw = self.random
