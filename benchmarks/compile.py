@@ -17,7 +17,20 @@ from compile_cases import COSTS, LEAPFROG, OF_STEPS, POINTWISE, SMALL, Compiler,
 from memory import KIB, peak_during
 from steps import lower_bounds
 
-from retrograd.bench import Case, Row, Subject, Suite, Table, Worker, library, main, parser, run_suite, subjects
+from retrograd.bench import (
+    Case,
+    Row,
+    Subject,
+    Suite,
+    Table,
+    Worker,
+    changed_options,
+    library,
+    main,
+    parser,
+    run_suite,
+    subjects,
+)
 
 THREADS = 2
 EAGER, COMPILE = "retrograd, eager", "PyTorch, compile"
@@ -83,7 +96,7 @@ def first_calls(options: argparse.Namespace) -> Table:
     """Return the times of first calls."""
     rows = {row + FIRST: {COMPILE: FIRST_BUDGET} for row in FIRST_CALLS if options.only in row}
     chosen = {name: SUBJECTS[name] for name in ("retrograd", COMPILE)}
-    given = argparse.Namespace(rounds=min(2, options.rounds), only="", without=options.without)
+    given = changed_options(options, rounds=min(2, options.rounds), only="")
     return run_suite(Suite("First calls", __file__, rows, chosen, cases, threads=THREADS), given)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from retrograd.bench import Case, Subject, Suite, Table, library, main, parser, run_suite, subjects
+from retrograd.bench import Case, Subject, Suite, Table, changed_options, library, main, parser, run_suite, subjects
 
 VALUES = [1.0, 1.00001, 0.99999, 1.0]  # whose millionth powers are finite
 CHAIN = 1000
@@ -137,7 +137,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case | None]:
 
 def growth(options: argparse.Namespace) -> Table:
     """Return the time per operation of a backward pass over chains of two lengths, which must not grow by half."""
-    few = argparse.Namespace(rounds=2, only="", without=options.without)
+    few = changed_options(options, rounds=2, only="")
     chosen = {name: s for name, s in SUBJECTS.items() if name in ("retrograd", "pure", "PyTorch")}
     made = run_suite(Suite("Backward only", __file__, {row: {} for row in LONG_ROWS}, chosen, cases, unit="us"), few)
     short, long = made.rows

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-from retrograd.bench import Case, Suite, Table, library, main, parser, run_suite, subjects
+from retrograd.bench import Case, Suite, Table, changed_options, library, main, parser, run_suite, subjects
 
 COPIED, SIZE = 1 << 26, 1536  # bytes, larger than any cache; rows of a square matrix
 COPY, PRODUCT = "copy of 64 MiB", f"{SIZE:,} x {SIZE:,} matrix product, float32"
@@ -49,7 +49,7 @@ def table(options: argparse.Namespace, threads: int) -> Table:
         threads=threads,
         ours="NumPy",
     )
-    made = run_suite(suite, argparse.Namespace(rounds=options.rounds, only="", without=options.without))
+    made = run_suite(suite, changed_options(options, only=""))
     for name in made.subjects:
         found = compute_peaks(made, name)
         made.notes.append(f"{name}: {found.bytes / 1e9:.1f} GB/s read and written, {found.flops / 1e9:.0f} GFLOP/s")

@@ -14,7 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.bench import Case, Row, Suite, Table, converter, library, main, parser, run_suite, subjects
+from retrograd.bench import (
+    Case,
+    Row,
+    Suite,
+    Table,
+    changed_options,
+    converter,
+    library,
+    main,
+    parser,
+    run_suite,
+    subjects,
+)
 
 LINEAR = 1.25  # times the least cost of a unit
 WIDTH, ROWS_OF_COMPONENT = 64, 32
@@ -151,7 +163,7 @@ def thread_table(options: argparse.Namespace) -> Table:
     for threads in range(1, (os.cpu_count() or 1) + 1):
         for axis, (_, places) in QUESTIONS.items():
             row = f"{places[-1]:,} {axis}"
-            one = argparse.Namespace(**{**vars(options), "only": row})
+            one = changed_options(options, only=row)
             (made,) = [r for r in run_suite(suite(axis, threads), one).rows if r.name == row]
             rows.append(Row(f"{row}, {threads} thread{'s' if threads > 1 else ''}", made.samples))
     return Table("Threads", "us", rows)

@@ -32,6 +32,12 @@ def test_every_script_is_run_and_has_a_section_on_a_page(page, everything):
     assert places == list(everything.OPTIONS)
 
 
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+def test_scripts_change_parsed_options_and_make_none_of_their_own(path):
+    """Options that a script makes itself lack every one that the parser gets later."""
+    assert not re.search(r"\bNamespace\(\w+=", path.read_text())
+
+
 def test_tables_go_between_their_marks_and_everything_else_stays(page):
     table = Table("Steps", "ms", [Row("a step", {"retrograd": [0.001]})])
     figures = {"steps": {**environment(), "tables": [as_dict(table)]}}

@@ -11,7 +11,7 @@ is measured as its users run it.
 from retrograd.bench.figures import Row, Spread, Table, spread
 from retrograd.bench.measure import Suite, run_suite
 from retrograd.bench.report import as_dict, as_markdown, as_text
-from retrograd.bench.script import main, parser
+from retrograd.bench.script import changed_options, main, parser
 from retrograd.bench.subjects import Subject, converter, library, subjects
 from retrograd.bench.workers import Case, Worker, digest, present, seconds
 
@@ -26,6 +26,7 @@ __all__ = [
     "as_dict",
     "as_markdown",
     "as_text",
+    "changed_options",
     "converter",
     "digest",
     "library",

@@ -32,6 +32,11 @@ def parser(doc: str, rounds: int) -> argparse.ArgumentParser:
     return command
 
 
+def changed_options(options: argparse.Namespace, **changes: Any) -> argparse.Namespace:
+    """Return a copy of parsed options with some changed, for a suite that a report runs with other rounds or rows."""
+    return argparse.Namespace(**{**vars(options), **changes})
+
+
 def main(
     arguments: argparse.ArgumentParser,
     report: Callable[[argparse.Namespace], Sequence[Table]],
