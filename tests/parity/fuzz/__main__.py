@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from datetime import date
+from math import inf
 
 from .coverage import Coverage
 from .exempt import used_exemptions
@@ -66,13 +67,16 @@ def summary(seed: int, counts: Counter) -> str:
 def arguments() -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.parity.fuzz", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--seconds", type=float, help="120 unless the number of programs is given")
     parser.add_argument("--seed", type=int, default=date.today().toordinal() * 1_000_000, help="of the first program")
-    parser.add_argument("--programs", type=int, default=1_000_000_000)
+    parser.add_argument("--programs", type=int)
     parser.add_argument("--core", action="store_true", help="only arithmetic, views, indexing, writes and backward")
     parser.add_argument("--coverage", action="store_true", help="print which operators did not occur")
     parser.add_argument("--verbose", action="store_true", help="print exempt differences too")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.seconds is None:
+        given.seconds = inf if given.programs else 120.0
+    return given
 
 
 if __name__ == "__main__":
