@@ -28,7 +28,7 @@ BUDGET = {
     "hips": 900,
     "implicit": 700,
     "interop": 6000,
-    "kernels": 7300,
+    "kernels": 7700,
     "levels": 1700,
     "library": 3500,
     "nested": 6200,

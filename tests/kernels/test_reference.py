@@ -61,6 +61,10 @@ LAW = {
     "softplus_grad": Law("gx:2,20", 8, EXP, loops="broadcast"),
     "relu": Law("x", loops="broadcast"),
     "relu_grad": Law("gx", loops="broadcast"),
+    "float_to_half": Law("f", loops="broadcast"),
+    "half_to_float": Law("h", loops="broadcast"),
+    "float_to_bfloat16": Law("f", loops="broadcast"),
+    "bfloat16_to_float": Law("w", loops="broadcast"),
     "masked": Law("kx:1.25", loops="broadcast"),
     "uniform": Law("uniform"),
     "descent": Law("xx:-1,.1,.5", 8, FUSED, names_results=True, loops="broadcast"),
@@ -141,6 +145,10 @@ class Random:
             hard = [0.0, -0.0, tiny, -tiny, 5 * tiny, 1.0, *([] if self.finite else [np.nan, np.inf, -np.inf])]
             x = np.where(self.r.random(shape) < 0.1, self.r.choice(hard, shape), x)
         return np.asarray(x, self.dtype)
+
+    def bits(self, dtype, shape):
+        """Return random bits, as those of numbers of all magnitudes."""
+        return self.r.integers(0, np.iinfo(dtype).max, shape, dtype, endpoint=True)
 
     def results(self, *shape, dtype=None):
         """Return an array for a kernel to write to."""
@@ -304,6 +312,9 @@ KINDS = {
     "u": lambda random, shape: np.asarray(random.r.random(shape), random.dtype),
     "k": lambda random, shape: random.r.random(shape) < 0.5,
     "i": lambda random, shape: np.full((), IGNORED),
+    "f": lambda random, shape: random.bits(np.uint32, shape).view(np.float32),
+    "h": lambda random, shape: random.bits(np.uint16, shape).view(np.float16),
+    "w": lambda random, shape: random.bits(np.uint16, shape),
 }
 
 

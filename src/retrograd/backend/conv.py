@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from retrograd.backend.gather_scatter import contiguous, kernels_for
+from retrograd.backend.stored_dtypes import convert
 from retrograd.kernels import empty, reference
 from retrograd.kernels.conv_layout import phases_of, plan_of
 
@@ -27,8 +28,8 @@ def _half_in_single(kernel):
     def in_single(a, b, *rest, **params):
         if a.dtype != np.float16:
             return kernel(a, b, *rest, **params)
-        single = [r if r is None else r.astype(np.float32) for r in (a, b, *rest)]
-        return kernel(*single, **params).astype(np.float16)
+        single = [r if r is None else convert(r, np.dtype(np.float32)) for r in (a, b, *rest)]
+        return convert(kernel(*single, **params), a.dtype)
 
     return in_single
 

@@ -1,15 +1,38 @@
-"""Conversion of arrays to the dtypes of `ml_dtypes` that only store numbers: floats of 8 bits, integers of 2 and 4."""
+"""Conversion of arrays, also to the dtypes of `ml_dtypes` that only store numbers: floats of 8, integers of 4 bits."""
 
 import numpy as np
 
+from retrograd import kernels
 from retrograd.core.dtype import stores_only
+
+_LARGE = 1024  # elements, from which on a kernel converts faster than NumPy
+# Kernels by the characters of two dtypes, and those of the dtypes that they read and write: bfloat16, "E", as its bits.
+_CASTS = {
+    "fe": (kernels.float_to_half, "f", "e"),
+    "ef": (kernels.half_to_float, "e", "f"),
+    "fE": (kernels.float_to_bfloat16, "f", "H"),
+    "Ef": (kernels.bfloat16_to_float, "H", "f"),
+}
 
 
 def convert(x, dtype):
     """Return an array in another dtype; x itself if it has that dtype."""
+    if type(x) is np.ndarray and x.size >= _LARGE and x.itemsize + dtype.itemsize == 6:
+        out = _convert_halves(x, dtype)
+        if out is not None:
+            return out
     if stores_only(dtype) and x.dtype != dtype:
         x = _LIMIT.get(dtype.name, np.asarray)(_computable(x))
     return x.astype(dtype, copy=False)
+
+
+def _convert_halves(x, dtype):
+    """Return float32 as a format of 16 bits, or the reverse, by a kernel; None if there is none for the dtypes."""
+    kernel, read, written = _CASTS.get(x.dtype.char + dtype.char, (None, "", ""))
+    if kernel is None or not (x.dtype.isnative and dtype.isnative):
+        return None
+    out = kernel(x if x.dtype.char == read else x.view(read))
+    return out if dtype.char == written else out.view(dtype)
 
 
 def _computable(x):

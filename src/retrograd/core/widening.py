@@ -7,7 +7,7 @@ where `ops/opmath.py` says so.
 
 from functools import partial, wraps
 
-from numpy import asarray
+from numpy import asarray, ndarray
 
 from retrograd.core.aval import Aval
 from retrograd.core.dtype import (
@@ -19,7 +19,7 @@ from retrograd.core.dtype import (
     scalar_name,
     stores_only,
 )
-from retrograd.core.op import operator_named
+from retrograd.core.op import namespaces, operator_named
 from retrograd.core.tensor import TensorBase
 
 
@@ -113,11 +113,16 @@ def _is_half(a):
 
 
 def _array_to_single(a):
-    return asarray(a).astype(float32) if _is_half(a) else a
+    return _convert(a, float32) if _is_half(a) else a
 
 
 def _array_to_half(half, a):
-    return asarray(a).astype(half) if getattr(a, "dtype", None) == float32 else a  # NumPy's scalars would be Python's
+    return _convert(a, half) if getattr(a, "dtype", None) == float32 else a
+
+
+def _convert(a, dtype):
+    """Return an array, or NumPy's scalar, which would be Python's, as an array of another dtype."""
+    return namespaces[ndarray].cast(asarray(a), dtype)
 
 
 def to_single(value):

@@ -29,10 +29,11 @@
 
 namespace retrograd {
 
-// A ufunc: `types` has a letter per operand: the kernel's type, 'T', an integer, 'l', or a boolean, '?'.
+// A ufunc: `types` has a letter per operand: the kernel's type, 'T', or that of NumPy's letter, one of "feH?", with 'l' for
+// int64.
 struct Kernel {
     const char* name;
-    PyUFuncGenericFunction loops[2];  // for float, for double
+    PyUFuncGenericFunction loops[2];  // for float, for double; the second is null if no operand has the kernel's type
     const char* types;
     int inputs;
     const char* signature;  // null: elementwise

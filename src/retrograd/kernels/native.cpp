@@ -36,20 +36,31 @@ void copy_overlap(PyUFuncObject* ufunc) {
     for (int i = ufunc->nin; i < ufunc->nargs; i++) ufunc->op_flags[i] = of_results;
 }
 
+// Returns NumPy's type of an operand: `number` if the letter is 'T'.
+char type_of(char letter, char number) {
+    switch (letter) {
+        case 'T': return number;
+        case 'f': return NPY_FLOAT;
+        case 'e': return NPY_HALF;
+        case 'H': return NPY_UINT16;
+        case 'l': return NPY_INT64;
+        default: return NPY_BOOL;
+    }
+}
+
 bool add(PyObject* module, const Kernel& k) {
     // NumPy keeps the pointers: types and loops live as long as the module.
-    int operands = static_cast<int>(std::strlen(k.types));
+    const int operands = static_cast<int>(std::strlen(k.types)), count = k.loops[1] ? 2 : 1;
     char* types = static_cast<char*>(PyMem_Malloc(2 * operands));
     void** own = static_cast<void**>(PyMem_Malloc(2 * sizeof(void*)));
     if (!types || !own) return PyErr_NoMemory() != nullptr;
     for (int i = 0; i < operands; i++) {
-        char fixed = k.types[i] == 'l' ? NPY_INT64 : NPY_BOOL;
-        types[i] = k.types[i] == 'T' ? NPY_FLOAT : fixed;
-        types[operands + i] = k.types[i] == 'T' ? NPY_DOUBLE : fixed;
+        types[i] = type_of(k.types[i], NPY_FLOAT);
+        types[operands + i] = type_of(k.types[i], NPY_DOUBLE);
     }
     for (int i = 0; i < 2; i++) own[i] = const_cast<PyUFuncGenericFunction*>(&k.loops[i]);
     PyObject* ufunc = PyUFunc_FromFuncAndDataAndSignature(
-        loops, own, types, 2, k.inputs, operands - k.inputs, PyUFunc_None, k.name,
+        loops, own, types, count, k.inputs, operands - k.inputs, PyUFunc_None, k.name,
         "", 0, k.signature);
     if (ufunc && k.signature) copy_overlap(reinterpret_cast<PyUFuncObject*>(ufunc));
     PyObject* function = ufunc ? caching(ufunc) : nullptr;
@@ -200,7 +211,7 @@ PyMODINIT_FUNC PyInit_native() {
     PyObject* module = PyModule_Create(&definition);
     if (!module) return nullptr;
     const Part* parts[] = {
-        &part_arithmetic, &part_array_memory, &part_attention, &part_channels, &part_column_sums, &part_convolution,
+        &part_arithmetic, &part_array_memory, &part_attention, &part_casts, &part_channels, &part_column_sums, &part_convolution,
         &part_convolution_weight, &part_dropout_rng, &part_flat_buffer, &part_fused_group, &part_lstm_gru, &part_norms, &part_pointwise, &part_pooling,
         &part_products, &part_rows, &part_scatter, &part_segments, &part_updates,
     };

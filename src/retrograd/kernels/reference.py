@@ -215,6 +215,31 @@ def uniform(key, counter, out):
     np.random.Generator(np.random.Philox(key=key, counter=counter)).random(out=out, dtype=out.dtype)
 
 
+# ------------------------------------------------------------------------------------- floating-point formats
+
+
+def float_to_half(x):
+    """Return float32 in float16, rounded to nearest, ties to even; NaN keeps the first bits of its payload."""
+    return x.astype(np.float16)
+
+
+def half_to_float(x):
+    """Return float16 in float32."""
+    return x.astype(np.float32)
+
+
+def float_to_bfloat16(x):
+    """Return the bits, uint16, of float32 in bfloat16: rounded to nearest, ties to even; the quiet NaN for NaN."""
+    bits = x.view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(x), (bits >> 16 & 0x8000) | 0x7FC0, rounded).astype(np.uint16)
+
+
+def bfloat16_to_float(x):
+    """Return the float32 numbers of bits, uint16, of bfloat16."""
+    return (x.astype(np.uint32) << 16).view(np.float32)
+
+
 # ------------------------------------------------------------------------------------------- channels of images
 
 

@@ -16,7 +16,7 @@ struct Part {
     explicit constexpr Part(PyMethodDef* functions) : methods(functions) {}
 };
 
-extern const Part part_arithmetic, part_array_memory, part_attention, part_channels, part_column_sums, part_convolution,
+extern const Part part_arithmetic, part_array_memory, part_attention, part_casts, part_channels, part_column_sums, part_convolution,
     part_convolution_weight, part_dropout_rng, part_flat_buffer, part_fused_group, part_lstm_gru, part_norms, part_pointwise, part_pooling, part_products,
     part_rows, part_scatter, part_segments, part_updates;
 

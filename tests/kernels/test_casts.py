@@ -1,0 +1,72 @@
+"""Conversions between float32 and the formats of 16 bits give the bits that NumPy and `ml_dtypes` give."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd import kernels
+from retrograd.backend.stored_dtypes import convert
+
+WORDS = np.arange(1 << 16).astype(np.uint16)
+# Every first half of float32's bits with the second halves at which rounding changes, and random ones.
+SECOND = np.array(
+    [0, 1, 0x7FF, 0xFFF, 0x1000, 0x1001, 0x2000, 0x7FFF, 0x8000, 0x8001, 0xEFFF, 0xF000, 0xFFFF], np.uint32
+)
+SINGLE = np.concatenate(
+    [
+        ((np.arange(1 << 16, dtype=np.uint32) << 16)[:, None] | SECOND).reshape(-1),
+        np.random.default_rng(0).integers(0, 2**32, 1 << 18, np.uint64).astype(np.uint32),
+    ]
+).view(np.float32)
+
+
+def bits(x):
+    return x.view({2: np.uint16, 4: np.uint32}[x.itemsize])
+
+
+def assert_same_bits(got, expected):
+    assert got.dtype == expected.dtype
+    np.testing.assert_array_equal(bits(got), bits(expected))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_rounding_has_numpys_bits_for_infinities_nan_and_subnormal_numbers(dtype):
+    with np.errstate(all="ignore"):
+        assert_same_bits(convert(SINGLE, np.dtype(dtype)), SINGLE.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_widening_has_numpys_bits_for_every_number(dtype):
+    x = WORDS.view(dtype)
+    assert_same_bits(convert(x, np.dtype(np.float32)), x.astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("change", [np.transpose, np.flip, lambda x: x[:, ::2], np.asfortranarray])
+def test_the_order_of_memory_is_preserved(dtype, change):
+    x = change(np.random.default_rng(1).standard_normal((64, 65)).astype(np.float32))
+    out = convert(x, np.dtype(dtype))
+    assert_same_bits(out, x.astype(dtype))
+    assert out.strides == x.astype(dtype).strides
+    back = convert(out, np.dtype(np.float32))
+    assert back.strides == out.astype(np.float32).strides
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_an_overflow_warns_for_arrays_of_every_size(size):
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        rg.full((size,), 1e6).to(rg.float16)
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_infinities_and_nan_do_not_warn(size):
+    x = rg.tensor([1.0, float("inf"), float("nan"), 65519.0]).repeat(size)
+    assert x.to(rg.float16).to(rg.float32)[:4].tolist()[:2] == [1.0, float("inf")]
+
+
+@pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
+def test_other_dtypes_of_one_byte_with_the_same_letter_are_left_to_numpy():
+    x = np.zeros(5000, np.float32)
+    for dtype in map(np.dtype, (ml_dtypes.int4, ml_dtypes.float8_e5m2)):
+        assert convert(x, dtype).dtype == dtype
