@@ -9,7 +9,7 @@ from retrograd.ops.create import ones, zeros
 from retrograd.ops.mutate import check_write
 
 
-class _ChannelNorm(Affine):
+class _NormBase(Affine):
     """Base of batch and instance norm: a weight and a bias for each channel, and running statistics."""
 
     running_mean: Any
@@ -69,7 +69,7 @@ class _ChannelNorm(Affine):
         )
 
 
-class _BatchNorm(_ChannelNorm):
+class _BatchNorm(_NormBase):
     def forward(self, input: Tensor) -> Tensor:
         """Return a tensor of the input's shape."""
         self._check_input(input)
@@ -187,7 +187,7 @@ class SyncBatchNorm(_BatchNorm):
         return converted
 
 
-class _InstanceNorm(_ChannelNorm):
+class _InstanceNorm(_NormBase):
     def __init__(
         self,
         num_features: int,

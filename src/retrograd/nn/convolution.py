@@ -19,7 +19,7 @@ Sizes = int | Sequence[int]
 MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-class _Convolution(Module):
+class _ConvNd(Module):
     """Base of convolutions and their transposes: settings, a weight and a bias."""
 
     dims: int
@@ -78,7 +78,7 @@ class _Convolution(Module):
         return ", ".join(parts if self.bias is not None else [*parts, "bias=False"])
 
 
-class _Conv(_Convolution):
+class _Conv(_ConvNd):
     """Base of convolutions; padding with other values than zeros is a separate operation."""
 
     convolve: Callable[..., Tensor]
@@ -138,7 +138,7 @@ class _Conv(_Convolution):
         return type(self).convolve(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
-class _ConvTranspose(_Convolution):
+class _ConvTransposeNd(_ConvNd):
     """Base of transposed convolutions: the transpose of a convolution from out_channels to in_channels."""
 
     convolve: Callable[..., Tensor]
@@ -250,7 +250,7 @@ class Conv3d(_Conv):
     convolve = F.conv3d
 
 
-class ConvTranspose1d(_ConvTranspose):
+class ConvTranspose1d(_ConvTransposeNd):
     """Apply the gradient of `Conv1d` with the same settings: map images (n, in_channels, l) to larger ones.
 
     `weight` (in_channels, out_channels / groups, k), `bias` (out_channels). The size of the result is
@@ -267,7 +267,7 @@ class ConvTranspose1d(_ConvTranspose):
     convolve = F.conv_transpose1d
 
 
-class ConvTranspose2d(_ConvTranspose):
+class ConvTranspose2d(_ConvTransposeNd):
     """`ConvTranspose1d` of images (n, in_channels, h, w).
 
     >>> import retrograd as rg
@@ -280,7 +280,7 @@ class ConvTranspose2d(_ConvTranspose):
     convolve = F.conv_transpose2d
 
 
-class ConvTranspose3d(_ConvTranspose):
+class ConvTranspose3d(_ConvTransposeNd):
     """`ConvTranspose1d` of images (n, in_channels, d, h, w).
 
     >>> import retrograd as rg

@@ -11,7 +11,7 @@ def _check_p(name: str, value: float) -> None:
 
 
 @layer
-class _Dropout(Settings):
+class _DropoutNd(Settings):
     """Base of dropout layers: a probability, and whether to run in place."""
 
     p: float = field(default=0.5, check=_check_p)
@@ -25,7 +25,7 @@ class _Dropout(Settings):
         return input.copy_(self._compute(input)) if self.inplace and self.training else self._compute(input)
 
 
-class Dropout(_Dropout):
+class Dropout(_DropoutNd):
     """In training, each element becomes zero with probability p, otherwise x / (1 - p).
 
     Accepts tensors of any shape, and nested tensors. Srivastava et al., JMLR 15 (2014).
@@ -40,7 +40,7 @@ class Dropout(_Dropout):
         return F.dropout(x, self.p, self.training)
 
 
-class Dropout1d(_Dropout):
+class Dropout1d(_DropoutNd):
     """`Dropout` of whole channels of x (n, channels, l) or (channels, l).
 
     >>> import retrograd as rg
@@ -53,7 +53,7 @@ class Dropout1d(_Dropout):
         return F.dropout1d(x, self.p, self.training)
 
 
-class Dropout2d(_Dropout):
+class Dropout2d(_DropoutNd):
     """`Dropout` of whole channels of images (n, channels, h, w): Tompson et al., arXiv 1411.4280.
 
     >>> import retrograd as rg
@@ -66,7 +66,7 @@ class Dropout2d(_Dropout):
         return F.dropout2d(x, self.p, self.training)
 
 
-class Dropout3d(_Dropout):
+class Dropout3d(_DropoutNd):
     """`Dropout` of whole channels of x (n, channels, d, h, w) or (channels, d, h, w).
 
     >>> import retrograd as rg
@@ -79,7 +79,7 @@ class Dropout3d(_Dropout):
         return F.dropout3d(x, self.p, self.training)
 
 
-class AlphaDropout(_Dropout):
+class AlphaDropout(_DropoutNd):
     """In training, each element gets the saturation value of `SELU` with probability p; keeps mean 0, variance 1.
 
     Klambauer et al., arXiv 1706.02515.
@@ -94,7 +94,7 @@ class AlphaDropout(_Dropout):
         return F.alpha_dropout(x, self.p, self.training)
 
 
-class FeatureAlphaDropout(_Dropout):
+class FeatureAlphaDropout(_DropoutNd):
     """`AlphaDropout` of whole channels of x (n, channels, ...).
 
     >>> import retrograd as rg

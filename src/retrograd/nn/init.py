@@ -92,6 +92,9 @@ def fans(tensor: Any) -> tuple[int, int]:
     return tensor.shape[1] * receptive, tensor.shape[0] * receptive
 
 
+_calculate_fan_in_and_fan_out = fans  # PyTorch's name, which users import for their own initial values
+
+
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """Return the factor that preserves the scale of activations through a nonlinearity; `param`: leaky_relu's slope.
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
 from retrograd.nn.constructor_fields import field
-from retrograd.nn.loss import KeywordLoss, check_reduction
-from retrograd.nn.settings import StoredSettings, buffer, check_positive, layer
+from retrograd.nn.loss import KeywordLoss, _Loss, check_reduction
+from retrograd.nn.settings import buffer, check_positive, layer
 
 
 @layer
@@ -171,7 +171,7 @@ class TripletMarginLoss(KeywordLoss):
 
 
 @layer
-class TripletMarginWithDistanceLoss(StoredSettings):
+class TripletMarginWithDistanceLoss(_Loss):
     """`TripletMarginLoss` with any distance: a function of two tensors, or a module; None is the Euclidean one.
 
     >>> import retrograd as rg

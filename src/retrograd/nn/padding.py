@@ -29,14 +29,14 @@ class _Pad(Settings):
         return F.pad(input, self.padding, mode=self.mode, value=self.value)
 
 
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     def __init__(self, padding: int | Sequence[int], value: float) -> None:
         super().__init__(padding)
         self.value = value
         self._settings = ("padding", "value")
 
 
-class ConstantPad1d(_ConstantPad):
+class ConstantPad1d(_ConstantPadNd):
     """Images (n, channels, l), padded with `value`.
 
     >>> import retrograd as rg
@@ -48,7 +48,7 @@ class ConstantPad1d(_ConstantPad):
     dims = 1
 
 
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPadNd):
     """Images (n, channels, h, w), padded with `value`.
 
     >>> import retrograd as rg
@@ -60,7 +60,7 @@ class ConstantPad2d(_ConstantPad):
     dims = 2
 
 
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPadNd):
     """Images (n, channels, d, h, w), padded with `value`.
 
     >>> import retrograd as rg
@@ -72,11 +72,13 @@ class ConstantPad3d(_ConstantPad):
     dims = 3
 
 
-class _ZeroPad(_Pad):
-    value = 0.0
+class _ZeroPad(_ConstantPadNd):
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        super().__init__(padding, 0.0)
+        self._settings = ("padding",)
 
 
-class ZeroPad1d(_ZeroPad):
+class ZeroPad1d(_ZeroPad, ConstantPad1d):
     """Images (n, channels, l), padded with zeros.
 
     >>> import retrograd as rg
@@ -85,10 +87,8 @@ class ZeroPad1d(_ZeroPad):
     tensor([[0., 1., 1., 0.]])
     """
 
-    dims = 1
 
-
-class ZeroPad2d(_ZeroPad):
+class ZeroPad2d(_ZeroPad, ConstantPad2d):
     """Images (n, channels, h, w), padded with zeros.
 
     >>> import retrograd as rg
@@ -97,10 +97,8 @@ class ZeroPad2d(_ZeroPad):
     tensor([[[0., 1., 1.]]])
     """
 
-    dims = 2
 
-
-class ZeroPad3d(_ZeroPad):
+class ZeroPad3d(_ZeroPad, ConstantPad3d):
     """Images (n, channels, d, h, w), padded with zeros.
 
     >>> import retrograd as rg
@@ -109,14 +107,12 @@ class ZeroPad3d(_ZeroPad):
     (1, 3, 4, 5)
     """
 
-    dims = 3
 
-
-class _ReflectionPad(_Pad):
+class _ReflectionPadNd(_Pad):
     mode = "reflect"
 
 
-class ReflectionPad1d(_ReflectionPad):
+class ReflectionPad1d(_ReflectionPadNd):
     """Images (n, channels, l), padded by mirroring at the border elements.
 
     Each side must be smaller than the image.
@@ -130,7 +126,7 @@ class ReflectionPad1d(_ReflectionPad):
     dims = 1
 
 
-class ReflectionPad2d(_ReflectionPad):
+class ReflectionPad2d(_ReflectionPadNd):
     """Images (n, channels, h, w), padded by mirroring at the border elements.
 
     >>> import retrograd as rg
@@ -142,7 +138,7 @@ class ReflectionPad2d(_ReflectionPad):
     dims = 2
 
 
-class ReflectionPad3d(_ReflectionPad):
+class ReflectionPad3d(_ReflectionPadNd):
     """Images (n, channels, d, h, w), padded by mirroring at the border elements.
 
     >>> import retrograd as rg
@@ -154,11 +150,11 @@ class ReflectionPad3d(_ReflectionPad):
     dims = 3
 
 
-class _ReplicationPad(_Pad):
+class _ReplicationPadNd(_Pad):
     mode = "replicate"
 
 
-class ReplicationPad1d(_ReplicationPad):
+class ReplicationPad1d(_ReplicationPadNd):
     """Images (n, channels, l), padded by repeating the border elements.
 
     >>> import retrograd as rg
@@ -170,7 +166,7 @@ class ReplicationPad1d(_ReplicationPad):
     dims = 1
 
 
-class ReplicationPad2d(_ReplicationPad):
+class ReplicationPad2d(_ReplicationPadNd):
     """Images (n, channels, h, w), padded by repeating the border elements.
 
     >>> import retrograd as rg
@@ -182,7 +178,7 @@ class ReplicationPad2d(_ReplicationPad):
     dims = 2
 
 
-class ReplicationPad3d(_ReplicationPad):
+class ReplicationPad3d(_ReplicationPadNd):
     """Images (n, channels, d, h, w), padded by repeating the border elements.
 
     >>> import retrograd as rg
@@ -194,11 +190,11 @@ class ReplicationPad3d(_ReplicationPad):
     dims = 3
 
 
-class _CircularPad(_Pad):
+class _CircularPadNd(_Pad):
     mode = "circular"
 
 
-class CircularPad1d(_CircularPad):
+class CircularPad1d(_CircularPadNd):
     """Images (n, channels, l), padded as if opposite ends met.
 
     No side may be larger than the image.
@@ -212,7 +208,7 @@ class CircularPad1d(_CircularPad):
     dims = 1
 
 
-class CircularPad2d(_CircularPad):
+class CircularPad2d(_CircularPadNd):
     """Images (n, channels, h, w), padded as if opposite ends met.
 
     >>> import retrograd as rg
@@ -224,7 +220,7 @@ class CircularPad2d(_CircularPad):
     dims = 2
 
 
-class CircularPad3d(_CircularPad):
+class CircularPad3d(_CircularPadNd):
     """Images (n, channels, d, h, w), padded as if opposite ends met.
 
     >>> import retrograd as rg

@@ -49,7 +49,7 @@ class _WindowPool(_StridedPool):
 
 
 @layer
-class _MaxPool(_WindowPool):
+class _MaxPoolNd(_WindowPool):
     padding: Sizes = 0
     dilation: Sizes = 1
     return_indices: bool = False
@@ -57,7 +57,7 @@ class _MaxPool(_WindowPool):
 
 
 @layer
-class _MaxUnpool(Settings):
+class _MaxUnpoolNd(Settings):
     pool: ClassVar[Callable[..., Tensor]]
     kernel_size: Sizes
     stride: Sizes | None = None
@@ -72,7 +72,7 @@ class _MaxUnpool(Settings):
         return type(self).pool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-class MaxPool1d(_MaxPool):
+class MaxPool1d(_MaxPoolNd):
     """The largest element of each window of images (n, channels, l).
 
     Padding counts as -inf. `return_indices` also returns the flat index of each within its channel, for `MaxUnpool1d`.
@@ -86,7 +86,7 @@ class MaxPool1d(_MaxPool):
     pool = F.max_pool1d
 
 
-class MaxPool2d(_MaxPool):
+class MaxPool2d(_MaxPoolNd):
     """The largest element of each window of images (n, channels, h, w); see `MaxPool1d`.
 
     >>> import retrograd as rg
@@ -98,7 +98,7 @@ class MaxPool2d(_MaxPool):
     pool = F.max_pool2d
 
 
-class MaxPool3d(_MaxPool):
+class MaxPool3d(_MaxPoolNd):
     """The largest element of each window of images (n, channels, d, h, w); see `MaxPool1d`.
 
     >>> import retrograd as rg
@@ -110,7 +110,7 @@ class MaxPool3d(_MaxPool):
     pool = F.max_pool3d
 
 
-class MaxUnpool1d(_MaxUnpool):
+class MaxUnpool1d(_MaxUnpoolNd):
     """The partial inverse of `MaxPool1d`: the elements at their indices, zeros elsewhere.
 
     Several sizes can pool to the same size; `output_size` selects one. Zeiler et al., ICCV 2011.
@@ -125,7 +125,7 @@ class MaxUnpool1d(_MaxUnpool):
     pool = F.max_unpool1d
 
 
-class MaxUnpool2d(_MaxUnpool):
+class MaxUnpool2d(_MaxUnpoolNd):
     """The partial inverse of `MaxPool2d`; see `MaxUnpool1d`.
 
     >>> import retrograd as rg
@@ -138,7 +138,7 @@ class MaxUnpool2d(_MaxUnpool):
     pool = F.max_unpool2d
 
 
-class MaxUnpool3d(_MaxUnpool):
+class MaxUnpool3d(_MaxUnpoolNd):
     """The partial inverse of `MaxPool3d`; see `MaxUnpool1d`.
 
     >>> import retrograd as rg
@@ -152,12 +152,12 @@ class MaxUnpool3d(_MaxUnpool):
 
 
 @layer
-class _AdaptiveMaxPool(_Pool):
+class _AdaptiveMaxPoolNd(_Pool):
     output_size: Any
     return_indices: bool = False
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """The largest element of each of `output_size` equal parts of images (n, channels, l).
 
     >>> import retrograd as rg
@@ -169,7 +169,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     pool = F.adaptive_max_pool1d
 
 
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """`AdaptiveMaxPool1d` of images (n, channels, h, w); None as a size keeps that of the input.
 
     >>> import retrograd as rg
@@ -181,7 +181,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     pool = F.adaptive_max_pool2d
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """`AdaptiveMaxPool1d` of images (n, channels, d, h, w); None as a size keeps that of the input.
 
     >>> import retrograd as rg
@@ -249,7 +249,15 @@ class FractionalMaxPool3d(_FractionalMaxPool):
 
 
 @layer
-class AvgPool1d(_WindowPool):
+class _AvgPoolNd(_WindowPool):
+    """Base of means of windows."""
+
+    padding: Sizes = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+
+
+class AvgPool1d(_AvgPoolNd):
     """The mean of each window of images (n, channels, l).
 
     Padding counts as zeros; without `count_include_pad` it is excluded from the mean.
@@ -262,20 +270,13 @@ class AvgPool1d(_WindowPool):
 
     pool = F.avg_pool1d
 
-    padding: Sizes = 0
-    ceil_mode: bool = False
-    count_include_pad: bool = True
-
 
 @layer
-class _AvgPool(_WindowPool):
-    padding: Sizes = 0
-    ceil_mode: bool = False
-    count_include_pad: bool = True
+class _DivisorPool(_AvgPoolNd):
     divisor_override: int | None = None
 
 
-class AvgPool2d(_AvgPool):
+class AvgPool2d(_DivisorPool):
     """`AvgPool1d` of images (n, channels, h, w); `divisor_override` replaces the window's size.
 
     >>> import retrograd as rg
@@ -287,7 +288,7 @@ class AvgPool2d(_AvgPool):
     pool = F.avg_pool2d
 
 
-class AvgPool3d(_AvgPool):
+class AvgPool3d(_DivisorPool):
     """`AvgPool1d` of images (n, channels, d, h, w); `divisor_override` replaces the window's size.
 
     >>> import retrograd as rg
@@ -300,11 +301,11 @@ class AvgPool3d(_AvgPool):
 
 
 @layer
-class _AdaptiveAvgPool(_Pool):
+class _AdaptiveAvgPoolNd(_Pool):
     output_size: Any
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """The mean of each of `output_size` equal parts of images (n, channels, l).
 
     >>> import retrograd as rg
@@ -316,7 +317,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     pool = F.adaptive_avg_pool1d
 
 
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """`AdaptiveAvgPool1d` of images (n, channels, h, w); None as a size keeps that of the input.
 
     >>> import retrograd as rg
@@ -328,7 +329,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     pool = F.adaptive_avg_pool2d
 
 
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """`AdaptiveAvgPool1d` of images (n, channels, d, h, w); None as a size keeps that of the input.
 
     >>> import retrograd as rg
@@ -349,14 +350,14 @@ def _check_norm_type(name: str, value: float) -> None:
 
 
 @layer
-class _LPPool(_StridedPool):
+class _LPPoolNd(_StridedPool):
     norm_type: float = field(check=_check_norm_type)
     kernel_size: Sizes
     stride: Sizes | None = None
     ceil_mode: bool = False
 
 
-class LPPool1d(_LPPool):
+class LPPool1d(_LPPoolNd):
     """The norm sum(x^p)^(1/p) of each window of images (n, channels, l), where p is `norm_type`.
 
     >>> import retrograd as rg
@@ -368,7 +369,7 @@ class LPPool1d(_LPPool):
     pool = F.lp_pool1d
 
 
-class LPPool2d(_LPPool):
+class LPPool2d(_LPPoolNd):
     """`LPPool1d` of images (n, channels, h, w).
 
     >>> import retrograd as rg
@@ -380,7 +381,7 @@ class LPPool2d(_LPPool):
     pool = F.lp_pool2d
 
 
-class LPPool3d(_LPPool):
+class LPPool3d(_LPPoolNd):
     """`LPPool1d` of images (n, channels, d, h, w).
 
     >>> import retrograd as rg

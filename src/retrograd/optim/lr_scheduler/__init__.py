@@ -20,3 +20,5 @@ from retrograd.optim.lr_scheduler.factors import PolynomialLR as PolynomialLR
 from retrograd.optim.lr_scheduler.factors import StepLR as StepLR
 from retrograd.optim.lr_scheduler.one_cycle import OneCycleLR as OneCycleLR
 from retrograd.optim.lr_scheduler.plateau import ReduceLROnPlateau as ReduceLROnPlateau
+
+_LRScheduler = LRScheduler  # its older name, which schedules of users still inherit from
