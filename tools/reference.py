@@ -97,7 +97,7 @@ def _public_names(module: ModuleType) -> dict[str, Any]:
     listed = getattr(module, "__all__", None)
     names = listed if listed is not None else [name for name in dir(module) if not name.startswith("_")]
     found = {name: getattr(module, name) for name in names}
-    package = hasattr(module, "__path__")
+    package = bool(getattr(module, "__path__", ()))  # empty in a file below which there are modules of a table
     return {
         name: value
         for name, value in found.items()

@@ -37,6 +37,7 @@ from retrograd.core.dtype import uint32 as uint32
 from retrograd.core.dtype import uint64 as uint64
 from retrograd.core.errors import AcceleratorError as AcceleratorError
 from retrograd.core.errors import OutOfMemoryError as OutOfMemoryError
+from retrograd.foundation import alias_modules as _aliases
 from retrograd.foundation import lazy_imports as _lazy
 from retrograd.interop import array_namespace as _array_namespace  # noqa: F401 (gives tensors their methods)
 from retrograd.interop import notebooks as _notebooks  # noqa: F401
@@ -169,6 +170,7 @@ __all__ = sorted(
     {name for name in globals() if not name.startswith("_")} | {name for name in ops.public_names() if name[0] != "_"}
 )
 
+_aliases.alias_modules("retrograd", lambda: _lazy.lazy_module("retrograd.module_aliases").MODULES)
 _lazy.lazy_names("retrograd.library", {"opcheck": "retrograd.testing"})
 _lazy.lazy_names("retrograd.nn.utils.stateless", {"functional_call": "retrograd.func"})
 _lazy.lazy_names("retrograd.random", {"thread_safe_generator": "retrograd.utils.data.worker"})

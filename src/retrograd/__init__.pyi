@@ -44,6 +44,7 @@ from retrograd.core.dtype import uint32 as uint32
 from retrograd.core.dtype import uint64 as uint64
 from retrograd.core.errors import AcceleratorError as AcceleratorError
 from retrograd.core.errors import OutOfMemoryError as OutOfMemoryError
+from retrograd.foundation import alias_modules as _aliases
 from retrograd.foundation import lazy_imports as _lazy
 from retrograd.interop import array_namespace as _array_namespace
 from retrograd.interop import notebooks as _notebooks

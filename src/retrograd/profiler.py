@@ -14,6 +14,8 @@ from retrograd.autograd.profiler import profile as BlockProfile
 from retrograd.autograd.profiler import record_function as record_function
 from retrograd.core.blocks import Block
 
+__path__: list[str] = []  # this module is a package too: `module_aliases.py` has its modules
+
 __all__ = [
     "ProfilerAction",
     "ProfilerActivity",

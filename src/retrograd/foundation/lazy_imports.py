@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import RLock
 
+from retrograd.foundation.alias_modules import is_alias
 from retrograd.foundation.suggestions import missing_name
 
 _homes: dict[str, dict[str, str]] = {}  # of each package: name -> full name of a module
@@ -40,7 +41,8 @@ def homes(package):
 def lazy_names(package, homes):
     """Return `__getattr__` and `__dir__` of a package with names from other modules, imported on first access.
 
-    homes: name -> full name of the module that has this member; `package.name` is that submodule itself.
+    homes: name -> full name of the module that has this member; `package.name` is that submodule itself. Modules of
+    `alias_modules` are found too.
 
     A higher layer adds names to the package of a lower one by calling this with the lower one's name.
     """
@@ -48,6 +50,8 @@ def lazy_names(package, homes):
     known.update(homes)
 
     def member(name):
+        if name not in known and is_alias(f"{package}.{name}"):
+            return importlib.import_module(f"{package}.{name}")
         if name not in known:
             raise missing_name(f"module {package!r} has no attribute {name!r}", name, names())
         module = importlib.import_module(known[name])

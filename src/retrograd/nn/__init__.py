@@ -1,5 +1,6 @@
 """Neural networks: modules, layers, losses, with the names and state dicts of torch.nn."""
 
+from retrograd.foundation import lazy_imports as _lazy
 from retrograd.nn import functional as functional
 from retrograd.nn import init as init
 from retrograd.nn import lazy as lazy
@@ -177,3 +178,5 @@ from retrograd.nn.upsampling import Upsample as Upsample
 from retrograd.nn.upsampling import UpsamplingBilinear2d as UpsamplingBilinear2d
 from retrograd.nn.upsampling import UpsamplingNearest2d as UpsamplingNearest2d
 from retrograd.ops.linear_cross_entropy_options import LinearCrossEntropyOptions as LinearCrossEntropyOptions
+
+__getattr__, __dir__ = _lazy.lazy_names(__name__, {})

@@ -12,6 +12,7 @@ from retrograd.nn.module import Module
 from retrograd.ops.layout import check_device
 
 __getattr__, __dir__ = lazy_names(__name__, {})
+__path__: list[str] = []  # this module is a package too: `module_aliases.py` has its modules
 
 
 class DataParallel(Module):

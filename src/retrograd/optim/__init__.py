@@ -1,5 +1,6 @@
 """Optimizers and learning-rate schedules, with the names and state dicts of torch.optim."""
 
+from retrograd.foundation import lazy_imports as _lazy
 from retrograd.optim import lr_scheduler as lr_scheduler
 from retrograd.optim import swa_utils as swa_utils
 from retrograd.optim.adam import Adam as Adam
@@ -20,3 +21,5 @@ from retrograd.optim.sign_descent import Lion as Lion
 from retrograd.optim.sign_descent import Rprop as Rprop
 from retrograd.optim.sparse_gradients import SparseAdam as SparseAdam
 from retrograd.optim.swap import swap_in_optimizer_params_and_state as swap_in_optimizer_params_and_state
+
+__getattr__, __dir__ = _lazy.lazy_names(__name__, {})

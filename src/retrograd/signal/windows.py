@@ -2,4 +2,5 @@
 
 from retrograd import ops
 
+__path__: list[str] = []  # this module is a package too: `module_aliases.py` has its modules
 globals().update(ops.public("signal.windows"))

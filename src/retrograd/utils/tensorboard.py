@@ -13,6 +13,8 @@ from retrograd.ops.as_tensor import as_tensor
 from retrograd.utils.event_files import EventFile, import_tensorboardx
 from retrograd.utils.hparams import PLUGIN, hparams_summaries
 
+__path__: list[str] = []  # this module is a package too: `module_aliases.py` has its modules
+
 
 class SummaryWriter:
     """Writes files for TensorBoard: `tensorboard --logdir runs`. It needs tensorboardX (`retrograd[tensorboard]`).

@@ -1,5 +1,6 @@
 """Data in batches: datasets, samplers, and the loader that prefetches with threads or processes."""
 
+from retrograd.foundation import lazy_imports as _lazy
 from retrograd.utils.data.arrow import ArrowDataset as ArrowDataset
 from retrograd.utils.data.collate import default_collate as default_collate
 from retrograd.utils.data.collate import default_convert as default_convert
@@ -22,3 +23,5 @@ from retrograd.utils.data.sampler import SubsetRandomSampler as SubsetRandomSamp
 from retrograd.utils.data.sampler import WeightedRandomSampler as WeightedRandomSampler
 from retrograd.utils.data.worker import WorkerInfo as WorkerInfo
 from retrograd.utils.data.worker import get_worker_info as get_worker_info
+
+__getattr__, __dir__ = _lazy.lazy_names(__name__, {})
