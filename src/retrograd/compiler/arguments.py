@@ -1,5 +1,6 @@
 """Guards of a call's arguments, and of the tensors that it uses."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ from retrograd.backend import array_programs
 from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.core import Tensor
 from retrograd.core.guards import TensorGuard, have_arrays_of_their_own, match_values
+from retrograd.nn.module import Module
 
 
 def difference(guard: TensorGuard, t: Any) -> str:
@@ -28,6 +30,11 @@ def difference(guard: TensorGuard, t: Any) -> str:
 def is_ordinary(t: Any) -> bool:
     """Return whether a tensor is one of the ground, in the memory of an array of NumPy's."""
     return isinstance(t, Tensor) and t.level is None and not t._overrides and array_programs.is_plain(t.value)
+
+
+def is_record(value: Any) -> bool:
+    """Return whether a value is an object of a dataclass with fields in a dict: they count, not its identity."""
+    return dataclasses.is_dataclass(value) and not isinstance(value, type | Module) and hasattr(value, "__dict__")
 
 
 class _Object:
@@ -70,6 +77,13 @@ class ArgumentGuards:
         if kind is dict:
             self.containers.append(value)
             return kind, {key: self._pattern(v, f"{name}[{key!r}]") for key, v in value.items()}
+        if isinstance(value, tuple) and hasattr(kind, "_fields"):
+            self.containers.append(value)
+            return kind, [self._pattern(v, f"{name}.{key}") for key, v in zip(kind._fields, value, strict=True)]
+        if is_record(value):
+            self.containers.append(value)
+            self.objects.append((f"the class of {name}", kind))
+            return kind, {key: self._pattern(v, f"{name}.{key}") for key, v in vars(value).items()}
         self.objects.append((name, value))
         return _Object(value)
 
@@ -144,7 +158,9 @@ def _match(pattern: Any, value: Any, tensors: list[Any]) -> bool:
     kind, members = pattern
     if type(value) is not kind:
         return False
-    return _match_dict(members, value, tensors) if kind is dict else _match_all(members, value, tensors)
+    if type(members) is dict:
+        return _match_dict(members, value if kind is dict else vars(value), tensors)
+    return _match_all(members, value, tensors)
 
 
 def _match_all(patterns: list[Any], values: Sequence[Any], tensors: list[Any]) -> bool:

@@ -105,6 +105,7 @@ class Capture:
 
     def __init__(self, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> None:
         self.program: Program | None = None
+        self.has_changes = False  # whether the call changes Python objects, and nothing else refuses it
         self.modes = Modes()
         self.arguments = ArgumentGuards(args, kwargs)
         self.recorder, self.surroundings = Recorder(), Surroundings()
@@ -136,12 +137,15 @@ class Capture:
         self.recorder.record_grads()
         self.recorder.check_changes()
         self.recorder.check_externals()
+        if self.recorder.refusal:
+            return self.recorder.refusal
         changed = first_change(self.surroundings.guards())
+        self.has_changes = changed is not None
         if changed is not None:
             return f"the function changes {changed.name}"
-        if not self.arguments.is_unchanged(args, kwargs):
-            return "the function changes a container among its arguments"
-        return self.recorder.refusal
+        return (
+            "" if self.arguments.is_unchanged(args, kwargs) else "the function changes a container among its arguments"
+        )
 
     # ------------------------------------------------------------------------------------------ the program
 

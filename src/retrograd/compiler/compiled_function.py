@@ -17,6 +17,7 @@ from retrograd.core.level import TransparentLevel
 from retrograd.foundation.source_location import describe_function
 
 LIMIT = 8  # of programs for one function, as in PyTorch
+TRIES = 3  # captures of a function that changes Python objects: it may do so only once, to fill a cache
 _functions: "weakref.WeakSet[CompiledFunction]" = weakref.WeakSet()
 
 
@@ -39,6 +40,7 @@ class CompiledFunction(FunctionHolder):
         """Forget all programs, and the warnings that were given."""
         self.programs: list[Program] = []
         self._refused: dict[bool, str] = {}  # by grad mode: why the function runs eagerly
+        self._changes: dict[bool, int] = {}  # by grad mode: in how many captures it changed Python objects
         self._warned: set[str] = set()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -87,9 +89,16 @@ class CompiledFunction(FunctionHolder):
         if capture.program is not None:
             self.programs.append(capture.program)
         else:
-            self._refused[capture.modes.grad_enabled] = capture.refusal
+            self._note_refusal(capture)
             self._report(capture.refusal)
         return capture.result
+
+    def _note_refusal(self, capture: Capture) -> None:
+        """Let later calls run eagerly, unless one of them may be captured after this one has changed objects."""
+        mode = capture.modes.grad_enabled
+        self._changes[mode] = self._changes.get(mode, 0) + 1
+        if not capture.has_changes or self._changes[mode] == TRIES:
+            self._refused[mode] = capture.refusal
 
     def _run_eagerly(self, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         self._report(reason)

@@ -12,7 +12,7 @@ from retrograd.compiler.program import External, Slot, without_dead_code
 from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.specialization import specialize
-from retrograd.compiler.surroundings import Surroundings
+from retrograd.compiler.surroundings import Guards, Surroundings, first_change
 from retrograd.core import Tensor, current
 from retrograd.core.engine import pullback
 from retrograd.core.graph import node, note_output, reserve_numbers, snapshot_of
@@ -24,12 +24,12 @@ _UNKNOWN = object()
 
 
 class BackwardProgram:
-    """A program for the backward pass of a call, and the nodes that it replaces."""
+    """A program for the backward pass of a call, the nodes that it replaces, and what users' Functions in it read."""
 
-    __slots__ = ("nodes", "play")
+    __slots__ = ("guards", "nodes", "play")
 
-    def __init__(self, play: Any, nodes: frozenset[int]) -> None:
-        self.play, self.nodes = play, nodes
+    def __init__(self, play: Any, nodes: frozenset[int], guards: Guards) -> None:
+        self.play, self.nodes, self.guards = play, nodes, guards
 
 
 class CompiledGraph:
@@ -195,13 +195,23 @@ class CompiledCall:
         for t in given:
             recorder.slot_of_tensor(t)
         nodes = [id(n) for n in self.graph(fn)[0]]
+        for n in self.graph(fn)[0]:
+            if n.rules is None:
+                for function in n.op.backward_functions():
+                    surroundings.visit(function, "the backward pass", None)
         with recorder, watching(recorder), PythonWatch(recorder, surroundings):
             found = self.run_nodes(fn, tuple(seeds), needs)
         ran = frozenset([nodes.index(i) for i in recorder.ran if i in nodes])
-        play = None if surroundings.entries else _player(recorder, given, found)
-        self.compiled.programs[key] = None if play is None else BackwardProgram(play, ran)
+        recorder.refusal = surroundings.find_refusal() or recorder.refusal
+        changed = first_change(surroundings.guards())
+        if changed is not None:
+            recorder.refuse(f"it changes {changed.name}")
+        play = None if recorder.refusal else _player(recorder, given, found)
+        self.compiled.programs[key] = (
+            None if play is None else BackwardProgram(play, ran, Guards(surroundings.guards()))
+        )
         if play is None:
-            self.compiled.report(recorder.refusal or "it runs code of the user")
+            self.compiled.report(recorder.refusal)
         return [next((g for g, s in zip(gs, seeds, strict=True) if s is t and s is not None), t) for t in found]
 
 
@@ -236,7 +246,7 @@ class CompiledOperator:
         program = call.compiled.programs.get(key, _UNKNOWN)
         if program is _UNKNOWN and sys.getprofile() is None:
             return call.capture(fn, gs, needs, key)
-        if not isinstance(program, BackwardProgram):
+        if not isinstance(program, BackwardProgram) or not program.guards.hold():
             return call.expand(fn, gs)
         found: list = program.play(*[g for g in gs if g is not None], *call.tensors)
         if not current().running.retain:

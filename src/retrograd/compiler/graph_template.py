@@ -3,9 +3,12 @@
 A compiled call is one node of the graph around. The nodes inside are made only where a backward pass needs them.
 """
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
+from retrograd.autograd.function.context import FunctionCtx, context_like
+from retrograd.compiler.plain_values import is_plain_value
 from retrograd.compiler.program import External, Slot, result_slots
 from retrograd.compiler.recorder import Recorder
 from retrograd.core import Aval, Tensor
@@ -54,7 +57,12 @@ class NodeTemplate:
 
     def make(self, like: Any, edges: tuple, saved: tuple | None, versions: tuple | None) -> Any:
         """Return a node of the same operator, with the given edges and saved values."""
-        fn: Any = node(like.op, like.rules, like.params, edges, like.has_list_input)
+        params = like.params
+        if like.rules is None:  # of a user's Function or operator
+            params = {"ctx": context_like(params["ctx"])}
+        fn: Any = node(like.op, like.rules, params, edges, like.has_list_input)
+        if like.rules is None:
+            params["ctx"]._node = weakref.ref(fn)
         fn.numbers, fn.avals, fn.saved, fn.versions = like.numbers, like.avals, saved, versions
         if isinstance(self.outs, Aval):
             fn.out_kind = self.outs
@@ -117,12 +125,25 @@ class GraphTemplate:
 
     def _add_node(self, fn: Any) -> None:
         if fn.rules is None:
-            self._recorder.refuse(f"the backward pass of {fn.op.name} is a user's function")
-        elif fn._hooks is not None or fn.freed:
+            self._check_function(fn)
+        if fn._hooks is not None or fn.freed:
             self._recorder.refuse("a result depends on a node with hooks, or on one whose saved values are freed")
         numbers = fn.numbers or (0,) * len(fn.edges)
         edges = tuple([self._edge(i, e, n) for i, (e, n) in enumerate(zip(fn.edges, numbers, strict=True))])
         self.nodes.append(NodeTemplate(fn, edges, None if fn.saved is None else _map_saved(self._save, fn)))
+
+    def _check_function(self, fn: Any) -> None:
+        """Refuse a node of a user's Function or operator whose ctx has attributes that may differ between calls."""
+        ctx = fn.params.get("ctx")
+        if not isinstance(ctx, FunctionCtx):
+            self._recorder.refuse(f"the backward pass of {fn.op.name} is a user's function")
+            return
+        for name, value in vars(ctx).items():
+            if not hasattr(type(ctx), name) and not is_plain_value(value):
+                self._recorder.refuse(
+                    f"the ctx of {fn.op.name} has an attribute {name} of type {type(value).__name__}; save tensors by "
+                    f"save_for_backward"
+                )
 
     def _edge(self, i: int, edge: Any, number: int) -> int | None:
         if edge is None or id(edge) in self._indices:

@@ -1,7 +1,9 @@
 """The results of a call: how a program makes them again at each run."""
 
+from functools import partial
 from typing import Any
 
+from retrograd.compiler.arguments import is_record
 from retrograd.compiler.plain_values import is_plain_value
 from retrograd.compiler.program import External, Result, Slot, result_slots
 from retrograd.compiler.recorder import Recorder
@@ -39,7 +41,10 @@ class OutputTree:
         if kind is dict and all(map(is_plain_value, value)):
             return kind, {key: self._describe(member) for key, member in value.items()}
         if isinstance(value, tuple):
-            return Rebuilt(kind, [self._describe(member) for member in value])
+            return Rebuilt(getattr(kind, "_make", kind), [self._describe(member) for member in value])
+        if is_record(value):
+            fields = vars(value)
+            return Rebuilt(partial(_make_record, kind, tuple(fields)), [self._describe(m) for m in fields.values()])
         self._recorder.refuse(f"the function returns a {kind.__name__}")
         return None
 
@@ -82,10 +87,16 @@ class Constant:
 
 
 class Rebuilt:
-    """A tuple of another class in the result."""
+    """A tuple of another class, or an object of a dataclass, in the result: `make(members)`."""
 
     __slots__ = ("make", "members")
 
-    def __init__(self, kind: Any, members: list[Any]) -> None:
-        self.make = getattr(kind, "_make", kind)
-        self.members = members
+    def __init__(self, make: Any, members: list[Any]) -> None:
+        self.make, self.members = make, members
+
+
+def _make_record(kind: type, names: tuple[str, ...], members: list[Any]) -> Any:
+    """Return an object of a dataclass with the given fields."""
+    out = object.__new__(kind)
+    vars(out).update(zip(names, members, strict=True))
+    return out

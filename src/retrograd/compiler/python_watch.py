@@ -15,6 +15,7 @@ from retrograd.compiler.surroundings import Surroundings, handles_exceptions, is
 from retrograd.core import current
 from retrograd.core.guards import TensorGuard
 from retrograd.foundation.source_location import PACKAGE
+from retrograd.library import kernel_adapter
 from retrograd.nn.utils import clip_grad
 from retrograd.ops import as_tensor, methods
 from retrograd.optim.lr_scheduler import LRScheduler
@@ -25,7 +26,9 @@ _PURE = (
     "amp/autocast_mode", "autograd/backward", "autograd/function", "autograd/grad_mode", "autograd/graph",
     "autograd/hooks", "autograd/outer_graph", "autograd/seeds", "autograd/variable", "backend", "compiler", "core",
     "distributions", "fft", "foundation", "func", "interop/array_namespace", "interop/numpy_protocol", "kernels",
-    "levels", "linalg", "masked", "nested", "nn", "ops", "signal", "special", "types", "_",
+    "levels", "library/autograd_formula", "library/custom_definition", "library/derived_jvp", "library/function_schema",
+    "library/kernel_adapter", "library/operator", "library/registration", "library/schema",
+    "linalg", "masked", "nested", "nn", "ops", "signal", "special", "types", "_",
 )  # fmt: skip
 _IMPURE = {  # their functions have effects of other kinds, or read values
     "ops/printing": "prints or formats a tensor",
@@ -42,6 +45,10 @@ _PACKAGES = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
 _REQUIRED = tuple([os.path.join(path, name, "") for path in _PACKAGES for name in ("numpy", "scipy", "optree")])
 _PLATFORM = (sysconfig.get_path("stdlib"), *_REQUIRED, "<frozen")
 _EAGER_FUNCTIONS = {f.__code__: f for f in (clip_grad._scale_gradients,)}  # they decide by values
+_OPAQUE = {  # functions that call code which no program replaces
+    (disabling.__file__, "run_once"),
+    (kernel_adapter.__file__, "run"),
+}
 _EAGER_METHODS = ("step", "zero_grad")
 _BUILTIN_FUNCTIONS = {
     "abs", "all", "any", "callable", "chr", "divmod", "format", "getattr", "hasattr", "isinstance", "issubclass",
@@ -66,6 +73,7 @@ class PythonWatch:
         self._kinds: dict[types.CodeType, str] = {}
         self._outside: Any = None  # the frame of the method that runs outside of the recorder
         self._level: Any = None
+        self._watchers: Any = None
 
     def __call__(self, frame: Any, event: str, arg: Any) -> None:
         """Handle one event."""
@@ -97,7 +105,7 @@ class PythonWatch:
         kind = self._kinds.get(code)
         if kind is None:
             kind = self._kinds[code] = _kind_of(code)
-        if kind == "" or (kind == "user" and (_serves_library(frame) or _makes_named_tuple(frame))):
+        if kind == "" or (kind == "user" and (_serves_library(frame) or _is_generated_constructor(frame))):
             return
         if kind == "user":
             if not _is_of_platform(code) and handles_exceptions(code):
@@ -165,16 +173,16 @@ class PythonWatch:
     def _go_outside(self, frame: Any) -> None:
         """Run a function outside of the recorder."""
         state = current()
-        self._outside, self._level = frame, state.level
+        self._outside, self._level, self._watchers = frame, state.level, state.watchers
+        state.watchers = tuple([w for w in state.watchers or () if w is not self.recorder]) or None
         if state.level is self.recorder:
             state.level = self.recorder.parent
-            state.watchers = tuple([w for w in state.watchers or () if w is not self.recorder]) or None
 
     def _return_inside(self) -> None:
         state = current()
+        state.watchers = self._watchers
         if self._level is self.recorder:
             state.level = self.recorder
-            state.watchers = (*(state.watchers or ()), self.recorder)
             self.recorder.after_eager()
         self._outside = None
 
@@ -190,9 +198,10 @@ def _serves_library(frame: Any) -> bool:
     return False
 
 
-def _makes_named_tuple(frame: Any) -> bool:
-    """Return whether a frame is the constructor that `collections.namedtuple` generates."""
-    return str(frame.f_globals.get("__name__", "")).startswith("namedtuple_")
+def _is_generated_constructor(frame: Any) -> bool:
+    """Return whether a frame is a constructor that `collections.namedtuple` or `dataclasses` generates."""
+    is_of_dataclass = frame.f_code.co_qualname == "__create_fn__.<locals>.__init__"
+    return is_of_dataclass or str(frame.f_globals.get("__name__", "")).startswith("namedtuple_")
 
 
 def _is_of_platform(code: types.CodeType) -> bool:
@@ -203,9 +212,7 @@ def _is_of_platform(code: types.CodeType) -> bool:
 
 def _kind_of(code: types.CodeType) -> str:
     """Return how the watch handles a function: "" if it is harmless, or a word, or the reason of a refusal."""
-    if code.co_filename.startswith("<frozen importlib") or (
-        code.co_filename == disabling.__file__ and code.co_name == "run_once"
-    ):
+    if code.co_filename.startswith("<frozen importlib") or (code.co_filename, code.co_name) in _OPAQUE:
         return "outside"
     if code is contextlib.suppress.__exit__.__code__:
         return "suppresses exceptions, which depend on values"

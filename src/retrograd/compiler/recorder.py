@@ -18,6 +18,7 @@ from retrograd.core.state import Watcher
 from retrograd.core.tensor import INFERENCE, count_of, is_floating_array, needs_no_promotion, version_of
 from retrograd.core.views import ASSIGNED, COPIED
 from retrograd.foundation.source_location import user_line
+from retrograd.library.operator import CustomOperator
 
 
 class Watched:
@@ -96,27 +97,34 @@ class Recorder(TransparentLevel, Watcher):
     def record_operator(self, op: Any, args: tuple, params: dict, out: Any) -> None:
         """Record the kernel of an operator that has run."""
         self.record_grads()
-        outs = out if type(out) is tuple else (out,)
-        if any(isinstance(o, AuxOutput) or not _is_on_ground(o) for o in outs):
+        several = type(out) is tuple
+        outs = out if several else (out,)
+        has_structure = isinstance(outs[-1], AuxOutput) if outs else False
+        outs = outs[:-1] if has_structure else outs
+        if not all(map(_is_on_ground, outs)):
             self.refuse(f"{op.name} returns something else than plain tensors")
             return
         operands = [self._operand(op, a) for a in args]
         if any(_contains_array(value) for value in params.values()):
             self.refuse(f"a param of {op.name} contains an array")
-        if self.refusal or (type(out) is not tuple and self.slot_of_array(out.value) is not None):
+        if self.refusal or (not several and self.slot_of_array(out.value) is not None):
             return  # a result that is an operand itself, as that of detach()
+        if isinstance(op, CustomOperator) and op.registrations.abstract is None:
+            self.refuse(f"{op.name} has no function that tells the shape of its result; register one by register_fake")
+            return
         if not _has_known_shape(op, args, params, outs):
             self.refuse(f"the shape of the result of {op.name} depends on values")
             return
         arrays = [a.value if isinstance(a, Tensor) else a for a in args]
+        kernel = _kernel(op, arrays)
         self.instructions.append(
             Call(
-                _kernel(op, arrays),
+                partial(_run_without_structure, kernel) if has_structure else kernel,
                 tuple(operands),
                 params,
                 tuple([self._new_slot(o.value) for o in outs]),
                 tuple([o.value.ndim == 0 for o in outs]),
-                type(out) is tuple,
+                several,
                 op,
                 current().running is not None,
                 keeps=not op.view,
@@ -399,6 +407,11 @@ def _promote_and_run(op: Any, *arrays: Any, **params: Any) -> Any:
 @cache
 def _row_major_kernel(kernel: Callable) -> Callable:
     return partial(_run_in_row_major, kernel)
+
+
+def _run_without_structure(kernel: Callable, *arrays: Any, **params: Any) -> Any:
+    """Return the tensors that a kernel returns, without the structure of a user's result behind them."""
+    return kernel(*arrays, **params)[:-1]
 
 
 def _run_in_row_major(kernel: Callable, *arrays: Any, **params: Any) -> Any:

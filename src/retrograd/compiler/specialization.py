@@ -13,6 +13,7 @@ from retrograd.backend import array_programs
 from retrograd.backend.kernel_trace import KernelTrace, direct_function, is_like, trace_kernel
 from retrograd.backend.traced_array import Number, Step
 from retrograd.compiler.program import Call, Instruction, Layouts, Slot
+from retrograd.library.operator import CustomOperator
 
 
 def specialize(instructions: list[Instruction], layouts: Layouts) -> list[Instruction]:
@@ -22,8 +23,8 @@ def specialize(instructions: list[Instruction], layouts: Layouts) -> list[Instru
 
 def _specialized(call: Call, layouts: Layouts) -> Call:
     slots = tuple([a for a in call.operands if isinstance(a, Slot)])
-    if not slots or array_programs.is_ufunc(call.function):
-        return call
+    if not slots or array_programs.is_ufunc(call.function) or isinstance(call.op, CustomOperator):
+        return call  # a user's kernel runs in calls only
     trace = trace_kernel(call.function, [layouts[a] if isinstance(a, Slot) else a for a in call.operands], call.params)
     if trace is None or len(trace.results) != len(call.outs):
         return call

@@ -99,6 +99,9 @@ class Surroundings:
         self._functions: dict[types.CodeType, Any] = {}
         self._entered: set[types.CodeType] = set()
         self._local: set[types.CodeType] = set()  # functions that the code defines
+        self._texts: set[str] = set()  # the strings in the code that may be names of attributes
+        self._namespaces: dict[int, tuple[Any, str]] = {}  # classes and modules that are values, and their names
+        self._named: set[tuple[int, str]] = set()  # their attributes that are noted
 
     # -------------------------------------------------------------------------------------------- code that runs
 
@@ -108,7 +111,8 @@ class Surroundings:
             return
         self._entered.add(code)
         self._local.update(c for c in code.co_consts if isinstance(c, types.CodeType))
-        self.names.update(c for c in code.co_consts if isinstance(c, str))  # as in getattr(x, "name")
+        self._texts.update(c for c in code.co_consts if isinstance(c, str) and c.isidentifier())
+        self.names |= self._texts  # as in getattr(x, "name")
         for chain in self._chains(code):
             self._read_chain(chain, variables)
         function = self._functions.get(code)
@@ -116,6 +120,7 @@ class Surroundings:
             self._read_closure(function)
         elif code not in self._local and set(code.co_freevars) - {"__class__"}:
             self._refuse(f"{code.co_qualname} reads variables of a function around it that cannot be found")
+        self._read_namespaces()
 
     def _chains(self, code: types.CodeType) -> Iterator[list[str]]:
         """Yield the global names that the code reads, each with the attributes that it reads of it."""
@@ -155,6 +160,26 @@ class Surroundings:
             name = f"{name}.{attribute}"
             value = fields.get(attribute, MISSING)
             self._note(fields, attribute, value, name, None, descend=not isinstance(value, types.ModuleType | type))
+
+    def _read_namespaces(self) -> None:
+        """Note the attributes that the code names of classes and modules which it has as values."""
+        before = -1
+        while before != len(self._namespaces):  # an attribute may be another class or module
+            before = len(self._namespaces)
+            for value, name in list(self._namespaces.values()):
+                self._read_namespace(value, name)
+
+    def _read_namespace(self, value: Any, name: str) -> None:
+        owners = [o for o in value.__mro__ if o is not object] if isinstance(value, type) else [value]
+        for owner in owners:
+            fields = vars(owner)
+            for key in [key for key in self.names if key in fields and (id(owner), key) not in self._named]:
+                self._named.add((id(owner), key))
+                self._note(fields, key, fields[key], f"{name}.{key}", key)
+        for key in self._texts:  # as in getattr(Config, "name", None)
+            if (id(value), key) not in self._named and not any(key in vars(owner) for owner in owners):
+                self._named.add((id(value), key))
+                self._note(vars(value), key, MISSING, f"{name}.{key}", key)
 
     def _read_closure(self, function: Any) -> None:
         cells = function.__closure__ or ()
@@ -198,7 +223,10 @@ class Surroundings:
         elif isinstance(value, _OPAQUE):
             fields = {key for key, member in vars(value).items() if not isinstance(member, _OPAQUE)}
             self._unknown += [(f"reads {key} of an optimizer or a schedule", key) for key in fields]
-        elif not isinstance(value, (type, types.ModuleType, *_BUILTINS)):
+        elif isinstance(value, type | types.ModuleType):
+            if not _is_ours(value):
+                self._namespaces[id(value)] = value, name
+        elif not isinstance(value, _BUILTINS):
             self._visit_object(value, name, attribute)
 
     def _visit_wrapped(self, function: Any, name: str) -> None:
@@ -336,8 +364,9 @@ def _slots_of(kind: type) -> tuple[str, ...]:
 
 
 def _is_ours(value: Any) -> bool:
-    """Return whether a class or function is defined in this package."""
-    return str(getattr(value, "__module__", "")).partition(".")[0] == "retrograd"
+    """Return whether a class or function is defined in this package, or a module is a part of it."""
+    home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", "")
+    return str(home).partition(".")[0] == "retrograd"
 
 
 def is_library_code(code: types.CodeType) -> bool:

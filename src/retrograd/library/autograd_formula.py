@@ -14,6 +14,7 @@ from retrograd.core.dtype import is_differentiable
 from retrograd.core.engine import edge_of
 from retrograd.core.graph import node, note_output
 from retrograd.core.hooks import conjugate
+from retrograd.core.level import transform_level
 from retrograd.library import double_backward_check
 from retrograd.library.operator_outputs import Structure, flatten
 from retrograd.library.registration import Registration, Registrations
@@ -53,10 +54,10 @@ def split_result(out: Any) -> tuple[list[Tensor], Structure | None]:
 class Context(ContextNode):
     """The ctx that a call passes to its gradient formula."""
 
-    _params: dict  # of the call
-    _avals: list  # shape and dtype of each flat input, None for a non-tensor
-    _structure: Structure | None
-    _backward_formula: Registration | None  # the newer interface's formula at the time of the call
+    _params: dict = {}  # noqa: RUF012 (set per call): its params
+    _avals: list = []  # noqa: RUF012 (set per call): shape and dtype of each flat input, None for a non-tensor
+    _structure: Structure | None = None
+    _backward_formula: Registration | None = None  # the newer interface's formula at the time of the call
     _saved_structure: Structure | None = None  # the structure of impl_save_for_backward's result
 
 
@@ -147,8 +148,8 @@ def gradients(
     op: Any, registrations: Registrations, fn: GradFn, cotangents: tuple, needs_input_grad: list[bool]
 ) -> list:
     """Return the cotangent of each edge of a node, by the user's formula."""
-    ctx, state = fn.params["ctx"], current()
-    recorded = state.level is not None or state.grad_enabled
+    ctx = fn.params["ctx"]
+    recorded = transform_level() is not None or current().grad_enabled
     saved = (
         unpack_saved(fn) if recorded or ctx._saved_structure is not None else ()
     )  # otherwise ctx.saved_tensors unpacks them

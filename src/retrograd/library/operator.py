@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import optree
@@ -87,9 +87,10 @@ class CustomOperator(Operator, RegistrationMixin):
                 kind: make_functional(self.schema, known) for kind, known in registrations.kernels.items()
             }
             functional_registrations.disabled = registrations.disabled
-            functional_registrations.abstract = registrations.abstract and make_functional(
-                self.schema, registrations.abstract
-            )
+            abstract = registrations.abstract
+            if abstract is None and self.schema.results == () and not self.schema.returned:
+                abstract = Registration(_return_none, registrations.location)  # only arguments have shapes
+            functional_registrations.abstract = abstract and make_functional(self.schema, abstract)
             self.functional._refresh()
 
     @property
@@ -340,6 +341,11 @@ class CustomOperator(Operator, RegistrationMixin):
 
     # ------------------------------------------------------------------------------------ used by the engine
 
+    def backward_functions(self) -> list[Callable]:
+        """Return the user's functions that a backward pass calls."""
+        given = [self.registrations.pull, self.registrations.backward]
+        return [part.function for part in given if part is not None]
+
     def gradients(self, fn: Any, cotangents: tuple, needs_input_grad: list[bool]) -> list:
         """Return the cotangent of each edge."""
         return autograd_formula.gradients(self, self.registrations, fn, cotangents, needs_input_grad)
@@ -347,6 +353,10 @@ class CustomOperator(Operator, RegistrationMixin):
     def saved(self, fn: Any) -> tuple:
         """Return the saved tensors of a node."""
         return autograd_formula.unpack_saved(fn)
+
+
+def _return_none(*args: Any, **kwargs: Any) -> None:
+    """Return nothing, as an operator that only writes to its arguments."""
 
 
 def _may_be_differentiated(inputs: Sequence) -> bool:

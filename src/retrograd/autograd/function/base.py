@@ -116,6 +116,10 @@ class FunctionOp(Op):
         """Return the saved tensors of a node, with its outputs connected to it again."""
         return unpack_saved(fn)
 
+    def backward_functions(self) -> list[Callable]:
+        """Return the user's functions that a backward pass calls."""
+        return [self.cls._backward_method()]
+
     def gradients(self, fn: GradFn, cotangents: tuple, needs_input_grad: list[bool]) -> list:
         """Return the gradient of each edge, by the user's backward."""
         ctx = fn.params["ctx"]

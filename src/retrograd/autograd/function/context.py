@@ -92,6 +92,14 @@ class FunctionCtx:
         return tuple([SavedTensor(fn, index) for index in range(len(fn.saved or ()))])
 
 
+def context_like(ctx: FunctionCtx) -> FunctionCtx:
+    """Return a ctx for another node of the same kind: with the same attributes, and without a node."""
+    made: FunctionCtx = object.__new__(type(ctx))
+    vars(made).update(vars(ctx))
+    made._node = None
+    return made
+
+
 def save_tensors(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
     """Save the tensors of `save_for_backward`; outputs without history, so that the node does not hold itself."""
     saved: list[Any] = []
