@@ -249,14 +249,6 @@ def test_an_error_while_a_call_is_captured_is_that_of_the_function_and_is_tried_
     assert rg.is_grad_enabled()
 
 
-def test_nested_tensors_run_eagerly():
-    compiled = rg.compile(lambda t: t * 2)
-    t = rg.nested.nested_tensor([rg.ones(2), rg.ones(3)])
-    with pytest.warns(UserWarning, match="no plain tensor"):
-        compiled(t)
-    assert [part.tolist() for part in compiled(t).unbind()] == [[2, 2], [2, 2, 2]]
-
-
 def test_a_module_is_compiled_as_a_module():
     model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
     compiled = rg.compile(model.eval())

@@ -4,6 +4,8 @@ from functools import partial
 
 import numpy as np
 
+from retrograd.core.op import composite_arrays
+
 quiet = partial(np.errstate, all="ignore")  # a backward pass ignores warnings: infinite slopes are legitimate
 IMMUTABLE_NUMBERS = np.generic
 DTYPE = np.dtype
@@ -14,9 +16,14 @@ def is_plain(array):
     return type(array) is np.ndarray
 
 
+def is_recorded(array):
+    """Return whether programs can contain an array: one of NumPy's own class, or one that consists of such arrays."""
+    return type(array) is np.ndarray or type(array) in composite_arrays
+
+
 def is_array(value):
-    """Return whether a value is an array, of a subclass too."""
-    return isinstance(value, np.ndarray)
+    """Return whether a value is an array, of a subclass too, or one that consists of several."""
+    return isinstance(value, np.ndarray) or type(value) in composite_arrays
 
 
 def is_ufunc(function):
@@ -25,12 +32,14 @@ def is_ufunc(function):
 
 
 def layout(array):
-    """Return what decides how a kernel walks over an array: shape, dtype and strides."""
-    return array.shape, array.dtype, array.strides
+    """Return what decides how a kernel walks over an array: shape, dtype and strides, None if it has none."""
+    return array.shape, array.dtype, array.strides if type(array) is np.ndarray else None
 
 
 def owner(array):
     """Return the array that owns the memory of another one; itself if it does, or if that is no array of NumPy's."""
+    if type(array) in composite_arrays:
+        array = array.memory
     while type(array.base) is np.ndarray:
         array = array.base
     return array

@@ -302,6 +302,12 @@ class Ragged:
         """Return a copy of the components."""
         return self.over(copy_buffer(self.values))
 
+    def layout_key(self):
+        """Return all except dtype and values: programs for arrays with an equal key run the same kernels."""
+        values = self.values
+        inner = values.layout_key() if isinstance(values, Ragged) else (values.shape, values.strides)
+        return Ragged, self.structure, self.structure.strided, self.axis, self.lead, inner
+
     def over(self, values):
         """Return a ragged array with the same structure over another buffer."""
         return Ragged(values, self.structure, self.axis, self.lead)

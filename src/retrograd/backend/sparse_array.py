@@ -74,6 +74,10 @@ class Sparse:
         """Return a copy of values and indices."""
         return Sparse(self.values.copy(), self.pattern.copy())
 
+    def layout_key(self):
+        """Return all except dtype and values: programs for arrays with an equal key run the same kernels."""
+        return Sparse, self.pattern, self.values.shape, self.values.strides
+
     def dense(self):
         """Return the elements as a NumPy array."""
         where = self.pattern.coordinates()

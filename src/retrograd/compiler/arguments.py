@@ -22,14 +22,16 @@ def difference(guard: TensorGuard, t: Any) -> str:
     ):
         if mine != its:
             return f"{name} changed from {mine} to {its}"
+    if guard.composite is not None:
+        return "structure, buffer, position in a graph, hooks or .grad changed"
     if (t._grad is None) is not (guard.grad_guard is None):
         return f".grad changed from {'None' if guard.grad_guard is None else 'a tensor'}"
     return "position in a graph, hooks or .grad changed"
 
 
 def is_ordinary(t: Any) -> bool:
-    """Return whether a tensor is one of the ground, in the memory of an array of NumPy's."""
-    return isinstance(t, Tensor) and t.level is None and not t._overrides and array_programs.is_plain(t.value)
+    """Return whether a tensor is one of the ground, in the memory of an array of NumPy's, or of several of these."""
+    return isinstance(t, Tensor) and t.level is None and not t._overrides and array_programs.is_recorded(t.value)
 
 
 def is_record(value: Any) -> bool:

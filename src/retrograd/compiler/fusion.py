@@ -109,10 +109,10 @@ class _Grouping:
         """Note an array whose elements are all the same in memory."""
         out = self._layouts.get(call.outs[0]) if len(call.outs) == 1 else None
         sources = reads(call)
-        if out is None or len(sources) != 1 or _size(out[0]) < 2 or any(out[2]):
+        if out is None or len(sources) != 1 or out[2] is None or _size(out[0]) < 2 or any(out[2]):
             return
-        shape, dtype, _ = self._layouts[sources[0]]
-        if _size(shape) == 1 and dtype == out[1]:
+        shape, dtype, strides = self._layouts[sources[0]]
+        if strides is not None and _size(shape) == 1 and dtype == out[1]:
             self._single[call.outs[0]] = sources[0]
 
     def _trace(self, call: Call) -> Traced | None:

@@ -28,7 +28,7 @@ _PURE = (
     "distributions", "fft", "foundation", "func", "interop/array_namespace", "interop/numpy_protocol", "kernels",
     "levels", "library/autograd_formula", "library/custom_definition", "library/derived_jvp", "library/function_schema",
     "library/kernel_adapter", "library/operator", "library/registration", "library/schema",
-    "linalg", "masked", "nested", "nn", "ops", "signal", "special", "types", "_",
+    "linalg", "masked", "nested", "nn", "ops", "signal", "sparse", "special", "types", "_",
 )  # fmt: skip
 _IMPURE = {  # their functions have effects of other kinds, or read values
     "ops/printing": "prints or formats a tensor",

@@ -107,7 +107,7 @@ class Recorder(TransparentLevel, Watcher):
         operands = [self._operand(op, a) for a in args]
         if any(_contains_array(value) for value in params.values()):
             self.refuse(f"a param of {op.name} contains an array")
-        if self.refusal or (not several and self.slot_of_array(out.value) is not None):
+        if self.refusal or (not several and self._is_known(op, args, out)):
             return  # a result that is an operand itself, as that of detach()
         if isinstance(op, CustomOperator) and op.registrations.abstract is None:
             self.refuse(f"{op.name} has no function that tells the shape of its result; register one by register_fake")
@@ -130,6 +130,18 @@ class Recorder(TransparentLevel, Watcher):
                 keeps=not op.view,
             )
         )
+
+    def _is_known(self, op: Any, args: tuple, out: Any) -> bool:
+        """Return whether the array of a result is known already, as an operand or the buffer of one."""
+        slot = self.slot_of_array(out.value)
+        if slot is None:
+            return False
+        if not array_programs.is_plain(getattr(args[0], "value", out.value)) and self._is_external(slot):
+            self.refuse("a buffer of a nested or sparse tensor is a tensor from outside, too")
+        return True
+
+    def _is_external(self, slot: Slot) -> bool:
+        return any(external.slot == slot for external in self.externals.values())
 
     def _operand(self, op: Any, a: Any) -> Any:
         if isinstance(a, Tensor):
@@ -355,7 +367,7 @@ class Recorder(TransparentLevel, Watcher):
 
 
 def _is_on_ground(t: Any) -> bool:
-    return isinstance(t, Tensor) and t.level is None and not t._overrides and array_programs.is_plain(t.value)
+    return isinstance(t, Tensor) and t.level is None and not t._overrides and array_programs.is_recorded(t.value)
 
 
 def _contains_array(value: Any) -> bool:

@@ -4,7 +4,7 @@ from retrograd.core.tensor cimport TensorBase
 
 @cython.final
 cdef class TensorGuard:
-    cdef public object kind, dtype, grad_guard
+    cdef public object kind, dtype, grad_guard, composite
     cdef public tuple shape, strides
     cdef public int ndim
     cdef public bint has_hooks, inference, is_leaf, is_view, requires_grad

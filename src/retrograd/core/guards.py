@@ -10,20 +10,27 @@ class TensorGuard:
     """The properties of a tensor that a program takes for granted: all except its values."""
 
     __slots__ = (
-        "dtype", "grad_guard", "has_hooks", "inference", "is_leaf", "is_view", "kind", "ndim", "requires_grad", "shape",
-        "strides",
+        "composite", "dtype", "grad_guard", "has_hooks", "inference", "is_leaf", "is_view", "kind", "ndim",
+        "requires_grad", "shape", "strides",
     )  # fmt: skip
 
     def __init__(self, t, with_grad=True):
         array = t.value
         self.kind = type(t)
-        self.ndim, self.shape, self.dtype, self.strides = array.ndim, tuple(array.shape), array.dtype, array.strides
+        self.composite = None if type(array) is ndarray else array.layout_key()
+        self.ndim, self.shape, self.dtype = array.ndim, tuple(array.shape), array.dtype
+        self.strides = array.strides if self.composite is None else None
         self.requires_grad, self.is_leaf = requires_grad_synced(t), t._grad_fn is None
         self.is_view, self.has_hooks = t._view is not None, t._hooks is not None
         self.inference = t.version is INFERENCE
         self.grad_guard = None
         grad = t._grad
-        if with_grad and grad is not None and grad.level is None and type(grad.value) is ndarray:
+        if (
+            with_grad
+            and grad is not None
+            and grad.level is None
+            and (type(grad.value) is ndarray or hasattr(grad.value, "layout_key"))
+        ):
             self.grad_guard = TensorGuard(grad, False)
 
     def holds(self, value):
@@ -47,6 +54,8 @@ class TensorGuard:
 
     def _has_layout(self, array):
         if type(array) is not ndarray:
+            return self.composite is not None and _has_key(array, self.composite) and array.dtype == self.dtype
+        if self.composite is not None:
             return False
         a: ndarray = array
         if a.ndim != self.ndim or (a.dtype is not self.dtype and a.dtype != self.dtype):
@@ -55,6 +64,11 @@ class TensorGuard:
             if a.shape[i] != self.shape[i] or a.strides[i] != self.strides[i]:
                 return False
         return True
+
+
+def _has_key(array, key):
+    """Return whether a composite array consists of its parts in the same way as another one."""
+    return hasattr(array, "layout_key") and array.layout_key() == key
 
 
 def match_values(guards, values, tensors, is_same):
