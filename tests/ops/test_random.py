@@ -3,11 +3,13 @@
 import copy
 import pickle
 import threading
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.ops.generator import reseeded
 
 DRAWS = {
     "rand": lambda g: rg.rand(50, generator=g),
@@ -89,6 +91,21 @@ def test_a_fork_leaves_the_default_generator_as_it_was():
     with rg.random.fork_rng(enabled=False):
         rg.rand(2)
     assert rg.rand(2).tolist() != expected
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_a_reseeded_block_draws_as_after_its_seed_and_changes_nothing_outside(started):
+    rg.manual_seed(7)
+    inside = rg.rand(2).tolist()
+    rg.manual_seed(3)
+    expected = rg.rand(4).tolist()
+    rg.manual_seed(3)
+    begun = rg.rand(2).tolist() if started else []
+    with suppress(KeyError), reseeded(7):
+        assert rg.rand(2).tolist() == inside
+        raise KeyError
+    assert begun + rg.rand(4 - len(begun)).tolist() == expected
+    assert rg.initial_seed() == 3
 
 
 def test_the_module_has_the_functions_of_the_root():

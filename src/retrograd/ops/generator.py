@@ -208,3 +208,24 @@ def fork_rng(devices=None, enabled=True):
     finally:
         if enabled:
             set_rng_state(state)
+
+
+@generator_block
+def reseeded(number):
+    """Context manager: the default generator draws as after `manual_seed(number)`; after the block it continues.
+
+    Unlike `fork_rng` with `manual_seed`, it copies no state, so that a block that draws nothing costs next to nothing.
+
+    >>> before = str(get_rng_state())
+    >>> with reseeded(7):
+    ...     default_generator.initial_seed()
+    7
+    >>> str(get_rng_state()) == before
+    True
+    """
+    seed, source = default_generator._seed, default_generator._made
+    default_generator.manual_seed(number)  # makes a source of its own at the first draw
+    try:
+        yield
+    finally:
+        default_generator._seed, default_generator._made = seed, source
