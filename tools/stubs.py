@@ -31,7 +31,7 @@ HEADER = """\
 BUILTINS = """\
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -209,7 +209,8 @@ def annotation(value: object) -> str:
 def members() -> Iterator[str]:
     """Yield all members of `Tensor`: fields, Python's operators, then methods and properties by name."""
     internal = "level: Any = None, tag: Any = None, requires_grad: Any = ..."
-    yield f"def __init__(self, value: Any = ..., {internal}, *sizes: _int): ...\n"
+    yield f"def __new__(cls, value: Any = ..., {internal}, *sizes: _int) -> Self: ...\n"
+    yield "def __init__(self, *args: Any, **kwargs: Any) -> None: ...\n"
     for name in OWN_FIELDS:
         yield f"{name}: {FIELDS.get(name, 'Any')}\n"
     for name in BINARY:

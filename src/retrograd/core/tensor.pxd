@@ -5,16 +5,22 @@ cdef class TensorBase
 
 cdef extern from *:
     """
-    /* The type's own tp_new, without the cost of calling the type from Python. */
+    /* The tp_new of the compiled base, without the cost of calling the type from Python or its `__new__` for users. */
     static PyObject *tensor_no_args = NULL;
+    static newfunc tensor_base_new = NULL;
     static inline PyObject *tensor_new(PyObject *type) {
-        if (!tensor_no_args && !(tensor_no_args = PyTuple_New(0))) return NULL;
-        return ((PyTypeObject *)type)->tp_new((PyTypeObject *)type, tensor_no_args, NULL);
+        return tensor_base_new((PyTypeObject *)type, tensor_no_args, NULL);
+    }
+    static inline int set_base_new(PyObject *base) {
+        if (!tensor_no_args && !(tensor_no_args = PyTuple_New(0))) return -1;
+        tensor_base_new = ((PyTypeObject *)base)->tp_new;
+        return 0;
     }
     /* For what was just found to be a tensor: no second check of its type. */
     static inline PyObject *tensor_same(PyObject *tensor) { Py_INCREF(tensor); return tensor; }
     """
     object tensor_new(object type)
+    int set_base_new(object base) except -1
     TensorBase known_tensor "tensor_same" (object tensor)
 
 cdef extern from *:
@@ -64,7 +70,7 @@ cdef class TensorBase:
     cdef object __weakref__
 
 cdef bint compiled
-cdef object tensor_class
+cdef object tensor_class, tensor_base
 
 @cython.locals(out=TensorBase)
 cpdef TensorBase make(object value, object level, object tag)

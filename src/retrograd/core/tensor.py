@@ -91,14 +91,15 @@ class TensorBase:
         return Aval(self.shape, self.value.dtype)
 
 
-tensor_class = TensorBase
+tensor_class = tensor_base = TensorBase
 
 
 def set_tensor_class(cls):
     """Set the class of all results to `cls`, a subclass of TensorBase without fields of its own."""
-    global tensor_class
-    tensor_class = cls
+    global tensor_class, tensor_base
+    tensor_class, tensor_base = cls, cls.__base__
     if compiled:
+        set_base_new(tensor_base)  # noqa: F821 (declared in tensor.pxd)
         pool_allocations(cls)  # noqa: F821 (declared in tensor.pxd)
 
 
@@ -110,12 +111,12 @@ def make(value, level, tag):
         out.level = level
         out.tag = tag
         return out
-    return tensor_class(value, level, tag)
+    return new_of_class(tensor_class, value, level, tag)
 
 
 def new_of_class(kind, value, level=None, tag=None, requires_grad=False):
-    """Return a new tensor of a subclass of Tensor, without calling the subclass's constructor."""
-    out = tensor_class.__new__(kind)
+    """Return a new tensor of Tensor or a subclass of it, without calling its constructor."""
+    out = tensor_base.__new__(kind)  # the class of results has a `__new__` for the calls of users
     TensorBase.__init__(out, value, level, tag, requires_grad)
     out._overrides = kind._class_overrides
     return out

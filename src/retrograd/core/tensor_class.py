@@ -8,7 +8,7 @@ from retrograd.core.hooks import grad_dtype_of
 from retrograd.core.level import grad_at, graph_level, set_grad_at
 from retrograd.core.overrides import as_subclass, default_override, prepare_subclass
 from retrograd.core.state import current
-from retrograd.core.tensor import count_of, set_tensor_class
+from retrograd.core.tensor import TensorBase, count_of, new_of_class, set_tensor_class
 from retrograd.core.views import requires_grad_synced, synced_grad_fn
 from retrograd.foundation.read_only import read_only
 
@@ -23,13 +23,16 @@ class Tensor(Arithmetic):
     __slots__ = ()
     _class_overrides = False  # whether the class overrides operators: see `prepare_subclass`
 
-    def __init__(self, value=(), level=None, tag=None, requires_grad=False, *sizes):
+    def __new__(cls, value=(), level=None, tag=None, requires_grad=False, *sizes):
+        if isinstance(value, TensorBase) and level is None:
+            return as_subclass(value, cls)
         if not hasattr(value, "dtype"):  # PyTorch's legacy calls: Tensor(2, 3) of sizes, Tensor([1, 2]) of data
             value = Tensor._legacy_array(value, level, tag, requires_grad, *sizes)
             level, tag, requires_grad = None, None, False
-        super().__init__(value, level, tag, requires_grad)
-        if type(self) is not Tensor:
-            self._overrides = self._class_overrides
+        return new_of_class(cls, value, level, tag, requires_grad)
+
+    def __init__(self, *args, **kwargs):
+        """Accept any arguments, as `__new__` has made the tensor: subclasses may define either method."""
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -51,12 +54,12 @@ class Tensor(Arithmetic):
         Operators on it run through the class's `__tensor_function__`.  Raises TypeError for a class that is none of
         Tensor.
         """
-        if not (isinstance(cls, type) and issubclass(cls, Tensor)):
-            raise TypeError(f"as_subclass: expected a subclass of Tensor, got {cls!r}")
+        _check_subclass("as_subclass", cls)
         return as_subclass(self, cls)
 
     @staticmethod
     def _make_subclass(cls, data, require_grad=False):
+        _check_subclass("_make_subclass", cls)
         if not isinstance(data, Tensor):
             raise TypeError(f"_make_subclass: argument 'data' must be Tensor, not {type(data).__name__}")
         out = as_subclass(data.detach(), cls)
@@ -162,6 +165,14 @@ class Tensor(Arithmetic):
                 f"The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype, {self.dtype}); None "
                 f"allows any"
             )
+
+
+def _check_subclass(name, cls):
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(
+            f"{name}: Creating a Tensor subclass from a class that does not inherit from Tensor is not possible: "
+            f"expected a subclass of Tensor, got {cls!r}"
+        )
 
 
 set_tensor_class(Tensor)

@@ -3,7 +3,7 @@
 # fmt: off
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -13,7 +13,8 @@ from retrograd import return_types as return_types
 class Tensor:
     """An array with a position in the autograd graph."""
 
-    def __init__(self, value: Any = ..., level: Any = None, tag: Any = None, requires_grad: Any = ..., *sizes: _int): ...
+    def __new__(cls, value: Any = ..., level: Any = None, tag: Any = None, requires_grad: Any = ..., *sizes: _int) -> Self: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     _grad: Tensor | None
     _grad_fn: Any
     _hooks: Any

@@ -3,12 +3,12 @@
 import copy
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.overrides import as_subclass, disabled_override, override_of
-from retrograd.core.tensor import version_of
+from retrograd.core.tensor import new_of_class, version_of
 from retrograd.ops.create import empty
 from retrograd.ops.layout import channels_last, channels_last_3d, check_device, has_format, to_format
 
@@ -22,12 +22,14 @@ class _SharedLeaf(Tensor):
 
     __tensor_function__ = staticmethod(disabled_override)
 
-    def __init__(self, data: Tensor) -> None:
+    def __new__(cls, data: Tensor) -> Self:
         if not isinstance(data, Tensor):
-            raise TypeError(f"{type(self).__name__}: expected a Tensor, got {type(data).__name__}; see rg.tensor")
+            raise TypeError(f"{cls.__name__}: expected a Tensor, got {type(data).__name__}; see rg.tensor")
         ground = data.level is None
-        Tensor.__init__(self, data.value[...] if ground else data.value, data.level, None if ground else data.tag)
+        value = data.value[...] if ground else data.value
+        self: Self = new_of_class(cls, value, data.level, None if ground else data.tag)
         self.version = version_of(data)
+        return self
 
 
 class Parameter(_SharedLeaf):
@@ -45,15 +47,17 @@ class Parameter(_SharedLeaf):
 
     _printed_name = ""
 
-    def __new__(cls, data: Tensor, requires_grad: bool = True) -> "Parameter":
+    def __new__(cls, data: Tensor, requires_grad: bool = True) -> Self:
         overrides = isinstance(data, Tensor) and data._overrides
-        return super().__new__(_parameter_class(type(data)) if overrides and cls is Parameter else cls)  # type: ignore[arg-type]
-
-    def __init__(self, data: Tensor, requires_grad: bool = True) -> None:
-        super().__init__(data)
+        kind = _parameter_class(type(data)) if overrides and cls is Parameter else cls
+        self = _SharedLeaf.__new__(kind, data)
         if self._overrides:
             vars(self).update(vars(data))
         self.requires_grad = requires_grad
+        return self
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Accept the arguments of `__new__`, so that a subclass of Tensor among the bases does not handle them."""
 
     def __repr__(self) -> str:
         shown = super().__repr__()
@@ -109,9 +113,10 @@ class Buffer(_SharedLeaf):
 
     _printed_name = ""
 
-    def __init__(self, data: Tensor, *, persistent: bool = True) -> None:
-        super().__init__(data)
+    def __new__(cls, data: Tensor, *, persistent: bool = True) -> Self:
+        self = _SharedLeaf.__new__(cls, data)
         self.persistent = persistent
+        return self
 
 
 class UninitializedTensorMixin(_SharedLeaf):
@@ -119,10 +124,11 @@ class UninitializedTensorMixin(_SharedLeaf):
 
     _materialized_class: type[Tensor] = Buffer
 
-    def __init__(self, requires_grad: bool, device: Any, dtype: Any) -> None:
+    def __new__(cls, requires_grad: bool, device: Any, dtype: Any) -> Self:
         check_device(device)
-        _SharedLeaf.__init__(self, empty(0, dtype=dtype))
+        self = _SharedLeaf.__new__(cls, empty(0, dtype=dtype))
         self.requires_grad = requires_grad
+        return self
 
     def materialize(self, shape: Sequence[int], device: Any = None, dtype: Any = None) -> None:
         """Become an ordinary parameter or buffer of a shape, with undefined elements, in its dtype or another.
@@ -196,21 +202,19 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
     _materialized_class = Parameter
 
-    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> "UninitializedParameter":
-        return Tensor.__new__(cls)
-
-    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
-        super().__init__(requires_grad, device, dtype)
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Self:
+        return UninitializedTensorMixin.__new__(cls, requires_grad, device, dtype)
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Buffer):
     """A buffer whose shape is not known yet, as the running statistics of `nn.LazyBatchNorm1d`."""
 
-    def __init__(
-        self, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
-    ) -> None:
-        super().__init__(requires_grad, device, dtype)
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> Self:
+        self = UninitializedTensorMixin.__new__(cls, requires_grad, device, dtype)
         self.persistent = persistent
+        return self
 
 
 def is_lazy(param: Any) -> bool:

@@ -5,6 +5,7 @@ from retrograd.backend.type_info import check_holds
 from retrograd.core import Tensor, current, namespaces, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import mark_inference
+from retrograd.core.tensor import make
 from retrograd.ops.functions import function
 from retrograd.ops.layout import check_device, check_keywords
 
@@ -79,7 +80,7 @@ def _constant_tensor(array):
     dtypes.category(array.dtype)
     if not array.dtype.isnative:
         raise ValueError(f"numbers of dtype {array.dtype.str} are in another order of bytes: rg.tensor copies them")
-    out = Tensor(array)
+    out = make(array, None, None)
     if current().inference:
         mark_inference(out)
     return out if current().level is None else registry["detach"](out)

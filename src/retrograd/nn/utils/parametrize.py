@@ -90,7 +90,7 @@ class ParametrizationList(ModuleList):
 def _copy_tensor(kind: Any, part: Any, original: Any) -> Any:
     """Return a new parameter or buffer with its own memory."""
     part = part.detach().clone()
-    return Parameter(part, original.requires_grad) if kind is Parameter else Buffer(part)
+    return Parameter(part, original.requires_grad) if issubclass(kind, Parameter) else Buffer(part)
 
 
 def register_parametrization(
