@@ -46,7 +46,6 @@ def test_the_folded_module_computes_the_same(function, count):
 
 def test_the_constant_part_runs_once_on_the_first_call():
     calls = []
-    fx.wrap(calls.append)
 
     def double(value):
         calls.append(1)

@@ -18,8 +18,8 @@ def wrap(fn_or_name: Any) -> Any:
     As a decorator, it returns the wrapped function; a global of the calling module that is this function is replaced
     by the wrapped one.  A name, as in `fx.wrap("len")`, means a global or built-in
     function of the calling module; the module's global of that name is replaced by the wrapped function.  If the
-    module defines it later, this happens at the next trace.  Raises RuntimeError for anything else, and NameError for
-    the name of an object that can't be called.
+    module defines it later, this happens at the next trace.  Raises RuntimeError for anything else, NameError for
+    the name of an object that can't be called, and NotImplementedError if a function or a class calls it.
 
     >>> from retrograd import fx
     >>> @fx.wrap
@@ -32,18 +32,22 @@ def wrap(fn_or_name: Any) -> Any:
         %add : [num_users=1] = call_function[target=operator.add](args = (%clip, 1), kwargs = {})
         return add
     """
-    if callable(fn_or_name):
-        wrapped = fn_or_name if hasattr(fn_or_name, "__wrapped_for_fx__") else _wrapper(fn_or_name)
-        scope, name = sys._getframe(1).f_globals, getattr(fn_or_name, "__name__", "")
-        if scope.get(name) is fn_or_name:
-            scope[name] = wrapped
-        return wrapped
-    if not isinstance(fn_or_name, str):
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError(
             f"wrap: Unsupported type for global function! Must be either a callable or string name, got "
             f"{type(fn_or_name).__name__}"
         )
     frame = sys._getframe(1)
+    if frame.f_code.co_name != "<module>":
+        raise NotImplementedError(
+            f"wrap must be called at the top level of a module, not in {frame.f_code.co_qualname}: it replaces globals"
+        )
+    if callable(fn_or_name):
+        wrapped = fn_or_name if hasattr(fn_or_name, "__wrapped_for_fx__") else _wrapper(fn_or_name)
+        scope, name = frame.f_globals, getattr(fn_or_name, "__name__", "")
+        if scope.get(name) is fn_or_name:
+            scope[name] = wrapped
+        return wrapped
     found = frame.f_globals.get(fn_or_name, frame.f_builtins.get(fn_or_name))
     if found is None:
         PENDING.append((frame.f_globals, fn_or_name))
