@@ -325,7 +325,7 @@ STRICT = {
     "jvp": (lambda: jvp(lambda x, y: y * 2, PAIR, PAIR, strict=True), r"The output .*independent of input 0"),
     "vhp": (lambda: vhp(lambda x, y: (x**2).sum(), PAIR, PAIR, strict=True), r"The output .*independent of input 1"),
     "hvp": (lambda: hvp(lambda x, y: (x**2).sum() + y.sum(), PAIR, PAIR, strict=True),
-            "The Jacobian of the user-provided function is independent of input 1"),
+            "the jacobian of the user-provided function with respect to input 1 is independent of the input"),
     "jacobian": (lambda: jacobian(lambda x, y: (y * x, x), PAIR, strict=True), r"Output 1 .*independent of input 1"),
     "hessian": (lambda: hessian(lambda x, y: (x**2).sum() + (y**2).sum(), PAIR, strict=True),
                 "The gradient by input 0 of the user-provided function is independent of input 1"),
@@ -333,7 +333,7 @@ STRICT = {
     "a detached output": (lambda: jacobian(lambda x: (x, x.detach()), ONES, strict=True),
                           "Output 1 of the user-provided function does not require gradients"),
     "a constant product": (lambda: vjp(lambda x: x * 2, tensor(X, True), ONES, create_graph=True, strict=True),
-                           "The Jacobian of the user-provided function is independent of input 0"),
+                           "The jacobian of the user-provided function is independent of input 0"),
 }  # fmt: skip
 ONES = rg.ones(3, dtype=rg.float64)
 PAIR = (ONES, ONES)
@@ -382,7 +382,7 @@ def test_objects_that_are_no_tensors_are_refused_with_their_index():
         vjp(lambda x, p: x, (ONES, (2.0,)))
     with pytest.raises(TypeError, match=r"given to jacobian must be.*output.* has type .*list"):
         jacobian(lambda x: [x], ONES)
-    with pytest.raises(TypeError, match=r"v given to jvp must be.*entry of v.* has type .*float"):
+    with pytest.raises(TypeError, match=r"v given to jvp must be.*the given v has type .*float"):
         jvp(lambda x: x, ONES, 2.0)
 
 

@@ -12,7 +12,11 @@ from retrograd.core.dtype import is_differentiable
 from retrograd.core.views import requires_grad_synced
 
 _FUNCTION = "of the user-provided function is independent of {}"
-OUTPUT, JACOBIAN, HESSIAN = [f"The {what} {_FUNCTION}" for what in ("output", "Jacobian", "Hessian")]
+OUTPUT, JACOBIAN, HESSIAN = [f"The {what} {_FUNCTION}" for what in ("output", "jacobian", "Hessian")]
+SLOPE = (
+    "While computing the hessian, found that the jacobian of the user-provided function with respect to {} is "
+    "independent of the input"
+)
 Grads = Sequence[Tensor | None]
 _ARGUMENTS = {"input": "inputs", "output": "outputs of the user-provided function", "entry of v": "v"}
 _SINGLE = {"input": "the input to the user-provided function is", "output": "the user-provided function returns"}
@@ -116,7 +120,7 @@ class Call(NamedTuple):
         """Return PyTorch's name of a wrong value in messages, and its label."""
         if several:
             return f"the value at index {tree.paths[number][0]}, {tree.label(number)},"
-        return f"the given {tree.kind}s"
+        return f"the given {_ARGUMENTS[tree.kind]}"
 
     def inputs(self, inputs: Any) -> Tree:
         """Return the inputs, all of which must be differentiable."""
@@ -157,7 +161,7 @@ class Call(NamedTuple):
                 f"shape {outs.leaves[0].shape}"
             )
         found = gradients(outs.leaves, point.leaves, [None], True)
-        self.check(found, point, OUTPUT, JACOBIAN, True)
+        self.check(found, point, SLOPE if self.name == "hessian" else OUTPUT, SLOPE, True)
         return outs, found
 
     def vector(self, v: Any, tree: Tree) -> Grads:

@@ -80,8 +80,9 @@ def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
         back, cotangents = linear_pullback(outs.leaves, point.leaves)
         call.check(back, point, OUTPUT, "the gradient of {} is not differentiable", True)
         found = pushforward(back, cotangents, vector, create_graph)
-        of_inputs = "of the user-provided function is independent of the inputs"
-        found = call.fill_missing(found, outs, f"{{}} {of_inputs}", f"the Jacobian of {{}} {of_inputs}")
+        missing = "{} of the user-provided function is independent of the inputs"
+        constant = "The jacobian of the user-provided function is independent of input 0, and of all others, for {}"
+        found = call.fill_missing(found, outs, missing, constant)
         return call.result(outs, outs.leaves), call.result(outs, found)
 
 
@@ -224,7 +225,8 @@ def _rows_in_loop(call: Call, outs: Tree, point: Tree) -> Blocks:
                 f"vectorize=True, which gives the conjugates of a holomorphic function's"
             )
         independent = f"{what} of the user-provided function is independent of {{}}"
-        missing, constant = independent[0].upper() + independent[1:], f"The Jacobian of {independent}"
+        missing = independent[0].upper() + independent[1:]
+        constant = f"The jacobian of the user-provided function is independent of {{}}, for {what}"
         pull = partial(_row, call, point, out, missing, constant)
         found += row_blocks(map_in_loop(pull, unit_vectors(out), point.leaves), [out])
     return found
