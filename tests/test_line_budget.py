@@ -16,7 +16,7 @@ BUDGET = {
     "bench": 1100,
     "cli": 2300,
     "compiler": 4400,
-    "core": 6100,
+    "core": 6200,
     "cuda": 200,
     "distributed": 700,
     "distributions": 5900,

@@ -21,8 +21,11 @@ from retrograd.autograd.running_pass import will_execute as _will_engine_execute
 from retrograd.autograd.saved_names import SavedTensor
 from retrograd.core import Tensor, current
 from retrograd.core.tensor import version_of
+from retrograd.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 
 __all__ = [
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
     "_WeakTensorRef",
     "_autograd",
     "_current_graph_task_execution_order",
@@ -31,6 +34,16 @@ __all__ = [
     "_will_engine_execute_node",
     "is_grad_enabled",
 ]
+
+
+def _is_torch_function_all_disabled() -> bool:
+    """Return whether neither subclasses of Tensor nor function modes override functions."""
+    return current().overrides_off == 2
+
+
+def _is_torch_function_enabled() -> bool:
+    """Return whether subclasses of Tensor override functions."""
+    return current().overrides_off == 0
 
 
 class _WeakTensorRef:

@@ -53,6 +53,7 @@ class TensorFunctionMode(Mode):
     """
 
     level_type = FunctionModeLevel
+    _method_name = "__tensor_function__"
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -144,7 +145,9 @@ def handle_torch_function(public_api: Callable, relevant_args: Iterable[Any], *a
     level = state.level
     if isinstance(level, FunctionModeLevel) and state.overrides_off < 2:
         with override_state("level", level.parent):
-            return call_mode(level.mode, public_api, overriding_types(foreign), args, kwargs)
+            result = call_mode(level.mode, public_api, overriding_types(foreign), args, kwargs)
+        if result is not NotImplemented:
+            return result
     return override_result(public_api, foreign, args, kwargs)
 
 
@@ -217,10 +220,33 @@ def resolve_name(f: Any) -> str | None:
     """
     if isinstance(f, Operator) and f.public_names:
         return f"retrograd.{f.public_names[0]}"
-    return next((f"retrograd.{name}" for name, known in functions.functions.items() if known is f), None)
+    known = next((name for name, function in functions.functions.items() if function is f), None)
+    if known is None and callable(f) and is_tensor_method_or_property(f):
+        known = f"Tensor.{f.__name__}"
+    return known and f"retrograd.{known}"
 
 
 def is_tensor_method_or_property(func: Callable) -> bool:
-    """Return whether a function is a method of tensors; operators that are methods are the same objects."""
+    """Return whether a function is a method of tensors, or reads an attribute of theirs (`Tensor.grad.__get__`).
+
+    Operators that are methods are the same objects.
+    """
     name = getattr(func, "__name__", "")
+    if name == "__get__":
+        return any(getattr(func, "__self__", None) is value for base in Tensor.__mro__ for value in vars(base).values())
     return getattr(Tensor, name, None) is func
+
+
+def _get_current_function_mode() -> Any:
+    """Return the innermost function mode, or None."""
+    return next(iter(_get_current_function_mode_stack()[::-1]), None)
+
+
+def _get_current_function_mode_stack() -> list[Any]:
+    """Return the function modes that are entered, the innermost last."""
+    return entered_modes(FunctionModeLevel)
+
+
+def _enable_torch_function() -> override_state:
+    """Return a block in which classes and modes override functions again."""
+    return override_state("overrides_off", 0)

@@ -186,7 +186,17 @@ def test_wrapped_functions_stay_calls():
     with pytest.raises(RuntimeError, match="Must be either a callable or string name, got int"):
         fx.wrap(3)
     with pytest.raises(NameError, match=r"'NUMBER' of .*test_proxy is no function, but 3"):
-        fx.wrap("NUMBER")
+        exec('fx.wrap("NUMBER")', globals())  # as a module calls it
+
+
+@pytest.mark.parametrize("argument", ["len", hypot])
+def test_functions_and_classes_can_not_wrap_globals(argument):
+    with pytest.raises(NotImplementedError, match=r"at the top level of a module, not in .*can_not_wrap_globals"):
+        fx.wrap(argument)
+    with pytest.raises(NotImplementedError, match=r"not in .*Holder"):
+
+        class Holder:
+            fx.wrap(argument)
 
 
 def test_proxies_of_two_traces_do_not_mix():

@@ -209,7 +209,8 @@ def grad(
             "allow_unused": allow_unused,
             "materialize_grads": materialize_grads,
         }
-        return override_result(grad, foreign, (outputs, inputs), options)
+        given = [value if isinstance(value, (tuple, list)) else (value,) for value in (outputs, inputs)]
+        return override_result(grad, foreign, (*map(tuple, given),), options)
     if not only_inputs:
         warnings.warn("grad: only_inputs=False is ignored; use backward()", FutureWarning, stacklevel=2)
     if materialize_grads and allow_unused is False:

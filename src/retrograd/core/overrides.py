@@ -1,5 +1,9 @@
 """Overrides: operands of other classes compute the result by `__tensor_function__`, and `out=` takes it."""
 
+import warnings
+from inspect import getattr_static
+from types import FunctionType
+
 from numpy import ndarray
 
 from retrograd.core.dtype import category
@@ -8,6 +12,8 @@ from retrograd.core.state import current, override_state
 from retrograd.core.tensor import TensorBase, new_of_class, version_of
 from retrograd.core.views import is_writable, requires_grad_synced
 
+PLAIN = (bool, int, float, complex, str)  # the classes of params that are compared with their defaults
+
 
 def call_override(op, args, params):
     """Let the foreign classes among the operands compute the result."""
@@ -15,9 +21,22 @@ def call_override(op, args, params):
 
 
 def call_arguments(schema, args, params):
-    """Return the positional and the keyword arguments by which an operator is called with flat inputs and params."""
+    """Return the positional and the keyword arguments by which an operator is called with flat inputs and params.
+
+    Params that have their default values are left out, as in PyTorch: a class may override `mean` by a function of one
+    argument.
+    """
+    given = {name: value for name, value in params.items() if not _is_default(value, schema.defaults.get(name))}
     named = schema.named(args, params)
-    return tuple([named.pop(p.name) for p in positional_parameters(schema)]), named
+    positional = tuple([named.pop(p.name) for p in positional_parameters(schema)])
+    return positional, {name: value for name, value in named.items() if name not in params or name in given}
+
+
+def _is_default(value, default):
+    """Return whether a param has its default value; values of other classes, such as proxies, are not compared."""
+    if type(value) is tuple and type(default) is tuple:
+        return len(value) == len(default) and all(map(_is_default, value, default))
+    return value is default or (type(value) is type(default) and isinstance(value, PLAIN) and value == default)
 
 
 def positional_parameters(schema):
@@ -29,11 +48,31 @@ def override_result(func, foreign, args, kwargs):
     """Return the first result that a foreign operand's class gives for `func`; a TypeError if none does."""
     types = overriding_types(foreign)
     for kind in types:
-        result = override_of(kind)(func, types, args, kwargs)
+        result = _handler(kind, foreign)(func, types, args, kwargs)
         if result is not NotImplemented:
             return result
-    names = ", ".join(t.__name__ for t in types)
-    raise TypeError(f"no implementation of {func.__name__} for {names}: __tensor_function__ returned NotImplemented")
+    raise no_implementation(func, [t.__name__ for t in types])
+
+
+def no_implementation(func, names):
+    """Return the TypeError for a function that all classes and modes of these names declined to compute."""
+    return TypeError(
+        f"Multiple dispatch failed for {func.__name__!r}; all __tensor_function__ (__torch_function__) handlers "
+        f"returned NotImplemented: {', '.join(names)}"
+    )
+
+
+def _handler(kind, foreign):
+    """Return the method that overrides operators for a class; a plain method is bound to its first object."""
+    name = "__tensor_function__" if hasattr(kind, "__tensor_function__") else "__torch_function__"
+    if not isinstance(getattr_static(kind, name), FunctionType):
+        return getattr(kind, name)
+    warnings.warn(
+        f"Defining your `{name}` as a plain method is deprecated and will be an error in future; make it a "
+        f"classmethod of {kind.__name__}",
+        stacklevel=2,
+    )
+    return getattr(next(a for a in foreign if type(a) is kind), name)
 
 
 def overriding_types(foreign):
@@ -118,9 +157,8 @@ class ForeignParams:
     def __tensor_function__(cls, func, types, args, kwargs):
         """Return the result that a foreign object among the params computes."""
         args = [tuple([m for m in a if type(m) is not cls]) if isinstance(a, tuple) else a for a in args]
-        return override_result(
-            func, [found for value in kwargs.values() for found in foreign_objects(value)], tuple(args), kwargs
-        )
+        foreign = [found for value in (*args, *kwargs.values()) for found in foreign_objects(value)]
+        return override_result(func, foreign, tuple(args), kwargs)
 
 
 def check_no_tangent(op, operands):

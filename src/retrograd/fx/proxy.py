@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, NoReturn, cast
 
 from retrograd.autograd.function.base import FunctionOp
-from retrograd.core import Op
+from retrograd.core import Op, Tensor
 from retrograd.core.overrides import positional_parameters
 from retrograd.foundation.source_location import user_frame, user_line
 from retrograd.fx.call_format import normalized_args
@@ -21,6 +21,8 @@ from retrograd.fx.operator_schemas import check_for_mutable_operation
 from retrograd.fx.traceback import copied_meta
 from retrograd.library import CustomOperator
 from retrograd.nn.parameter import Parameter
+
+_NEW_TENSORS = "use operators that return new tensors; a tensor that was created while tracing can't be written to"
 
 __all__ = [
     "Attribute",
@@ -211,12 +213,16 @@ class Proxy:
     @classmethod
     def __tensor_function__(cls, func: Callable, types: tuple, args: tuple, kwargs: dict[str, Any]) -> "Proxy":
         """Return a proxy for the node of an operator's call with proxies among its arguments."""
-        if isinstance(func, CustomOperator):
+        if func is Tensor.__getitem__:
+            func = operator.getitem
+        elif func is Tensor.__setitem__:
+            _raise_trace_error(proxies_in(args)[0], "numbers are needed here", _NEW_TENSORS, TypeError)
+        elif isinstance(func, CustomOperator):
             args, kwargs = normalized_args(func, func.schema.given(args, kwargs))
         elif isinstance(func, Op) and not isinstance(func, FunctionOp):
             inputs = zip(positional_parameters(func.schema), args, strict=True)
             tensors = {p.name: list(a) if p.is_list and isinstance(a, tuple) else a for p, a in inputs}
-            args, kwargs = normalized_args(func, {**tensors, **kwargs})
+            args, kwargs = normalized_args(func, {**tensors, **func.schema.defaults, **kwargs})
         return _common_tracer((args, kwargs)).create_proxy("call_function", func, args, kwargs)
 
     def __getattr__(self, name: str) -> "Attribute":
@@ -237,8 +243,7 @@ class Proxy:
     __array_ufunc__ = None  # makes NumPy's arrays defer to the proxy's operators
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        instead = "use operators that return new tensors; a tensor that was created while tracing can't be written to"
-        _raise_trace_error(self, "numbers are needed here", instead, TypeError)
+        _raise_trace_error(self, "numbers are needed here", _NEW_TENSORS, TypeError)
 
     def __bool__(self) -> bool:
         if self.tracer.trace_asserts and _is_in_assert():

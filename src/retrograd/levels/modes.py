@@ -1,12 +1,14 @@
 """Modes: blocks in which an object sees the calls of the program, or the operators below automatic differentiation."""
 
+from inspect import getattr_static
 from typing import Any
 
 from retrograd.core import Operator, Tensor, at, call, current
 from retrograd.core.blocks import Blocks
+from retrograd.core.errors import OperandTypeError
 from retrograd.core.level import TransparentLevel, graph_level
 from retrograd.core.op import AuxOutput, is_foreign
-from retrograd.core.overrides import overriding_types
+from retrograd.core.overrides import no_implementation, overriding_types
 from retrograd.core.record import record
 from retrograd.core.state import is_recording
 from retrograd.core.tensor import alias
@@ -15,6 +17,8 @@ from retrograd.core.views import is_view_of, requires_grad_synced, track_view
 
 class ModeLevel(TransparentLevel):
     """The level of one entered mode.  Its handlers run one level below, so what they call reaches the outer modes."""
+
+    paused = True  # it has no tangents, which a user's Function would have to compute
 
     def __init__(self, mode: Any) -> None:
         self.mode = mode
@@ -37,9 +41,9 @@ class FunctionModeLevel(ModeLevel):
         types = overriding_types([a for a in args if is_foreign(a)])
         given, named = op.call_arguments(args, params)
         rule = op.override_for_class(type(self.mode))
-        return (
-            call_mode(self.mode, op, types, given, named) if rule is None else rule(self.mode, op, types, given, named)
-        )
+        if rule is not None:
+            return rule(self.mode, op, types, given, named)
+        return call_mode(self.mode, op, types, given, named)
 
     def process(self, op: Operator, args: tuple, params: dict[str, Any]) -> Any:
         """Run an operator that is no call of the program, as in a backward pass."""
@@ -47,10 +51,13 @@ class FunctionModeLevel(ModeLevel):
 
 
 def call_mode(mode: Any, func: Any, types: tuple, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Return what a function mode computes for a call; a TypeError if it returns NotImplemented."""
+    """Return what a function mode computes for a call, or NotImplemented, which leaves it to the classes of operands.
+
+    Raises TypeError if it returns NotImplemented and no operand's class overrides operators.
+    """
     result = mode.__tensor_function__(func, types, args, kwargs)
-    if result is NotImplemented:
-        raise TypeError(f"no implementation of {func.__name__}: the mode {type(mode).__name__} returned NotImplemented")
+    if result is NotImplemented and not types:
+        raise no_implementation(func, [f"the mode {type(mode).__name__}"])
     return result
 
 
@@ -68,7 +75,7 @@ class DispatchModeLevel(ModeLevel):
             else:
                 result = rule(self.mode, op, (), given, named)
             if result is NotImplemented:
-                raise TypeError(f"no implementation of {op.name}: the mode {type(self.mode).__name__} returned it")
+                raise no_implementation(op, [f"the mode {type(self.mode).__name__}"])
             out = _without_history(op, op.flat_result(result))
         level = graph_level()
         requires_grad = [isinstance(a, Tensor) and requires_grad_synced(a) and a.level is level for a in args]
@@ -84,7 +91,10 @@ def _without_history(op: Operator, out: Any) -> Any:
     if type(out) is tuple:
         return tuple([o if isinstance(o, AuxOutput) else _without_history(op, o) for o in out])
     if not isinstance(out, Tensor):
-        raise TypeError(f"{op.name}: a dispatch mode must return tensors like the operator, got {type(out).__name__}")
+        raise OperandTypeError(
+            f"{op.name}: Unable to cast {out!r} to Tensor; a dispatch mode must return tensors like the operator, got "
+            f"{type(out).__name__}"
+        )
     fresh = alias(out, None)
     if fresh.level is None:
         fresh.tag = None  # on the ground the tag says where a value left its graph; this one is recorded below
@@ -95,6 +105,7 @@ class Mode(Blocks):
     """A mode that a `with` statement enters, any number of times and nested."""
 
     level_type: type[ModeLevel]
+    _method_name: str  # of the method that a subclass defines
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         self = super().__new__(cls)
@@ -105,7 +116,18 @@ class Mode(Blocks):
         pass
 
     def _block(self) -> ModeLevel:
+        if isinstance(getattr_static(type(self), self._method_name), classmethod):
+            torch_name = self._method_name.replace("tensor", "torch")
+            raise RuntimeError(
+                f"{type(self).__name__}: Defining your mode's `{torch_name}` as a classmethod is not supported, please "
+                f"make it a plain method"
+            )
         return self.level_type(self)
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """Return whether the mode is a part of a tool, which `is_in_torch_dispatch_mode(False)` leaves out."""
+        return False
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:

@@ -455,12 +455,17 @@ empty, empty_permuted, empty_like, arange, scalar_tensor = map(
 def _new_method(make):
     """Return the method `new_...` of a function: it makes a tensor in the dtype of another one."""
 
+    name = f"new_{make.__name__}"
+
     def new(x, *args, dtype=None, **keywords) -> Tensor:
+        if x._overrides and is_foreign(x):
+            given = keywords if dtype is None else {"dtype": dtype, **keywords}
+            return override_result(getattr(Tensor, name), [x], (x, *args), given)
         if make is not tensor and has_sparse_layout(x):
             keywords = {"layout": x.layout, **keywords}
         return make(*args, dtype=x.dtype if dtype is None else dtype, **keywords)
 
-    new.__name__ = f"new_{make.__name__}"
+    new.__name__ = name
     new.__doc__ = f"`rg.{make.__name__}`, in the dtype of this tensor unless another is given."
     return new
 

@@ -214,9 +214,9 @@ def index(x, key):
             (first, numbers), (spec, ids) = split_scalars(spec, ids)
             x = getitem(x, numbers, spec=first)
         return apply_index(x, ids, spec)
-    except TypeError:
-        if foreign := _foreign_objects(key):
-            return override_result(operator.getitem, foreign, (x, key), {})
+    except (TypeError, IndexError):
+        if foreign := foreign_in_key(key):
+            return override_result(Tensor.__getitem__, foreign, (x, key), {})
         raise
 
 
@@ -268,8 +268,8 @@ def split_scalars(spec, ids):
     return (first, [i for i in ids if i.ndim == 0]), (then, [i for i in ids if i.ndim])
 
 
-def _foreign_objects(key):
-    """Return the objects of other classes in a key, which handle operators themselves."""
+def foreign_in_key(key):
+    """Return the objects in a key whose classes override operators."""
     parts = key if isinstance(key, tuple) else (key,)
     return foreign_objects([(k.start, k.stop, k.step) if isinstance(k, slice) else k for k in parts])
 

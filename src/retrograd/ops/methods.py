@@ -21,7 +21,7 @@ from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.foundation.read_only import read_only
 from retrograd.foundation.source_location import user_line
 from retrograd.ops.functions import check_tensor, function
-from retrograd.ops.index import index
+from retrograd.ops.index import foreign_in_key, index
 
 
 def add_operators(named):
@@ -353,6 +353,8 @@ def __contains__(x, value) -> bool:
 
 @method
 def __getitem__(x, key) -> Tensor:
+    if x._overrides and is_foreign(x):
+        return override_result(Tensor.__getitem__, [x, *foreign_in_key(key)], (x, key), {})
     return index(x, key)
 
 
@@ -421,6 +423,8 @@ def mT(x):
 
 def _data(x):
     """The same memory outside every graph, with its own version counter; can be set to another tensor's memory."""
+    if x._overrides and is_foreign(x):
+        return override_result(Tensor.data.__get__, [x], (x,), {})
     if x.level is not None:
         detached = registry["detach"](x)  # at every level
         return make(detached.value, detached.level, detached.tag)

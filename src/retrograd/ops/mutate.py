@@ -39,6 +39,7 @@ from retrograd.ops.index import (
     apply_index,
     check_mask,
     fill_slots,
+    foreign_in_key,
     has_mixed_ranks,
     indexed_shape,
     is_separated,
@@ -678,6 +679,11 @@ def unsqueeze_mask(mask, x):
 def set_item(x, key, value) -> None:
     """Assign x[key] = value."""
     name = "x[...] = value"
+    if x._overrides or is_foreign(value):
+        foreign = [a for a in (x, value) if is_foreign(a)]
+        if foreign:
+            override_result(Tensor.__setitem__, foreign, (x, key, value), {})
+            return
     if key is False:  # PyTorch looks at neither x nor the value
         return
     parts = compound(x)
@@ -687,7 +693,13 @@ def set_item(x, key, value) -> None:
     if x.level is not None and is_mask(key) and not getattr(value, "ndim", 0):
         write_into(name, x, where(unsqueeze_mask(key, x), value, x))  # valid for any number of selected elements
         return
-    spec, ids = static_index(x, key_as_tuple(key))
+    try:
+        spec, ids = static_index(x, key_as_tuple(key))
+    except (TypeError, IndexError):
+        if foreign := foreign_in_key(key):
+            override_result(Tensor.__setitem__, foreign, (x, key, value), {})
+            return
+        raise
     if is_separated(spec):
         selection, spec = split_integers(spec)
         set_item(apply_index(x, (), selection), fill_slots(spec, ids), value)

@@ -1,7 +1,10 @@
 """Modes that see operators below automatic differentiation; the names are those of `torch.utils._python_dispatch`."""
 
+from collections.abc import Iterator
 from typing import Any
 
+from retrograd.core import current, override_state
+from retrograd.core.blocks import generator_block
 from retrograd.levels.modes import DispatchModeLevel, Mode, entered_modes
 
 
@@ -28,6 +31,7 @@ class TensorDispatchMode(Mode):
     """
 
     level_type = DispatchModeLevel
+    _method_name = "__tensor_dispatch__"
 
     def __init__(self, _dispatch_key: Any = None) -> None:
         super().__init__()
@@ -55,8 +59,8 @@ BaseTorchDispatchMode = BaseTensorDispatchMode
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
-    """Return whether a dispatch mode is entered."""
-    return bool(entered_modes(DispatchModeLevel))
+    """Return whether a dispatch mode is entered; if not `include_infra_modes`, one that is no infra mode."""
+    return any(include_infra_modes or not mode.is_infra_mode() for mode in entered_modes(DispatchModeLevel))
 
 
 def any_torch_dispatch_mode_on_stack() -> bool:
@@ -73,6 +77,31 @@ def _get_current_dispatch_mode() -> Any:
 def _get_current_dispatch_mode_stack() -> list[Any]:
     """Return the dispatch modes that are entered, the innermost last."""
     return entered_modes(DispatchModeLevel)
+
+
+@generator_block
+def _disable_current_modes() -> Iterator[list[Any]]:
+    """Return a block in which no dispatch mode is entered, and which gives the list of those that are."""
+    modes, level = _get_current_dispatch_mode_stack(), current().level
+    while isinstance(level, DispatchModeLevel):
+        level = level.parent
+    with override_state("level", level):
+        if _get_current_dispatch_mode() is not None:
+            raise RuntimeError("_disable_current_modes: a transform is active inside of a dispatch mode")
+        yield modes
+
+
+@generator_block
+def _pop_mode_temporarily() -> Iterator[Any]:
+    """Return a block in which the innermost dispatch mode is off, and which gives this mode.
+
+    Raises RuntimeError if none is entered, or if another level is inside of it.
+    """
+    level = current().level
+    if not isinstance(level, DispatchModeLevel):
+        raise RuntimeError("_pop_mode_temporarily: trying to pop from empty mode stack: no dispatch mode is innermost")
+    with override_state("level", level.parent):
+        yield level.mode
 
 
 def return_and_correct_aliasing(func: Any, args: tuple, kwargs: Any, out: Any) -> Any:
