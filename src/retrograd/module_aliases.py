@@ -5,6 +5,12 @@
 
 # Path of a module -> {path of the module that defines the names, "" for the package itself: names}.
 MODULES = {
+    "_higher_order_ops": {"higher_order": "associative_scan cond scan while_loop"},
+    "_higher_order_ops.associative_scan": {"higher_order": "associative_scan"},
+    "_higher_order_ops.cond": {"higher_order": "cond"},
+    "_higher_order_ops.map": {"higher_order": "map"},
+    "_higher_order_ops.scan": {"higher_order": "scan"},
+    "_higher_order_ops.while_loop": {"higher_order": "while_loop"},
     "autograd.profiler_util": {"autograd.profiler": "EventList FunctionEvent FunctionEventAvg"},
     "functional": {
         "": "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist "

@@ -583,3 +583,26 @@ def test_train_and_eval_of_a_model_call_train_of_its_submodules():
     for mode in (True, False):
         model.train(mode)
         assert [m.training for m in model.modules()] == [mode, mode, False, mode]
+
+
+def test_the_hooks_of_each_kind_can_be_counted_and_cleared():
+    layer, calls = nn.Linear(2, 2), []
+    handles = [
+        layer.register_forward_pre_hook(lambda *given: calls.append("before")),
+        layer.register_forward_hook(lambda *given: calls.append("after")),
+        layer.register_full_backward_pre_hook(lambda *given: calls.append("backward before")),
+        layer.register_full_backward_hook(lambda *given: calls.append("backward")),
+    ]
+    kinds = [layer._forward_pre_hooks, layer._forward_hooks, layer._backward_pre_hooks, layer._backward_hooks]
+    assert [list(hooks) for hooks in kinds] == [[handle.id] for handle in handles]
+    layer._forward_hooks.clear()
+    assert [len(hooks) for hooks in kinds] == [1, 0, 1, 1]
+    with pytest.raises(KeyError):
+        layer._forward_hooks[handles[0].id]
+    with pytest.raises(KeyError):
+        del layer._forward_hooks[handles[0].id]
+    layer._forward_hooks[handles[1].id] = lambda *given: calls.append("again")
+    layer(rg.ones(2, requires_grad=True)).sum().backward()
+    assert sorted(calls) == ["again", "backward", "backward before", "before"]
+    handles[1].remove()
+    assert not layer._forward_hooks

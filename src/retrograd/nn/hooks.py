@@ -1,7 +1,7 @@
 """Hooks: functions that run before and after a module's forward, and may replace its arguments and result."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any, NamedTuple
 
 from retrograd.core.hooks import RemovableHandle, add_hook, check_callable
@@ -26,6 +26,46 @@ Hooks = dict[int, Hook]
 def of_kind(hooks: Hooks, kind: str) -> list[Hook]:
     """Return the hooks of a kind, in their order."""
     return [hook for hook in hooks.values() if hook.kind == kind]
+
+
+class HooksOfKind(MutableMapping[int, Callable[..., Any]]):
+    """The functions of the hooks of one kind by their handles' ids; removing one here unregisters it.
+
+    >>> from retrograd import nn
+    >>> layer = nn.ReLU()
+    >>> handle = layer.register_forward_hook(print)
+    >>> list(layer._forward_hooks) == [handle.id], len(layer._forward_pre_hooks)
+    (True, 0)
+    >>> layer._forward_hooks.clear()
+    >>> len(layer._forward_hooks)
+    0
+    """
+
+    def __init__(self, hooks: Hooks, kind: str) -> None:
+        self._hooks, self._kind = hooks, kind
+
+    def __getitem__(self, key: int) -> Callable[..., Any]:
+        hook = self._hooks[key]
+        if hook.kind != self._kind:
+            raise KeyError(key)
+        return hook.function
+
+    def __setitem__(self, key: int, function: Callable[..., Any]) -> None:
+        check_callable(function)
+        self._hooks[key] = Hook(function, self._kind)
+
+    def __delitem__(self, key: int) -> None:
+        self[key]  # raises KeyError for a hook of another kind
+        del self._hooks[key]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([key for key, hook in self._hooks.items() if hook.kind == self._kind])
+
+    def __len__(self) -> int:
+        return len(of_kind(self._hooks, self._kind))
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 def register_hook(hooks: Hooks, hook: Hook, prepend: bool = False) -> RemovableHandle:

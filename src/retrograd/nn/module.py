@@ -19,6 +19,7 @@ from retrograd.nn.hooks import (
     SAVE_PRE,
     Hook,
     Hooks,
+    HooksOfKind,
     RemovableHandle,
     of_kind,
     register_hook,
@@ -132,6 +133,12 @@ class Module(ModuleTree):
             f"{type(self).__name__} has no forward(); define it to say what calling it does; Module "
             f'[{type(self).__name__}] is missing the required "forward" function'
         )
+
+    # PyTorch's attributes of registered hooks, which programs count and clear.
+    _forward_pre_hooks = property(lambda self: HooksOfKind(self._call_hooks, FORWARD_PRE))
+    _forward_hooks = property(lambda self: HooksOfKind(self._call_hooks, FORWARD))
+    _backward_pre_hooks = property(lambda self: HooksOfKind(self._call_hooks, BACKWARD_PRE))
+    _backward_hooks = property(lambda self: HooksOfKind(self._call_hooks, BACKWARD))
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
