@@ -3,7 +3,7 @@
 import copy
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_differentiable
@@ -49,12 +49,12 @@ class Parameter(_SharedLeaf):
 
     def __new__(cls, data: Tensor, requires_grad: bool = True) -> Self:
         overrides = isinstance(data, Tensor) and data._overrides
-        kind = _parameter_class(type(data)) if overrides and cls is Parameter else cls
-        self = _SharedLeaf.__new__(kind, data)
+        kind = _parameter_class(type(data)) if overrides and cls is Parameter else cls  # type: ignore[arg-type]
+        self: Any = _SharedLeaf.__new__(kind, data)
         if self._overrides:
             vars(self).update(vars(data))
         self.requires_grad = requires_grad
-        return self
+        return cast(Self, self)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Accept the arguments of `__new__`, so that a subclass of Tensor among the bases does not handle them."""
@@ -112,6 +112,7 @@ class Buffer(_SharedLeaf):
     """
 
     _printed_name = ""
+    persistent: bool
 
     def __new__(cls, data: Tensor, *, persistent: bool = True) -> Self:
         self = _SharedLeaf.__new__(cls, data)
