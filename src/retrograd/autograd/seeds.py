@@ -48,7 +48,7 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
                 f"{name}: grad can be implicitly created only for real scalar outputs but got {root.dtype} for output "
                 f"{index}"
             )
-        return ones(root.shape, root.dtype)
+        return ones(root.shape, root.dtype, root if isinstance(root, Tensor) else None)
     if not isinstance(g, Tensor):
         raise TypeError(
             f"{name}: gradients can be either Tensors or None, but got {type(g).__name__} for output {index}"

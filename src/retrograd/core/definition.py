@@ -110,6 +110,7 @@ class Definition:
     saves_input = False
     snapshots = ""
     impure = False
+    crosses_devices = False
     elements = ""
     accepts_nested = False
     home = ""

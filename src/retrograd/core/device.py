@@ -4,6 +4,24 @@
 DEVICE_NAMES = ("cpu", "cuda", "mps", "xpu", "xla", "meta", "hpu", "mtia")
 
 
+_registered = {}  # types of devices that are not among these -> None
+
+
+def add_device_type(kind):
+    """Let a device of this type be named."""
+    if kind not in DEVICE_NAMES:
+        _registered[kind] = None
+
+
+def is_device_type(kind):
+    """Return whether a string is the type of a device that may be named.
+
+    >>> is_device_type("cuda"), is_device_type("gpu")
+    (True, False)
+    """
+    return kind in DEVICE_NAMES or kind in _registered
+
+
 class device:
     """A device, as `device("cpu")`, `device("cuda:1")` or `device("cuda", 1)`.
 
@@ -18,9 +36,10 @@ class device:
 
     def __init__(self, type, index=None):
         kind, _, number = str(type).partition(":")
-        if kind not in DEVICE_NAMES or (number and (index is not None or not number.isdigit())):
+        if not is_device_type(kind) or (number and (index is not None or not number.isdigit())):
             raise RuntimeError(
-                f"device: expected one of {' '.join(DEVICE_NAMES)}, perhaps with a number as in 'cuda:1', got {type!r}"
+                f"device: expected one of {' '.join((*DEVICE_NAMES, *_registered))}, perhaps with a number as in "
+                f"'cuda:1', got {type!r}"
             )
         self.type = kind
         self.index = int(number) if number else index
@@ -40,3 +59,30 @@ class device:
 
 
 CPU = device("cpu")
+
+
+class ArrayDevice:
+    """A device with a plain kind of array of its own, and the ways between it and host memory.
+
+    `device` names it, `array_type` is the type of its arrays, and `namespace` has the functions on them. Operators run
+    on it if an operand is there.
+    """
+
+    device = CPU
+    array_type = None
+    namespace = None  # of functions on such arrays
+
+    def from_host(self, array):
+        """Return a copy of a NumPy array on the device."""
+        raise NotImplementedError
+
+    def to_host(self, array):
+        """Return a copy of an array of the device as a NumPy array."""
+        raise NotImplementedError
+
+    def share_memory(self, a, b):
+        """Return whether two arrays of the device are in one allocation."""
+        raise NotImplementedError
+
+
+array_devices = {}  # array type -> `ArrayDevice`, filled by retrograd.backend.devices

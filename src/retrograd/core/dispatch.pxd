@@ -20,7 +20,7 @@ cpdef object call1(Op op, object a)
 @cython.locals(state=State, t=TensorBase, u=TensorBase, out=TensorBase, requires_grad=cython.bint)
 cpdef object call2(Op op, object a, object b)
 
-@cython.locals(state=State, t=TensorBase, requires_grad=cython.bint)
+@cython.locals(state=State, t=TensorBase, requires_grad=cython.bint, on_host=cython.bint)
 cpdef object call(Op op, tuple args, dict params)
 
 cpdef object run_compose(Op op, tuple args, dict params)

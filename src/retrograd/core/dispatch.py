@@ -5,11 +5,22 @@ from sys import _getframe
 
 from numpy import asarray, ascontiguousarray, ndarray
 
-from retrograd.core.op import AuxOutput, OpBase, compound, is_array, is_foreign, namespaces, registry
+from retrograd.core.device import array_devices
+from retrograd.core.op import (
+    AuxOutput,
+    OpBase,
+    composite_arrays,
+    compound,
+    is_array,
+    is_foreign,
+    namespaces,
+    operator_named,
+    registry,
+)
 from retrograd.core.operand_errors import explain, reraise_as_runtime_error, wrap_integers
 from retrograd.core.overrides import call_override, write_out
 from retrograd.core.record import record, record2
-from retrograd.core.state import current
+from retrograd.core.state import current, override_state
 from retrograd.core.tensor import (
     INFERENCE,
     TensorBase,
@@ -196,6 +207,8 @@ def call(op, args, params):
             return out
     # 1. Other classes answer for themselves; 2. composite arrays are taken apart before any level sees the call.
     parts = None
+    device = None
+    on_host = False
     for a in args:
         if not isinstance(a, TensorBase):
             if is_foreign(a):
@@ -203,7 +216,12 @@ def call(op, args, params):
         elif known_tensor(a)._overrides and is_foreign(a):  # noqa: F821
             return call_override(op, args, params)
         elif type(unwrap_all(a)) is not ndarray:
-            parts = compound(a)
+            parts = compound(a) or parts
+            device = array_devices.get(type(unwrap_all(a))) or device
+        else:
+            on_host = True
+    if device is not state.device and (device is not None or on_host):
+        return call_on(device, op, args, params)
     if parts is not None:
         out = parts.call(op, args, params)
         if out is not NotImplemented:
@@ -250,6 +268,32 @@ def call(op, args, params):
                 if not isinstance(o, AuxOutput):
                     note_detached(op, o, state)
     return out
+
+
+def call_on(device, op, args, params):
+    """Run an operator with operands on a device, or in host memory for None, where it makes arrays of none too.
+
+    Operands without dimensions may be in host memory. Other devices are refused, unless the operator moves values.
+    """
+    if device is not None and not op.definition.crosses_devices:
+        args = tuple([place_operand(device, op, a) if isinstance(a, TensorBase) else a for a in args])
+    with override_state("device", device):
+        return call(op, args, params)
+
+
+def place_operand(device, op, a):
+    """Return an operand on a device."""
+    kind = type(unwrap_all(a))
+    if kind is device.array_type or kind in composite_arrays:
+        return a
+    if kind is not ndarray or a.ndim:
+        other = array_devices[kind].device if kind in array_devices else "cpu"
+        raise RuntimeError(
+            f"{op.name}: Expected all tensors to be on the same device, but found at least two devices, "
+            f"{device.device} and {other}! The operand of shape {a.shape} is on {other}; move it by "
+            f"x.to({str(device.device)!r})"
+        )
+    return operator_named("to_device")(a, device, None)
 
 
 def run_compose(op, args, params):
@@ -315,7 +359,11 @@ def in_row_major(out):
     """Return a kernel's results as C-contiguous arrays, so that `.view(-1)` works on them as in PyTorch."""
     if type(out) is tuple:
         return tuple([in_row_major(r) for r in out])
-    return out if type(out) is not ndarray or out.flags.c_contiguous else ascontiguousarray(out)
+    if type(out) is ndarray:
+        return out if out.flags.c_contiguous else ascontiguousarray(out)
+    if type(out) not in array_devices or out.flags.c_contiguous:
+        return out
+    return namespaces[type(out)].ascontiguousarray(out)
 
 
 def mark_inference(out):
@@ -343,7 +391,10 @@ def note_cut(out, reason):
 
 def as_array(result):
     """Return a kernel's result as an array: NumPy returns scalars for results without dimensions."""
-    return result if type(result) in namespaces else asarray(result)
+    if type(result) in namespaces:
+        return result
+    device = current().device
+    return asarray(result) if device is None else device.from_host(asarray(result))
 
 
 def raw(op, a):

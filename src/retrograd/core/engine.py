@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from numpy import add, empty, empty_like, errstate, geterr, ndarray, seterr
 
+from retrograd.core.device import array_devices
 from retrograd.core.graph import GradFn, zeros
 from retrograd.core.hooks import (
     check_no_replacement,
@@ -21,7 +22,7 @@ from retrograd.core.hooks import (
 from retrograd.core.op import compound
 from retrograd.core.reentrant import DEPTH, on_another_thread
 from retrograd.core.state import at, current, modes_of, note_array_call, set_modes
-from retrograd.core.tensor import TensorBase, bump_version, make, preserve_snapshots, same_kind
+from retrograd.core.tensor import TensorBase, bump_version, make, preserve_snapshots, same_kind, unwrap_all
 from retrograd.core.views import synced_grad_fn, unlink_copy
 
 LARGE = 1 << 16  # bytes
@@ -137,6 +138,8 @@ class BackwardPass:
         state.running = self
         state.overrides_off = 2  # rules compute on saved tensors of any class, and are no calls of the program
         state.depth += 1
+        device = state.device
+        state.device = None  # rules of nodes on a device set it
         try:
             for (edge, number), g in zip(roots, cotangents, strict=True):
                 if self.needed is not None and isinstance(edge, TensorBase) and edge not in self.needed:
@@ -150,6 +153,7 @@ class BackwardPass:
         finally:
             set_modes(state, modes)
             state.depth -= 1
+            state.device = device
         return self.captured
 
     def run(self):
@@ -389,7 +393,8 @@ def is_once(result, results):
 
 def materialize(fn, slots):
     """Return the cotangents of a node with several outputs, with zeros for outputs that received none."""
-    return tuple([zeros(aval) if g is None else g for aval, g in zip(fn.out_avals, slots, strict=True)])
+    like = next((g for g in slots if g is not None), None)
+    return tuple([zeros(aval, like) if g is None else g for aval, g in zip(fn.out_avals, slots, strict=True)])
 
 
 def is_large(g):
@@ -431,10 +436,12 @@ def copy_in_layout(array, like):
     return out
 
 
-def ones(shape, dtype):
-    """Return a cotangent of ones on the ground."""
-    array = ones_array(shape, dtype)
-    note_array_call(ones_array, (shape, dtype), array)
+def ones(shape, dtype, like=None):
+    """Return a cotangent of ones on the ground, on the device of the tensor `like`."""
+    device = None if like is None else array_devices.get(type(unwrap_all(like)))
+    function = ones_array if device is None else device.namespace.ones
+    array = function(shape, dtype)
+    note_array_call(function, (shape, dtype), array)
     return make(array, None, None)
 
 

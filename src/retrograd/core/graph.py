@@ -8,9 +8,10 @@ from numpy import ndarray
 from numpy import zeros as zero_array
 
 from retrograd.core.aval import Aval, symbolic
+from retrograd.core.device import array_devices
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.state import at, current, note_array_call
-from retrograd.core.tensor import TensorBase, alias, count_of, make, version_of
+from retrograd.core.tensor import TensorBase, alias, count_of, make, unwrap_all, version_of
 from retrograd.core.vjp_rule import AVAL, INPUT, ONE_OUT, OUT, VjpRule
 
 compiled = not __file__.endswith(".py")
@@ -141,9 +142,10 @@ class NodeOperator:
         self.rules = (VjpRule(rule, ["x"], [], name),)
 
 
-def zeros(aval):
-    """Return a zero cotangent on the ground; levels above treat it as a constant."""
-    zero = partial(zero_array, dtype=aval.dtype)
+def zeros(aval, like=None):
+    """Return a zero cotangent on the ground, on the device of `like`; levels above treat it as a constant."""
+    device = None if like is None else array_devices.get(type(unwrap_all(like)))
+    zero = partial(zero_array if device is None else device.namespace.zeros, dtype=aval.dtype)
     size = symbolic(aval.shape)
     array = zero(aval.shape) if size is None else size.make_array(zero, aval.shape)
     note_array_call(zero, (aval.shape,), array)
@@ -156,7 +158,7 @@ def passes_on_to(edge, leaf):
 
 
 PASS_ON = NodeOperator("alias", lambda g: g)  # the identity
-ZERO_SLOPE = NodeOperator("zero_slope", lambda g: zeros(g.aval))  # a derivative of zero wherever there is one
+ZERO_SLOPE = NodeOperator("zero_slope", lambda g: zeros(g.aval, g))  # a derivative of zero wherever there is one
 
 
 def connect_to_input(g, fn, index):

@@ -5,7 +5,7 @@ from retrograd.core.vjp_rule cimport VjpRule
 
 cdef class OpBase:
     cdef public object schema, definition, kernel, widened, widened_rules, name
-    cdef public dict params, kernels, exact
+    cdef public dict params, kernels, device_rules, exact
     cdef public tuple rules, positional
     cdef public int last, simple, leading, required
     cdef public unsigned long long snapshots

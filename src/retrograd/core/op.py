@@ -2,8 +2,9 @@
 
 from numpy import generic, ndarray
 
+from retrograd.core.device import array_devices
 from retrograd.core.dtype import is_bfloat16
-from retrograd.core.state import current
+from retrograd.core.state import current, override_state
 from retrograd.core.tensor import TensorBase, has_numpy_dtype, unwrap_all
 from retrograd.core.vjp_rule import VjpRule
 from retrograd.foundation.lazy_imports import LazyTable
@@ -126,17 +127,24 @@ class OpBase:
         self.rules = _vjp_rules(schema, definition)
         self.snapshots = _snapshot_mask(schema, definition)
         self.kernels = {}
+        self.device_rules = {}
         self.kernel = None
         self.widened = self.widened_rules = None
 
     def kernel_for(self, arrays):
         """Return the kernel for the arrays: NumPy's unless one of them is of another kind."""
+        made = True  # whether the kernel makes arrays of none
         for array in arrays:
             if type(array) is ndarray:
+                made = False
                 if not has_numpy_dtype(array):
                     return self.bound_widened()
             elif type(array) in namespaces:
                 return self.bound(type(array))
+        if made:
+            device = current().device
+            if device is not None:
+                return self.bound(device.array_type)
         return self.kernel if self.kernel is not None else self.bound(ndarray)
 
     def bound(self, array_type):
@@ -154,12 +162,29 @@ class OpBase:
         return self.widened
 
     def rules_for(self, out):
-        """Return the vjp rules of a result: those that compute in float32 if it is bfloat16."""
+        """Return the vjp rules of a result: they compute on its device, and in float32 if it is bfloat16."""
+        device = array_devices.get(type(unwrap_all(out)))
+        if device is not None:
+            if device not in self.device_rules:
+                self.device_rules[device] = tuple(
+                    [rule and rule.replaced(on_device(device, rule.fn)) for rule in self.rules]
+                )
+            return self.device_rules[device]
         if not is_bfloat16(out.dtype):
             return self.rules
         if self.widened_rules is None:
             self.widened_rules = self.definition.widened_rules(self)
         return self.widened_rules
+
+
+def on_device(device, rule):
+    """Return a vjp rule that makes its arrays on a device."""
+
+    def run(*args):
+        with override_state("device", device):
+            return rule(*args)
+
+    return run
 
 
 def operator_named(name):

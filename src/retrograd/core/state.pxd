@@ -27,7 +27,7 @@ cdef bint compiled
 cdef class State:
     cdef public object level
     cdef public bint grad_enabled, inference, multithreading
-    cdef public object saving, saving_refused, running
+    cdef public object saving, saving_refused, running, device
     cdef public tuple watchers
     cdef public int depth, overrides_off
     cdef public list grad_blocks

@@ -10,6 +10,7 @@ class State:
 
     __slots__ = (
         "depth",
+        "device",
         "grad_blocks",
         "overrides_off",
         "grad_enabled",
@@ -24,6 +25,7 @@ class State:
 
     def __init__(self):
         self.level = None  # None is the ground: operators run on arrays
+        self.device = None  # the `ArrayDevice` where operators without operands make arrays; None for host memory
         self.grad_enabled = True
         self.inference = False  # results can never join a graph
         self.saving = None  # the innermost saved-tensor hooks

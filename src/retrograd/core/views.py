@@ -2,6 +2,7 @@
 
 from numpy import empty, ndarray
 
+from retrograd.core.device import array_devices
 from retrograd.core.hooks import move_retained
 from retrograd.core.op import compound
 from retrograd.core.state import at
@@ -52,7 +53,8 @@ def is_view_of_composite(array, source):
     """Return `is_view_of` where an array is composite, by comparing the arrays that hold the elements."""
     mine, its = memory_of(array), memory_of(source)
     if mine is array and its is source:
-        return type(array) is type(source)
+        device = array_devices.get(type(array))
+        return type(array) is type(source) and (device is None or device.share_memory(array, source))
     return is_view_of(mine, its)
 
 
@@ -67,6 +69,8 @@ def is_writable(x):
     NumPy makes an expanded array read-only, and all parts of it, also those that have each element once.
     """
     array = x.value
+    if type(array) in array_devices:
+        return are_apart(array.shape, array.strides, array.itemsize)
     if array.flags.writeable:
         return True
     if type(array) is not ndarray or x._view is None or not base_of(x._view).value.flags.writeable:
