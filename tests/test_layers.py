@@ -54,9 +54,9 @@ OPTIONAL = {  # third parties that may be imported inside a function
 }  # fmt: skip
 LAZY = ("lazy_module", "lazy_names")  # of foundation.lazy_imports
 IMPORTERS = {"lazy_module": 0, "lazy_names": 1, "import_module": 0, "__import__": 0}  # the argument that names modules
-DYNAMIC = {  # modules that import by names that only the user or the file system knows
-    f"{ROOT}.foundation.alias_modules", f"{ROOT}.foundation.lazy_imports", f"{ROOT}.bench.subjects",
-    f"{ROOT}.cli.plan", f"{ROOT}.hips.aliases",
+DYNAMIC = {  # modules that import by names that only the user, the file system or the imports of another module know
+    f"{ROOT}.backend.array_library", f"{ROOT}.foundation.alias_modules", f"{ROOT}.foundation.lazy_imports",
+    f"{ROOT}.bench.subjects", f"{ROOT}.cli.plan", f"{ROOT}.hips.aliases",
 }  # fmt: skip
 LEVEL_OF = {part: level for level, parts in enumerate(reversed(LEVELS)) for part in parts}
 

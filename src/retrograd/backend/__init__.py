@@ -10,6 +10,7 @@ from retrograd.backend import numpy as numpy_namespace
 from retrograd.backend.stored_dtypes import as_strided
 from retrograd.backend.stored_dtypes import convert as convert
 from retrograd.core import namespaces
+from retrograd.core.device import array_devices
 from retrograd.core.operand_errors import replace_numpy_words
 from retrograd.core.views import memory_of
 from retrograd.foundation.lazy_imports import lazy_module
@@ -84,12 +85,15 @@ def from_dlpack(obj, copy):
 
 def address(array):
     """Return the memory address of the first element."""
-    return memory_of(array).__array_interface__["data"][0]
+    array = memory_of(array)
+    return array.data.ptr if type(array) in array_devices else array.__array_interface__["data"][0]
 
 
 def distance(array):
     """Return the byte offset of an array's first element in the memory that the array is part of."""
     whole = memory_of(array)
+    if type(whole) in array_devices:
+        return whole.data.ptr - whole.data.mem.ptr
     while isinstance(whole.base, np.ndarray):
         whole = whole.base
     return address(array) - np.lib.array_utils.byte_bounds(whole)[0]
@@ -127,6 +131,8 @@ def read_only(array):
 
 def shares_memory(a, b):
     """Return whether two arrays share memory."""
+    if type(a) in array_devices:
+        return type(a) is type(b) and array_devices[type(a)].share_memory(a, b)
     return type(a) is np.ndarray and type(b) is np.ndarray and np.may_share_memory(a, b)
 
 
@@ -145,12 +151,21 @@ def text(array, options, *, name="", notes=(), part_notes=()):
     """
     if type(array) is np.ndarray:
         return lazy_module("retrograd.backend.array_text").text(array, options, name=name or "tensor", notes=notes)
+    if type(array) in array_devices:
+        found = array_devices[type(array)]
+        return text(found.to_host(array), options, name=name, notes=(f"device='{found.device}'", *notes))
     given = {"name": name} if name else {}
     return namespaces[type(array)].text(array, options, notes=notes, part_notes=part_notes, **given)
 
 
 def as_numpy(array):
     """Return an array of any kind as a NumPy array of the same memory; raise for kinds without one."""
+    if type(array) in array_devices:
+        where = array_devices[type(array)].device
+        raise TypeError(
+            f"can't convert {where} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
+            f"first; its shape is {array.shape}"
+        )
     return array if type(array) is np.ndarray else np.asarray(array)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from retrograd import kernels
 from retrograd.kernels import empty
+from retrograd.kernels.host_values import on_host
 
 empty_like = kernels.caching(np.empty_like)
 
@@ -21,7 +22,12 @@ class AttentionLayout(NamedTuple):
 
 def full_attention(q, k, scale, causal):
     """Return the `AttentionLayout` for which all rows of queries attend to all rows of keys."""
-    return AttentionLayout(np.array([0, q.shape[-2]]), np.array([0, k.shape[-2]]), scale, causal)
+    return AttentionLayout(_offsets(q), _offsets(k), scale, causal)
+
+
+def _offsets(x):
+    """Return the offsets of one component: as the kernels take them, or as the references do."""
+    return np.array([0, x.shape[-2]]) if on_host else [0, x.shape[-2]]
 
 
 def matrices(mask, q, k):

@@ -13,6 +13,7 @@ from retrograd.backend.gather_scatter import contiguous, kernels_for
 from retrograd.backend.stored_dtypes import convert
 from retrograd.kernels import empty, reference
 from retrograd.kernels.conv_layout import phases_of, plan_of
+from retrograd.kernels.host_values import on_host
 
 __all__ = ["conv", "conv_input", "conv_weight", "window_columns", "window_sums"]
 
@@ -67,7 +68,7 @@ def _convolve(x, w, bias, out, stride, before, dilation):
     if x.size and w.size and out.size:
         plan = _plan(x.shape[2:], w.shape[3:], out.shape[2:], stride, before, dilation)
         x, out = _images(contiguous(x)), out[:, :, *(None,) * (5 - out.ndim)]
-        w = (w if w.flags.aligned else w.copy())[:, :, :, *(None,) * (6 - w.ndim)]
+        w = (w if not on_host or w.flags.aligned else w.copy())[:, :, :, *(None,) * (6 - w.ndim)]
         bias = None if bias is None else contiguous(bias)
         _kernels(x).sum_windows(plan, x, w, bias, out)
     else:

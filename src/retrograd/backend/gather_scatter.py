@@ -10,6 +10,7 @@ from retrograd.backend.stored_dtypes import as_strided
 from retrograd.core.errors import OperandIndexError
 from retrograd.core.views import are_apart
 from retrograd.kernels import empty, reference
+from retrograd.kernels.host_values import on_host
 
 __all__ = [
     "add_at",
@@ -48,8 +49,11 @@ def _range_hint(bad, size):
 
 
 def check_range(name, ids, size, dim=None):
-    """Raise an OperandIndexError that names an index out of range, and the dimension if there is one."""
-    if ids.size and (ids.min() < 0 or ids.max() >= size):
+    """Raise an OperandIndexError that names an index out of range, and the dimension if there is one.
+
+    On a device, indices are not checked.
+    """
+    if on_host and ids.size and (ids.min() < 0 or ids.max() >= size):
         bad = ids.max() if ids.max() >= size else ids.min()
         raise OperandIndexError(
             f"{name}: index {bad} is out of bounds for {'a dimension' if dim is None else f'dimension {dim}'} with "
@@ -61,7 +65,7 @@ def check_range(name, ids, size, dim=None):
 def wrap_indices(ids, size):
     """Return int64 indices with negative ones wrapped; a view if none is negative and the dtype allows."""
     ids = ids.astype(np.int64, copy=False)
-    return np.where(ids < 0, ids + size, ids) if ids.size and ids.min() < 0 else ids.view()
+    return np.where(ids < 0, ids + size, ids) if not on_host or (ids.size and ids.min() < 0) else ids.view()
 
 
 def stacked_indices(ids, size, dim):
@@ -131,7 +135,7 @@ def _one_to_one(shape, index_shape, dim):
 def contiguous(x, dtype=None):
     """Return x contiguous and aligned, as kernels need it; x itself if it is."""
     x = _ascontiguousarray(x, dtype)
-    return x if x.flags.aligned else x.copy()
+    return x if not on_host or x.flags.aligned else x.copy()
 
 
 def cube(x, dim):
@@ -257,20 +261,20 @@ def masked_take(x, mask, size):
 def _first_in_rows(mask, size):
     """Return the flat indices of the first elements of rows of `size`, as many as the mask has true ones per row."""
     count = np.count_nonzero(mask, axis=-1)
-    most = count.max(initial=0) if mask.ndim > 1 else count
-    if most > size:
+    most = np.max(count, initial=0) if mask.ndim > 1 else count
+    if on_host and most > size:
         raise RuntimeError(f"masked_scatter: the mask has {most} true elements, but source only {size}")
-    return slice(count) if mask.ndim == 1 else np.flatnonzero(np.arange(size) < count[..., None])
+    return slice(count.item()) if mask.ndim == 1 else np.flatnonzero(np.arange(size) < count[..., None])
 
 
 def repeat_indices(repeats, output_size):
     """Return each index repeated as `repeats` says; if there are several rows, each must sum to `output_size`."""
-    if repeats.size and repeats.min() < 0:
+    if on_host and repeats.size and repeats.min() < 0:
         raise RuntimeError(
             f"repeat_interleave: repeats can not be negative: repeats must not be negative, got {repeats.min()}"
         )
     sizes = repeats.sum(axis=-1, dtype=np.int64)
-    if output_size is not None and (sizes != output_size).any():
+    if on_host and output_size is not None and (sizes != output_size).any():
         total = sizes.reshape(-1)[np.argmax(sizes != output_size)]
         raise RuntimeError(f"repeat_interleave: output_size is {output_size}, but repeats add up to {total}")
     places = np.broadcast_to(np.arange(repeats.shape[-1]), repeats.shape)
@@ -296,6 +300,8 @@ def _memory_view(x, shape, strides, skip=0):
     """Return a view of the memory of x from byte `skip` on, in another shape and strides, with a NumPy base."""
     if 0 in shape:  # no element, no address
         return (x[:0] if x.ndim else x.reshape(1)[:0]).reshape(shape)
+    if not on_host:
+        return np.lib.stride_tricks.as_strided(x[skip // x.itemsize :] if skip else x, shape, strides)
     owner = x if x.base is None else x.base
     memory = owner
     if isinstance(owner, np.ndarray):  # which may own its memory in any order of dimensions

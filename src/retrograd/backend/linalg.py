@@ -8,6 +8,8 @@ from functools import cache
 
 import numpy as np
 
+from retrograd.kernels.host_values import on_host
+
 __all__ = [
     "LinAlgError",
     "cholesky_lower",
@@ -286,17 +288,17 @@ def row_order(swaps, rows):
 def solve_factors(a):
     """Return what solves with a and its transpose share: LU and pivots, or a itself if it is small."""
     check_square("linalg.solve", a)
-    if a.shape[-1] <= BLOCK:
+    if on_host and a.shape[-1] <= BLOCK:
         return a.copy(), np.full(a.shape[:-1], -1, np.int32)
     lu, swaps, info = lu_factors(a)
-    if info.any():
+    if on_host and info.any():
         raise LinAlgError(f"linalg.solve: the matrix is singular: pivot {info.max()} is 0")
     return lu, swaps
 
 
 def solve_factored(lu, swaps, b, transposed):
     """Return X with A X = B, or A^T X = B, from the result of `solve_factors` or `lu_factors`."""
-    if swaps.size and swaps.flat[0] < 0:
+    if on_host and swaps.size and swaps.flat[0] < 0:
         return _solve(np.swapaxes(lu, -1, -2) if transposed else lu, b)
     if lapack() and b.size and lu.shape[-1] > BLOCK:
         getrs = _routine(lapack()[0], "getrs", lu.dtype)
@@ -400,8 +402,10 @@ def cofactors(a):
     except np.linalg.LinAlgError:
         return _or_nan("linalg.det", _cofactors_by_svd, a)
     with np.errstate(all="ignore"):
-        size = np.abs(a).sum(axis=-2).max(axis=-1, initial=0) * np.abs(inverse).sum(axis=-2).max(axis=-1, initial=0)
-    if not (size < np.finfo(a.dtype).eps ** -0.5).all():
+        size = np.max(np.abs(a).sum(axis=-2), axis=-1, initial=0) * np.max(
+            np.abs(inverse).sum(axis=-2), axis=-1, initial=0
+        )
+    if not on_host or not (size < np.finfo(a.dtype).eps ** -0.5).all():
         return _or_nan("linalg.det", _cofactors_by_svd, a)
     return np.swapaxes(inverse, -1, -2) * np.linalg.det(a)[..., None, None]
 
@@ -424,7 +428,7 @@ def pseudo_inverse(a, atol, rtol, hermitian):
         v = np.swapaxes(vh, -1, -2).conj()
     size = np.abs(s)
     atol, rtol = (np.real(bound)[..., None] for bound in (atol, rtol))
-    kept = size > np.maximum(atol, rtol * size.max(axis=-1, keepdims=True, initial=0))
+    kept = size > np.maximum(atol, rtol * np.max(size, axis=-1, keepdims=True, initial=0))
     inverse = np.where(kept, 1 / np.where(kept, s, 1), 0).astype(s.dtype)
     return (v * inverse[..., None, :]) @ np.swapaxes(u, -1, -2).conj()
 

@@ -8,6 +8,8 @@ import math
 
 import numpy as np
 
+from retrograd.kernels.host_values import on_host
+
 __all__ = ["euclidean_norm", "power_norm", "row_distances"]
 
 # The range of totals within which a sum of powers has all its digits and is finite.
@@ -17,7 +19,9 @@ _REAL = {"F": "f", "D": "d"}
 
 
 def _all_within(x, bounds):
-    """Return whether all elements are within the bounds; NaN is not."""
+    """Return whether it is known that all elements are within the bounds; NaN is not."""
+    if not on_host:
+        return False
     low, high = bounds
     if x.ndim == 0:
         return low <= x <= high
@@ -28,7 +32,7 @@ def _all_within(x, bounds):
 
 def euclidean_norm(x, axis, keepdims):
     """Return the square root of the sum of squared absolute values."""
-    if axis is None and x.dtype.char in "fdFD" and x.size:
+    if on_host and axis is None and x.dtype.char in "fdFD" and x.size:
         total = _sum_of_squares(x)  # BLAS gives no warnings, and a block that ignores them takes microseconds
         low, high = _TOTALS[_REAL.get(x.dtype.char, x.dtype.char)]
         if low <= total <= high:
@@ -117,7 +121,11 @@ def _center(x, y):
     """Return both operands minus the mean row of x, so that less cancels."""
     rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
     centre = rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1], x.dtype)
-    return (x - centre, y - centre) if np.isfinite(centre).all() else (x, y)
+    if not on_host:
+        centre = np.where(np.isfinite(centre).all(), centre, np.zeros((), x.dtype))
+    elif not np.isfinite(centre).all():
+        return x, y
+    return x - centre, y - centre
 
 
 def _squared_distances(x, y):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from retrograd import kernels
+from retrograd.backend import attention as attention
 from retrograd.backend.bunch_kaufman import *  # noqa: F403
 from retrograd.backend.conv import *  # noqa: F403
 from retrograd.backend.gather_scatter import *  # noqa: F403
@@ -23,6 +24,7 @@ from retrograd.backend.stored_dtypes import convert
 from retrograd.backend.traced_array import TracedArray, visible
 from retrograd.core.dtype import is_extension
 from retrograd.core.errors import OperandIndexError
+from retrograd.core.views import are_apart
 from retrograd.kernels import add as add
 from retrograd.kernels import affine_rows as affine_rows
 from retrograd.kernels import multiply as multiply
@@ -30,6 +32,7 @@ from retrograd.kernels import reference
 from retrograd.kernels import standardize_rows as standardize_rows
 from retrograd.kernels import subtract as subtract
 from retrograd.kernels import true_divide as true_divide
+from retrograd.kernels.host_values import on_host as on_host
 
 
 def __getattr__(name):
@@ -70,7 +73,7 @@ def dense(x):
 
     NumPy's own copies have the expanded dimensions last in memory, so that few views of them can be made.
     """
-    if 0 not in x.strides or not x.size:
+    if not on_host or 0 not in x.strides or not x.size:
         return x
     flags = (("readonly",), ("writeonly", "allocate"))
     out = np.nditer((x, None), op_flags=flags, op_dtypes=(x.dtype, x.dtype)).operands[1]
@@ -143,7 +146,7 @@ def where(condition, x, other):
     """Return NumPy's `where`; for large arrays by bit masks, because mispredicted branches are slow."""
     condition, x, other = map(np.asarray, (condition, x, other))
     bits = _BITS.get(x.dtype.itemsize)
-    if max(condition.size, x.size, other.size) < MANY or x.dtype != other.dtype or bits is None:
+    if not on_host or max(condition.size, x.size, other.size) < MANY or x.dtype != other.dtype or bits is None:
         return np.where(condition, x, other)
     mask = condition.astype(bits)
     np.negative(mask, out=mask)
@@ -151,6 +154,11 @@ def where(condition, x, other):
     out = np.bitwise_and(first ^ second, mask)
     out ^= second
     return out.view(x.dtype)
+
+
+def run_on_host(function, *arrays):
+    """Return the result of a function of NumPy's arrays only, as SciPy's are."""
+    return function(*arrays)
 
 
 def relu(x):
@@ -237,10 +245,10 @@ def logsumexp(x, dim, keepdim):
 
 def one_hot(x, num_classes):
     """Return a row of zeros with a single one for each class; -1 means as many columns as the largest class needs."""
-    columns = int(x.max(initial=-1)) + 1 if num_classes < 0 else num_classes
-    if x.size and x.min() < 0:  # no ValueError, since the shape rule could not explain it
+    columns = np.max(x, initial=-1).item() + 1 if num_classes < 0 else num_classes
+    if on_host and x.size and x.min() < 0:  # no ValueError, since the shape rule could not explain it
         raise RuntimeError(f"one_hot: Class values must be non-negative, got {x.min()}")
-    if x.size and x.max() >= columns:
+    if on_host and x.size and x.max() >= columns:
         raise ValueError(
             f"one_hot: Class values must be smaller than num_classes: classes {x.min()} to {x.max()} do not fit into "
             f"{columns}"
@@ -389,7 +397,7 @@ def contract(a, b, equation):
 
 def fill_shape(x, shape):
     """Return an array with the one element of x everywhere; small arrays in new memory, which is faster than a view."""
-    return _fill(x, shape) if math.prod(shape) <= 1024 else np.broadcast_to(x.reshape(()), shape)
+    return _fill(x, shape) if on_host and math.prod(shape) <= 1024 else np.broadcast_to(x.reshape(()), shape)
 
 
 @visible(like=lambda x, shape: np.empty(shape, x.dtype))
@@ -402,8 +410,14 @@ def _fill(x, shape):
 def diagonal(x, offset, dim1, dim2):
     """Return the diagonal of two dimensions as the last dimension: a view, writable if x is."""
     out = np.diagonal(x, offset, dim1, dim2)
-    out.flags.writeable = x.flags.writeable
+    if on_host:
+        out.flags.writeable = x.flags.writeable
     return out
+
+
+def is_writable(x):
+    """Return whether an array may be written to, and has each element once."""
+    return x.flags.writeable if on_host else are_apart(x.shape, x.strides, x.itemsize)
 
 
 def diagonal_backward(src, shape, offset, dim1, dim2):
@@ -424,7 +438,7 @@ def lookup(weight, ids):
 
 def quotient_or_nan(a, b):
     """Return a / b, and NaN for 0 / 0, without a warning."""
-    if b.ndim == 0 and b:
+    if on_host and b.ndim == 0 and b:
         return np.true_divide(a, b)
     with np.errstate(invalid="ignore"):
         return np.true_divide(a, b)
@@ -432,7 +446,7 @@ def quotient_or_nan(a, b):
 
 def quotient_or_zero(a, b):
     """Return a / b, and 0 where b is 0."""
-    if b.ndim == 0 and b:
+    if on_host and b.ndim == 0 and b:
         return np.true_divide(a, b)
     out = np.zeros(np.broadcast_shapes(a.shape, b.shape), a.dtype)
     return np.true_divide(a, b, out=out, where=b != 0)
@@ -441,7 +455,7 @@ def quotient_or_zero(a, b):
 def bernoulli_loss(x, target):
     """Return -(target log x + (1 - target) log(1 - x)), with each logarithm clipped to at least -100."""
     real_only("bernoulli_loss", x)
-    if np.any((x < 0) | (x > 1)):
+    if on_host and np.any((x < 0) | (x > 1)):
         raise ValueError(
             f"binary_cross_entropy: probabilities must be from 0 to 1, got {x.min()} to {x.max()}; all elements of "
             "input should be between 0 and 1"
@@ -455,7 +469,7 @@ def class_indices(name, target, ignore_index, classes):
     """Return the class of each row (0 where ignored), and which rows count (None: all)."""
     ids = target.reshape(-1)
     counts = ids != ignore_index
-    if counts.all():
+    if on_host and counts.all():
         counts = None
     else:
         ids = np.where(counts, ids, 0)
@@ -486,7 +500,9 @@ def class_grad(g, x, target, ignore_index):
 def _classes(target, ignore_index, classes):
     """Return the targets and the ignored class as the kernels take them, after checking the range of all targets."""
     ids = target.astype(np.int64, copy=False)
-    if ids.size and ids.view(np.uint64).max() >= classes:  # negative targets become the largest unsigned values
+    if (
+        on_host and ids.size and ids.view(np.uint64).max() >= classes
+    ):  # negative targets become the largest unsigned values
         class_indices("cross_entropy", target, ignore_index, classes)
     return ids, np.int64(ignore_index)
 

@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from retrograd.backend.special import logaddexp
+from retrograd.kernels.host_values import on_host
 
 __all__ = [
     "count_into_bins",
@@ -57,14 +58,14 @@ def _keys_of_floats(x):
     keys &= np.iinfo(integer).max
     keys ^= bits
     holes = np.isnan(x)
-    if holes.any():
+    if not on_host or holes.any():
         keys[holes] = np.iinfo(integer).max
     return keys
 
 
 def _order(keys):
     """Return the indices that sort the rows; stable."""
-    if keys.size <= FEW or keys.dtype.itemsize <= 2:
+    if not on_host or keys.size <= FEW or keys.dtype.itemsize <= 2:
         return np.argsort(keys, axis=-1, kind="stable")
     if keys.dtype.itemsize == 4 or _span(keys) < 2**31:  # key and index in one integer: far faster than argsort
         low = 0 if keys.dtype.itemsize == 4 else keys.min()
@@ -115,7 +116,7 @@ def topk_indices(x, k, dim, largest):
     """Return the indices of the k largest or smallest elements along `dim`, in order; the first of equal ones."""
     keys = _keys(x, dim, descending=largest)
     n = keys.shape[-1]
-    if keys.size <= FEW or 8 * k > n or k == 0:
+    if not on_host or keys.size <= FEW or 8 * k > n or k == 0:
         return _move_to_dim(_order(keys)[..., :k], x, dim)
     bound = np.partition(keys, k - 1, axis=-1)[..., k - 1 : k]
     chosen = keys <= bound
@@ -134,7 +135,7 @@ def kth_indices(x, k, dim):
     bound = np.partition(keys, k - 1, axis=-1)[..., k - 1 : k]
     nth = k - np.count_nonzero(keys < bound, axis=-1, keepdims=True)
     equal = keys == bound
-    found = equal if (nth == 1).all() else np.cumsum(equal, axis=-1) == nth
+    found = equal if on_host and (nth == 1).all() else np.cumsum(equal, axis=-1) == nth
     return _move_to_dim(np.argmax(found, axis=-1, keepdims=True), x, dim)
 
 
@@ -142,7 +143,7 @@ def median_indices(x, dim, skip_nan):
     """Return the index of the lower median along `dim`, with size 1; the first NaN's unless they are skipped."""
     n = x.shape[dim] if x.ndim else 1
     holes = np.isnan(x) if x.dtype.kind == "f" else None
-    if holes is None or not holes.any():
+    if holes is None or (on_host and not holes.any()):
         return kth_indices(x, (n + 1) // 2, dim)
     if not skip_nan:
         first = np.argmax(holes, axis=dim, keepdims=True)
@@ -155,7 +156,7 @@ def median_indices(x, dim, skip_nan):
 
 def lower_median(x, dims, keepdim, skip_nan):
     """Return the lower median over dims; NaN if one is there, or if all are skipped NaN."""
-    if len(dims) == x.ndim:
+    if len(dims) == x.ndim and on_host:
         out = np.asarray(_middle_of_all(x.reshape(-1), skip_nan))
     else:
         rows = np.moveaxis(x, dims, range(-len(dims), 0))
@@ -196,16 +197,16 @@ def mode_indices(x, dim):
 def order_statistics(x, ranks, dim):
     """Return the elements at `ranks` (from 0) of x sorted along `dim`; all NaN if x has a NaN there."""
     rows = np.moveaxis(np.atleast_1d(x), dim, -1).copy()
-    wanted = np.unique(ranks)
-    if len(wanted) > SEVERAL:
+    wanted = np.unique(ranks) if on_host else ranks
+    if not on_host or len(wanted) > SEVERAL:
         rows.sort(axis=-1)
     else:
         for i, rank in enumerate(wanted):
             start = wanted[i - 1] + 1 if i else 0
             rows[..., start:].partition(rank - start, axis=-1)
-    out = rows[..., ranks]
+    out = rows[..., np.asarray(ranks)]
     holes = np.isnan(x)
-    if holes.any():
+    if not on_host or holes.any():
         out[holes.any(axis=dim).reshape(out.shape[:-1])] = np.nan
     return np.moveaxis(out, -1, dim)
 
@@ -214,7 +215,7 @@ def rank_indices(x, ranks, dim):
     """Return the indices of the elements of `order_statistics`; a NaN's where there is one."""
     order = np.moveaxis(np.atleast_1d(sort_indices(x, dim, False)), dim, -1)
     holes = np.isnan(x).any(axis=dim).reshape(*order.shape[:-1], 1)
-    return np.moveaxis(np.where(holes, order[..., -1:], order[..., ranks]), -1, dim)
+    return np.moveaxis(np.where(holes, order[..., -1:], order[..., np.asarray(ranks)]), -1, dim)
 
 
 # ----------------------------------------------------------------------------------------- searching, equals
@@ -325,7 +326,7 @@ def nansum_over(x, dim, keepdim, dtype):
     """Return the sum without NaN; NaN are searched only where the plain sum is NaN."""
     with np.errstate(invalid="ignore"):
         total = np.add.reduce(x, axis=dim, dtype=dtype, keepdims=keepdim)
-        if total.dtype.kind == "f" and np.isnan(total).any():
+        if total.dtype.kind == "f" and (not on_host or np.isnan(total).any()):
             return np.add.reduce(np.where(np.isnan(x), 0, x), axis=dim, dtype=dtype, keepdims=keepdim)
     return total
 
@@ -337,6 +338,9 @@ def running_extremes(x, dim, largest):
     hit = rows == best
     if x.dtype.kind == "f":
         hit |= np.isnan(rows)
+    if not on_host:  # how many hits there are would have to be read
+        places = np.maximum.accumulate(np.where(hit, np.arange(rows.shape[-1]), 0), axis=-1)
+        return _move_to_dim(best, x, dim), _move_to_dim(places, x, dim)
     hits = np.flatnonzero(hit)  # every row begins with a hit, which is valid until the next one
     places = np.repeat(hits % max(rows.shape[-1], 1), np.diff(hits, append=hit.size)).reshape(rows.shape)
     return _move_to_dim(best, x, dim), _move_to_dim(places, x, dim)

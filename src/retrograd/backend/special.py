@@ -6,6 +6,7 @@ import numpy as np
 
 from retrograd import kernels
 from retrograd.kernels import reference
+from retrograd.kernels.host_values import on_host
 
 __all__ = [
     "airy",
@@ -188,7 +189,7 @@ def _log_of_sum(a, b, log_base):
         out /= log_base
         out += np.maximum(a, b)
     holes = np.isnan(out)
-    if holes.any():  # the difference of equal infinities is NaN; the result is that infinity
+    if not on_host or holes.any():  # the difference of equal infinities is NaN; the result is that infinity
         np.copyto(out, a, where=holes & np.equal(a, b))
     return out
 
@@ -270,7 +271,7 @@ def recurrence(x, n, first, step):
     x, n = np.asarray(x, np.result_type(x, n)), np.trunc(n)
     before, now = np.ones_like(x), first(x)
     out = np.where(n == 0, before, np.where(n == 1, now, np.zeros((), x.dtype)))
-    for k in range(1, int(np.max(n, initial=0))):
+    for k in range(1, int(np.max(n, initial=0).item())):
         before, now = now, step(k, x, now, before)
         out = np.where(n == k + 1, now, out)
     return out
@@ -295,9 +296,19 @@ def _check_numbers(name, a, b):
     return dtype
 
 
+def _has_zero(b):
+    """Return whether a divisor, an array or a Python number, has a zero; arrays on a device are not looked at."""
+    return not np.all(b) if on_host or not hasattr(b, "dtype") else False
+
+
+def _none_negative(b):
+    """Return whether it is known that an array or a Python number has no negative element."""
+    return np.all(np.greater_equal(b, 0)) if on_host else not hasattr(b, "dtype") and b >= 0
+
+
 def _check_divisor(name, a, b):
     """Raise for a division of integers by 0, where NumPy warns and returns 0."""
-    if _check_numbers(name, a, b).kind in "iu" and not np.all(b) and np.size(a):
+    if _check_numbers(name, a, b).kind in "iu" and np.size(a) and _has_zero(b):
         raise ZeroDivisionError(f"{name}: integers can't be divided by 0")
 
 
@@ -332,7 +343,7 @@ def power(a, b):
         )
     if type(b) is int and kind in "iu" and b > np.iinfo(dtype).max:  # a smaller exponent would give another power
         raise RuntimeError(f"pow: {b}: value cannot be converted to type {dtype} without overflow")
-    if kind not in "iu" or np.all(np.greater_equal(b, 0)):
+    if kind not in "iu" or _none_negative(b):
         return a**b
     of_one = np.where(np.abs(a) == 1, a ** (b & 1), np.zeros((), b.dtype))
     return np.where(b >= 0, a ** np.maximum(b, 0), of_one)
@@ -344,7 +355,8 @@ def _float_power(a, b):
     The root of -inf is NaN and that of -0.0 is -0.0, the powers are inf and 0.0.  Python numbers give roots, as in
     PyTorch.
     """
-    if not isinstance(b, np.ndarray) or (b.ndim and getattr(a, "shape", ()) == b.shape) or not np.equal(b, 0.5).any():
+    same = not isinstance(b, np.ndarray) or (b.ndim and getattr(a, "shape", ()) == b.shape)
+    if same or not on_host or not np.equal(b, 0.5).any():
         return a**b
     shape = np.broadcast_shapes(np.shape(a), b.shape)
     return np.power(a, np.array(np.broadcast_to(b, shape or (1,)))).reshape(shape)
@@ -355,7 +367,11 @@ def _complex_power(a, b):
     with np.errstate(over="ignore", invalid="ignore"):
         out = np.asarray(a**b)
     lost = np.isnan(out) & ~np.isnan(a) & ~np.isnan(b) & np.not_equal(a, 0)
-    return np.where(lost, np.exp(b * np.log(np.where(lost, a, 1))), out).astype(out.dtype) if lost.any() else out
+    return (
+        np.where(lost, np.exp(b * np.log(np.where(lost, a, 1))), out).astype(out.dtype)
+        if not on_host or lost.any()
+        else out
+    )
 
 
 def isclose(a, b, *, rtol, atol, equal_nan):
@@ -404,7 +420,9 @@ def _gammaln_near_zero(x):
 
 
 def _replace(out, where, x, function):
-    if where.any():
+    if not on_host:
+        np.copyto(out, function(x), where=where)
+    elif where.any():
         out[where] = function(x[where])
 
 

@@ -30,7 +30,7 @@ def attend(q, k, v, attn_mask, attn_bias, queries, keys, scale, causal, out, sum
     """
     for rows, seen, masks in _blocks(q, attn_mask, attn_bias, queries, keys, causal):
         scores = _scores(q[rows] * q.dtype.type(scale), k[seen], *masks)
-        top = scores.max(-1, keepdims=True, initial=-np.inf)
+        top = np.max(scores, -1, keepdims=True, initial=-np.inf)
         top[np.isneginf(top)] = 0
         with np.errstate(invalid="ignore", under="ignore"):  # infinite scores give NaN
             scores -= top
@@ -74,10 +74,15 @@ def attend_grad(g, g_sums, out, sums, q, k, v, attn_mask, attn_bias, queries, ke
             masks.mask_block(dscores)[...] = pulled
 
 
+def _numbers(offsets):
+    """Return offsets, an array or a list, as a list."""
+    return offsets if type(offsets) is list else offsets.tolist()
+
+
 def _blocks(q, attn_mask, attn_bias, queries, keys, causal):
     """Yield for each block the slices of its queries and of the keys they may attend to, and its masks."""
     count, pairs = math.prod(q.shape[:-2]), 0
-    bounds = zip(pairwise(queries.tolist()), pairwise(keys.tolist()), strict=True)
+    bounds = zip(pairwise(_numbers(queries)), pairwise(_numbers(keys)), strict=True)
     for (start, stop), (begin, end) in bounds:
         step = max(1, BLOCK // max(1, count * (end - begin)))
         step = min(step, CAUSAL_QUERIES) if causal else step

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from retrograd.kernels.host_values import on_host
 from retrograd.kernels.overlap import separate
 
 CACHE = 1 << 17  # elements processed at a time
@@ -93,7 +94,7 @@ def plan_of(sizes, kernel, out, stride, before, dilation):
     as_is = len(parts) == 1 and pitches == sizes and length == math.prod(sizes) and not any(before)
     in_order = tuple(places[tap] for tap in np.ndindex(*kernel))
     plan = Plan(tuple(parts), pitches, rows, math.prod(rows), length, in_order, as_is, None)
-    return plan._replace(table=_table(plan, out, stride, strides)) if len(out) == 3 else plan
+    return plan._replace(table=_table(plan, out, stride, strides)) if on_host and len(out) == 3 else plan
 
 
 def _table(plan, out, stride, strides):

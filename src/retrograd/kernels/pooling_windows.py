@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from retrograd.kernels.host_values import on_host
 from retrograd.kernels.overlap import separate
 
 
@@ -23,7 +24,7 @@ class Windows(NamedTuple):
 @lru_cache(1024)
 def windows_of(windows, sizes):
     """Return the windows of images of these sizes."""
-    axes = [_axis(*one) for one in zip(sizes, windows, strict=True)]
+    axes = [_axis(*one) for one in zip(sizes, windows, strict=True)] if on_host else []
     heads, lists = zip(*axes, strict=True) if axes else ((), ())
     return Windows(windows, sizes, np.concatenate([*heads, *lists], dtype=np.int64) if axes else np.zeros(0, np.int64))
 
@@ -81,9 +82,11 @@ class Taps(NamedTuple):
 
 def _taps(size, windows):
     if len(windows) == 1:
-        start = np.arange(windows[0]) * size // windows[0]
-        last = -(-np.arange(1, windows[0] + 1) * size // windows[0]) - 1
-        places = [np.minimum(start + t, last) for t in range((last - start).max(initial=-1) + 1)]
+        count = windows[0]
+        start = np.arange(count) * size // count
+        last = -(-np.arange(1, count + 1) * size // count) - 1
+        most = max([-(-(i + 1) * size // count) - i * size // count for i in range(count)], default=0)
+        places = [np.minimum(start + t, last) for t in range(most)]
         return Taps(0, 0, places, places)
     kernel, stride, before, dilation, out = windows
     reads = [slice(t * dilation, t * dilation + (out - 1) * stride + 1, stride) for t in range(kernel)]
@@ -168,7 +171,7 @@ def max_pool_indices(x, windows):
     outside = np.nan if x.dtype.kind == "f" else _lowest(x.dtype)
     for read, place in reversed(list(_choices(_pad_windows(x, dims, outside), dims))):
         np.copyto(out, place, where=read == largest)
-    if x.dtype.kind == "f" and np.isnan(largest).any():
+    if x.dtype.kind == "f" and (not on_host or np.isnan(largest).any()):
         for read, place in _choices(_pad_windows(x, dims, 0), dims):
             np.copyto(out, place, where=np.isnan(read))
     return out

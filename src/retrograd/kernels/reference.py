@@ -14,6 +14,7 @@ from retrograd.kernels.flat_reference import are_disjoint as are_disjoint
 from retrograd.kernels.flat_reference import read_flat as read_flat
 from retrograd.kernels.flat_reference import write_flat as write_flat
 from retrograd.kernels.fused_reference import fused_group as fused_group
+from retrograd.kernels.host_values import on_host as _on_host
 from retrograd.kernels.overlap import separate as _separate
 from retrograd.kernels.pooling_windows import window_argmax as window_argmax
 from retrograd.kernels.pooling_windows import window_maxima as window_maxima
@@ -273,7 +274,7 @@ def channel_shift(x, a, p, q):
 
 def _away(y, a):
     """Return y - a, without a pass over y if that is y."""
-    return y - a[:, None] if a.any() else y
+    return y - a[:, None] if not _on_host or a.any() else y
 
 
 def channel_mix(x, p, q, y, r, a):
@@ -493,7 +494,7 @@ def sum_along(values, index, out):
 
 
 def _there(ids, size):
-    return not ids.size or (ids.min() >= 0 and ids.max() < size)
+    return not _on_host or not ids.size or (ids.min() >= 0 and ids.max() < size)
 
 
 # ----------------------------------------------------------------------------------------------- memory, threads

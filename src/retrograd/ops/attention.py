@@ -8,7 +8,6 @@ A = P (D + c) with D = g v^T and c = dL - sum(g out).  Higher derivatives do sto
 import math
 from typing import NamedTuple
 
-from retrograd.backend import attention
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.ops.batching import align_batched, batch_all
 from retrograd.ops.family import broadcast_shapes, kernels_support, sum_to
@@ -113,9 +112,9 @@ class attend(Internal, snapshots="attn_mask tensors out"):
 
     def impl(xp, attn_mask, q, k, v, attn_bias=None, *, scale, causal):
         _check("attend", attn_mask, q, k, v, attn_bias)
-        masks = [attention.matrices(mask, q, k) for mask in (attn_mask, attn_bias)]
-        look, order = attention.full_attention(q, k, scale, causal), attention.head_order(q)
-        return attention.attend(q, k, v, *masks, look, order)  # type: ignore[call-arg]
+        masks = [xp.attention.matrices(mask, q, k) for mask in (attn_mask, attn_bias)]
+        look, order = xp.attention.full_attention(q, k, scale, causal), xp.attention.head_order(q)
+        return xp.attention.attend(q, k, v, *masks, look, order)  # type: ignore[call-arg]
 
     def shape(attn_mask, q, k, v, attn_bias=None, *, scale, causal):
         _check("attend", attn_mask, q, k, v, attn_bias)
@@ -176,10 +175,10 @@ class attend_backward(Internal):
 
     def impl(xp, attn_mask, g, of_sums, out, sums, q, k, v, attn_bias=None, *, scale, causal, output_mask):
         _check("attend_backward", attn_mask, q, k, v, attn_bias)
-        masks = [attention.matrices(mask, q, k) for mask in (attn_mask, attn_bias)]
-        look = attention.full_attention(q, k, scale, causal)
-        *found, d = attention.attend_backward(g, of_sums, q, k, v, *masks, out, sums, look, output_mask)  # type: ignore[call-arg]
-        return *found, attention.sum_to_shape(d, attn_bias.shape) if output_mask[3] else d
+        masks = [xp.attention.matrices(mask, q, k) for mask in (attn_mask, attn_bias)]
+        look = xp.attention.full_attention(q, k, scale, causal)
+        *found, d = xp.attention.attend_backward(g, of_sums, q, k, v, *masks, out, sums, look, output_mask)  # type: ignore[call-arg]
+        return *found, xp.attention.sum_to_shape(d, attn_bias.shape) if output_mask[3] else d
 
     def shape(attn_mask, g, of_sums, out, sums, q, k, v, attn_bias=None, *, scale, causal, output_mask):
         _check("attend_backward", attn_mask, q, k, v, attn_bias)

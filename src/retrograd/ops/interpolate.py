@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from retrograd.backend.images import source_indices
+from retrograd.backend.resample_tables import source_indices
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor

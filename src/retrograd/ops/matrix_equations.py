@@ -35,7 +35,7 @@ class solve_sylvester(
 
     def impl(xp, A, B, Q):
         solve_sylvester.definition.shape(A, B, Q)
-        return _scipy_kernel("solve_sylvester")(A, B, Q).astype(Q.dtype, copy=False)
+        return xp.run_on_host(_scipy_kernel("solve_sylvester"), A, B, Q).astype(Q.dtype, copy=False)
 
     def shape(A, B, Q):
         _check_square("solve_sylvester", A, B)
@@ -85,7 +85,7 @@ class sqrtm(Internal, PerExample, vmap_fallback="SciPy takes one matrix at a tim
 
     def impl(xp, A):
         _check_square("sqrtm", A)
-        root = _scipy_kernel("sqrtm")(A)
+        root = xp.run_on_host(_scipy_kernel("sqrtm"), A)
         if root.dtype.kind == "c" and A.dtype.kind != "c":
             raise ValueError("sqrtm: the root of this real matrix is not real; convert it to a complex dtype first")
         return root.astype(A.dtype, copy=False)
@@ -120,7 +120,8 @@ class logm(Internal, PerExample, vmap_fallback="SciPy takes one matrix at a time
 
     def impl(xp, A):
         _check_square("logm", A)
-        found = _scipy_kernel("logm")(A.astype("D" if A.dtype.kind == "c" else "d"))  # in single precision it warns
+        wide = A.astype("D" if A.dtype.kind == "c" else "d")  # in single precision it warns
+        found = xp.run_on_host(_scipy_kernel("logm"), wide)
         if found.dtype.kind == "c" and A.dtype.kind != "c":
             raise ValueError("logm: the logarithm of this real matrix is not real; convert it to a complex dtype first")
         return found.astype(A.dtype, copy=False)

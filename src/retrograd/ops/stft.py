@@ -155,8 +155,8 @@ class checked_envelope(Internal, Pointwise, differentiable=False, impure=True, i
     """Return a copy of x; RuntimeError if an element is (almost) 0."""
 
     def impl(xp, x):
-        smallest = xp.abs(x).min(initial=xp.inf)
-        if smallest < SMALLEST_ENVELOPE:
+        smallest = xp.min(xp.abs(x), initial=xp.inf)
+        if xp.on_host and smallest < SMALLEST_ENVELOPE:
             raise RuntimeError(
                 f"istft: the sum of the squared windows is {smallest:.3g} at some position, so the signal there is "
                 f"unknown; windows must overlap"

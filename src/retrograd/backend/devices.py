@@ -1,0 +1,32 @@
+"""Devices: plain arrays of other libraries than NumPy, as CuPy's on a GPU."""
+
+from typing import Any
+
+import numpy as np
+
+from retrograd.core import namespaces
+from retrograd.core.device import ArrayDevice, array_devices
+
+
+def register_device(found: ArrayDevice) -> ArrayDevice:
+    """Let tensors be on a device: from now on its arrays are tensors' arrays, and its name can be asked for.
+
+    Returns the device.
+    """
+    namespaces[found.array_type] = found.namespace
+    array_devices[found.array_type] = found
+    return found
+
+
+def device_named(name: str) -> ArrayDevice | None:
+    """Return the registered device of a type, such as "cuda"; None if there is none."""
+    return next((found for found in array_devices.values() if found.device.type == name), None)
+
+
+def move(array: Any, target: ArrayDevice | None) -> Any:
+    """Return an array on another device, or in host memory for None; the array itself if it is there."""
+    source = array_devices.get(type(array))
+    if source is target:
+        return array
+    host = array if source is None else source.to_host(array)
+    return host if target is None else target.from_host(np.ascontiguousarray(host).reshape(host.shape))
