@@ -11,7 +11,6 @@ from retrograd.nn.constructor_fields import field
 from retrograd.nn.parameter import Parameter
 from retrograd.nn.settings import Settings, layer
 from retrograd.ops.create import full
-from retrograd.ops.layout import check_device
 
 
 class _Elementwise(Settings):
@@ -126,9 +125,8 @@ class PReLU(_Elementwise):
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__(num_parameters=num_parameters)
-        check_device(device)
         self.init = init
-        self.weight = Parameter(full((num_parameters,), float(init), dtype=dtype))
+        self.weight = Parameter(full((num_parameters,), float(init), dtype=dtype, device=device))
 
     def reset_parameters(self) -> None:
         """Reset every slope to `init`."""

@@ -28,11 +28,11 @@ from retrograd.nn.hooks import (
     run_hooks_after_exception,
 )
 from retrograd.nn.module_tree import BUFFER, MODULE, PARAMETER, TRANSIENT, ModuleTree
-from retrograd.nn.parameter import convert_dtype, convert_format
+from retrograd.nn.parameter import convert_dtype, convert_format, move_to
 from retrograd.nn.state_loading import EXTRA_STATE, IncompatibleKeys, load_state
 from retrograd.ops.create import zeros
-from retrograd.ops.layout import check_device, is_device
-from retrograd.ops.to_dtype import target_dtype
+from retrograd.ops.layout import find_device, is_device
+from retrograd.ops.to_dtype import target_device, target_dtype
 
 Self = TypeVar("Self", bound="Module")
 _detach = operator_named("detach")
@@ -318,11 +318,12 @@ class Module(ModuleTree):
     ) -> Self:
         """Convert all floating and complex parameters, their gradients and buffers to a dtype, in place.
 
-        Takes the arguments of `Tensor.to`: a dtype, a device, both, or a tensor whose dtype is taken. Parameters stay
-        the same objects, so optimizers keep working. The only device is the CPU. With `memory_format` the tensors of 4
-        dimensions, of 5 for `channels_last_3d`, get that layout.
+        Takes the arguments of `Tensor.to`: a dtype, a device, both, or a tensor whose dtype and device are taken.
+        Parameters stay the same objects, so optimizers keep working. Buffers of integers move to the device too. With
+        `memory_format` the tensors of 4 dimensions, of 5 for `channels_last_3d`, get that layout.
         """
         given, _ = target_dtype(target, dtype, device, tensor)
+        self._apply(lambda own: move_to(own, target_device(own, target, device, tensor)))
         if given is not None:
             converted = zeros(0, dtype=given).dtype
             if not dtypes.is_differentiable(converted):
@@ -369,18 +370,16 @@ class Module(ModuleTree):
         return self.to(dtypes.float64)
 
     def cpu(self: Self) -> Self:
-        """Return the module: its tensors are on the CPU."""
-        return self
+        """Move all parameters, their gradients and buffers to host memory, in place."""
+        return self.to("cpu")
 
     def cuda(self: Self, device: Any = None) -> Self:
-        """Raise a RuntimeError: tensors are on the CPU."""
-        check_device(device if is_device(device) else "cuda")
-        return self
+        """Move all parameters, their gradients and buffers to a CUDA device, in place; RuntimeError without one."""
+        return self.to(device if is_device(device) else "cuda")
 
     def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:
-        """Return the module for the device `cpu`, on which its tensors are already; others are refused."""
-        check_device(device)
-        return self
+        """Move all parameters and buffers to a device, in place; their values are undefined, here they are kept."""
+        return self._apply(lambda own: move_to(own, find_device(device)), recurse)
 
     # ------------------------------------------------------------------------------------------- showing it
 

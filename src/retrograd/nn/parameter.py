@@ -10,7 +10,7 @@ from retrograd.core.dtype import is_differentiable
 from retrograd.core.overrides import as_subclass, disabled_override, override_of
 from retrograd.core.tensor import new_of_class, version_of
 from retrograd.ops.create import empty
-from retrograd.ops.layout import channels_last, channels_last_3d, check_device, has_format, to_format
+from retrograd.ops.layout import array_device, channels_last, channels_last_3d, has_format, place, to_format
 
 _clone = operator_named("clone")
 _detach = operator_named("detach")
@@ -126,8 +126,7 @@ class UninitializedTensorMixin(_SharedLeaf):
     _materialized_class: type[Tensor] = Buffer
 
     def __new__(cls, requires_grad: bool, device: Any, dtype: Any) -> Self:
-        check_device(device)
-        self = _SharedLeaf.__new__(cls, empty(0, dtype=dtype))
+        self = _SharedLeaf.__new__(cls, empty(0, dtype=dtype, device=device))
         self.requires_grad = requires_grad
         return self
 
@@ -136,8 +135,8 @@ class UninitializedTensorMixin(_SharedLeaf):
 
         The object stays the same, so that optimizers which have it update it.
         """
-        check_device(device)
-        self.value = empty(tuple(shape), dtype=self.dtype if dtype is None else dtype).value
+        where = self.device if device is None else device
+        self.value = empty(tuple(shape), dtype=self.dtype if dtype is None else dtype, device=where).value
         self.__class__ = self._materialized_class  # type: ignore[assignment]
         self._overrides = False
 
@@ -234,6 +233,11 @@ def convert_dtype(tensor: Tensor, dtype: Any) -> Tensor:
     if not is_differentiable(tensor.dtype) or tensor.dtype == dtype:
         return tensor
     return _convert(tensor, lambda x: _to(x, dtype))
+
+
+def move_to(tensor: Tensor, target: Any) -> Tensor:
+    """Move a tensor to an `ArrayDevice`, None being host memory: a parameter and its gradient in place."""
+    return tensor if array_device(tensor) is target else _convert(tensor, lambda x: place(x, target))
 
 
 def convert_format(tensor: Tensor, memory_format: Any) -> Tensor:

@@ -10,7 +10,6 @@ from retrograd.nn.constructor_fields import Check, Field, add_constructor, field
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 from retrograd.ops.create import empty
-from retrograd.ops.layout import check_device
 
 Class = TypeVar("Class", bound=type)
 
@@ -91,9 +90,8 @@ def check_positive(name: str, value: Any) -> None:
 
 
 def empty_parameter(enabled: bool, shape: tuple[int, ...], device: Any, dtype: Any) -> Any:
-    """Return an uninitialized parameter of that shape, or None if not `enabled`; the device is the CPU or None."""
-    check_device(device)
-    return Parameter(empty(shape, dtype=dtype)) if enabled else None
+    """Return an uninitialized parameter of that shape; None if not `enabled`."""
+    return Parameter(empty(shape, dtype=dtype, device=device)) if enabled else None
 
 
 def uninitialized(name: str, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:

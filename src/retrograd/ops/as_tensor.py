@@ -4,10 +4,11 @@ from retrograd import backend
 from retrograd.backend.type_info import check_holds
 from retrograd.core import Tensor, current, namespaces, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.device import array_devices
 from retrograd.core.dispatch import mark_inference
 from retrograd.core.tensor import make
 from retrograd.ops.functions import function
-from retrograd.ops.layout import check_device, check_keywords
+from retrograd.ops.layout import check_device, check_keywords, find_device, making_on, place
 
 
 @function()
@@ -24,8 +25,10 @@ def tensor(data, dtype=None, requires_grad=False, *, device=None, pin_memory=Fal
     if isinstance(data, Tensor):
         copy = registry["clone"](data.detach())
         out = copy if dtype is None or copy.dtype == dtype else registry["to"](copy, dtype)
+        out = out if device is None else place(out, find_device(device))
     else:
-        out = _constant_tensor(_to_array("tensor", data, dtype))
+        with making_on(find_device(device)):
+            out = _constant_tensor(_to_array("tensor", data, dtype))
     if requires_grad:
         out.requires_grad = True
     return out
@@ -37,6 +40,9 @@ def operand(name, value, dtype):
 
 
 def _to_array(name, data, dtype):
+    if type(data) in array_devices:
+        array = namespaces[type(data)].array(data)
+        return array if dtype is None else array.astype(dtypes.as_dtype(dtype))
     try:
         array = backend.as_array(data)
     except ValueError as error:
@@ -80,7 +86,9 @@ def _constant_tensor(array):
     dtypes.category(array.dtype)
     if not array.dtype.isnative:
         raise ValueError(f"numbers of dtype {array.dtype.str} are in another order of bytes: rg.tensor copies them")
-    out = make(array, None, None)
+    device = current().device
+    there = device is None or type(array) in array_devices
+    out = make(array if there else device.from_host(array), None, None)
     if current().inference:
         mark_inference(out)
     return out if current().level is None else registry["detach"](out)
@@ -117,12 +125,14 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
     >>> rg.as_tensor(3)
     tensor(3)
     """
-    check_device(device)
+    target = find_device(device)
     if isinstance(data, Tensor):
-        return data if dtype is None or data.dtype == dtype else registry["to"](data, dtype)
-    if type(data) in namespaces and (dtype is None or data.dtype == dtype) and data.dtype.isnative:
+        out = data if dtype is None or data.dtype == dtype else registry["to"](data, dtype)
+        return out if device is None else place(out, target)
+    there = target is array_devices.get(type(data)) or (device is None and type(data) in array_devices)
+    if there and type(data) in namespaces and (dtype is None or data.dtype == dtype) and data.dtype.isnative:
         return from_numpy(data)
-    return tensor(data, dtype)
+    return tensor(data, dtype, device=device)
 
 
 @function()
@@ -140,7 +150,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None) -> T
     native = getattr(getattr(obj, "dtype", None), "isnative", True)
     shares = native and (isinstance(obj, Tensor) or hasattr(obj, "__dlpack__") or backend.is_buffer(obj))
     source = obj if isinstance(obj, Tensor) or not shares else _constant_tensor(backend.share_memory(obj))
-    out = as_tensor(source, dtype)
+    out = as_tensor(source, dtype, device)
     if copy is False and (not shares or out.dtype != source.dtype):
         raise ValueError(f"asarray: {type(obj).__name__} can't become a tensor of dtype {out.dtype} without a copy")
     if copy and out is source:

@@ -3,7 +3,7 @@
 import inspect
 import math
 
-from retrograd.core import Aval, Internal, Tensor, call, op, registry
+from retrograd.core import Aval, Internal, Tensor, call, current, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.errors import OperandValueError
@@ -14,7 +14,17 @@ from retrograd.ops.as_tensor import from_numpy as from_numpy
 from retrograd.ops.as_tensor import tensor as tensor
 from retrograd.ops.family import Pointwise
 from retrograd.ops.functions import function, functions
-from retrograd.ops.layout import check_keywords, has_sparse_layout, sparse_layouts, strided, to_format
+from retrograd.ops.layout import (
+    array_device,
+    check_keywords,
+    find_device,
+    has_sparse_layout,
+    making_on,
+    place,
+    sparse_layouts,
+    strided,
+    to_format,
+)
 
 
 class Factory(Internal, differentiable=False):
@@ -62,6 +72,10 @@ def factory(make, *names):
             check_keywords(device, None if layout in sparse_layouts else layout, pin_memory)
             if layout in sparse_layouts or (layout is strided and args and has_sparse_layout(args[0])):
                 return _in_layout(make.__name__, layout, args, own).requires_grad_(requires_grad)
+        if device is not None:
+            rest = {"out": out, "memory_format": memory_format, "requires_grad": requires_grad}
+            with making_on(find_device(device)):
+                return place(create(*args, **rest, **own), current().device)
         if listed and (type(args[0]) is int if args else "size" not in own):
             args = (args,)  # sizes as separate arguments, or none; a tuple also binds faster
         if out is not None:
@@ -324,7 +338,7 @@ class _empty_strided(Factory):
         aval = _strided_aval(size, stride, dtype)
         last = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) if 0 not in size else -1
         memory = xp.zeros(last + 1, aval.dtype)
-        return xp.ndarray(size, aval.dtype, memory, strides=tuple(step * memory.itemsize for step in stride))
+        return xp.read_strided(memory, size, stride, 0)
 
     def shape(*, size, stride, dtype):
         return _strided_aval(size, stride, dtype)
@@ -463,7 +477,8 @@ def _new_method(make):
             return override_result(getattr(Tensor, name), [x], (x, *args), given)
         if make is not tensor and has_sparse_layout(x):
             keywords = {"layout": x.layout, **keywords}
-        return make(*args, dtype=x.dtype if dtype is None else dtype, **keywords)
+        with making_on(array_device(x)):
+            return make(*args, dtype=x.dtype if dtype is None else dtype, **keywords)
 
     new.__name__ = name
     new.__doc__ = f"`rg.{make.__name__}`, in the dtype of this tensor unless another is given."

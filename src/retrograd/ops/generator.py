@@ -9,9 +9,9 @@ from retrograd.backend import philox
 from retrograd.core import dtype as dtypes
 from retrograd.core.blocks import generator_block
 from retrograd.core.device import CPU
-from retrograd.core.state import thread_values
+from retrograd.core.state import current, thread_values
 from retrograd.ops.functions import function
-from retrograd.ops.layout import check_device, is_device
+from retrograd.ops.layout import check_device, find_device, is_device
 
 
 class Generator:
@@ -26,7 +26,8 @@ class Generator:
 
     def __init__(self, seed=0, *, device=None):
         self._lock = threading.Lock()
-        check_device(seed if is_device(seed) else device)
+        where = find_device(seed if is_device(seed) else device)
+        self._device = CPU if where is None else where.device
         self.manual_seed(0 if is_device(seed) else seed)
 
     def __repr__(self):
@@ -34,8 +35,8 @@ class Generator:
 
     @property
     def device(self):
-        """The device of the generator: the CPU."""
-        return CPU
+        """The device that the generator was made for; its numbers are on the device of the tensors that are drawn."""
+        return self._device
 
     def manual_seed(self, seed):
         """Seed the generator with an integer of at most 64 bits; returns the generator itself.
@@ -80,11 +81,19 @@ class Generator:
         return _restore_generator, (self.get_state(),)
 
     def draw(self, method, *args, **kwargs):
-        """Return random values from the source's method of that name; one thread draws at a time."""
+        """Return random values from the source's method of that name; one thread draws at a time.
+
+        They are drawn in host memory, and copied to the device where operators make arrays now.
+        """
+        device = current().device
+        if device is not None:
+            args = tuple([device.to_host(a) if type(a) is device.array_type else a for a in args])
         with self._lock:
             if method == "random":
-                return philox.uniform(self._source, *args)
-            return getattr(self._source, method)(*args, **kwargs)
+                out = philox.uniform(self._source, *args)
+            else:
+                out = getattr(self._source, method)(*args, **kwargs)
+        return out if device is None else device.from_host(out)
 
     def skip(self, method, *args):
         """Advance the state as `draw` would; for uniform values this takes no time."""

@@ -3,10 +3,13 @@
 import math
 import operator
 
-from retrograd.core import Tensor, registry
-from retrograd.core.device import CPU, DEVICE_NAMES, device
+from retrograd.backend.devices import device_named
+from retrograd.core import Tensor, current, registry
+from retrograd.core.device import CPU, array_devices, device, is_device_type
 from retrograd.core.errors import OperandValueError
 from retrograd.core.op import compound
+from retrograd.core.state import override_state
+from retrograd.core.tensor import unwrap_all
 from retrograd.core.views import requires_grad_synced
 from retrograd.ops.functions import function
 
@@ -98,16 +101,47 @@ def _checked_size(position, size):
 
 def is_device(value):
     """Whether a value is a device or its name."""
-    return isinstance(value, device) or (isinstance(value, str) and value.partition(":")[0] in DEVICE_NAMES)
+    return isinstance(value, device) or (isinstance(value, str) and is_device_type(value.partition(":")[0]))
 
 
 def check_device(where):
-    """Raise a RuntimeError for devices other than the CPU and None."""
-    if where is not None and (where if isinstance(where, device) else device(where)).type != "cpu":
+    """Raise a RuntimeError for devices that have no tensors: all but the CPU and those that are registered."""
+    find_device(where)
+
+
+def find_device(where):
+    """Return the `ArrayDevice` of a device or of its name, None for the CPU; that of new tensors for None.
+
+    Raises RuntimeError for devices that have no tensors.
+    """
+    if where is None:
+        return current().device
+    kind = (where if isinstance(where, device) else device(where)).type
+    if kind == "cpu":
+        return None
+    found = device_named(kind)
+    if found is None:
         raise RuntimeError(
             f"device: tensors are NumPy's arrays and live on the CPU, got {str(where)!r}; leave out the device, "
             "or choose it by 'cuda' if rg.cuda.is_available() else 'cpu'"
         )
+    return found
+
+
+def array_device(x):
+    """Return the `ArrayDevice` that a tensor is on; None for host memory."""
+    return array_devices.get(type(unwrap_all(x)))
+
+
+def place(x, target):
+    """Return a tensor on an `ArrayDevice`, None being host memory; the tensor itself if it is there."""
+    source = array_device(x)
+    return x if source is target else registry["to_device"](x, target, source)
+
+
+def making_on(target):
+    """Return a block in which arrays are made on an `ArrayDevice`; None is host memory."""
+    return override_state("device", target)
 
 
 def has_sparse_layout(value):
@@ -145,18 +179,18 @@ def check_keywords(device=None, storage=None, pin_memory=False):
 
 @function()
 def get_default_device():
-    """Return the device of new tensors: the CPU.
+    """Return the device of new tensors: the CPU, unless `set_default_device` was called in this thread.
 
     >>> get_default_device()
     device(type='cpu')
     """
-    return CPU
+    return CPU if current().device is None else current().device.device
 
 
 @function()
 def set_default_device(device):
-    """Set the device of new tensors, which may only be the CPU; RuntimeError for other devices."""
-    check_device(device)
+    """Set the device of new tensors in this thread; None is the CPU. RuntimeError for one that has no tensors."""
+    current().device = None if device is None else find_device(device)
 
 
 # ----------------------------------------------------------------------------------------- memory formats

@@ -8,15 +8,17 @@ from retrograd.core.op import compound
 from retrograd.ops.as_tensor import tensor
 from retrograd.ops.functions import check_callable, check_tensor, function
 from retrograd.ops.layout import (
-    check_device,
+    array_device,
     check_has_data_pointer,
     check_has_storage,
     contiguous_format,
     copy_in_format,
     example_strides,
+    find_device,
     has_format,
     is_device,
     memory_of,
+    place,
     preserve_format,
     sparse_coo,
     sparse_csr,
@@ -106,8 +108,9 @@ def nbytes(x):
 
 @attribute
 def device(x):
-    """The device: the CPU.  It equals the string "cpu"."""
-    return CPU
+    """The device.  It equals its name, such as "cpu"."""
+    there = array_device(x)
+    return CPU if there is None else there.device
 
 
 @attribute
@@ -137,8 +140,17 @@ def _constant_attribute(name, value, doc):
     attribute(fact)
 
 
-_constant_attribute("is_cpu", True, "Whether the array lives on the CPU: always.")
-for _kind in ("cuda", "mps", "xpu", "xla", "meta", "mkldnn", "ipu", "maia", "mtia", "vulkan"):
+def _device_attribute(kind):
+    def fact(x):
+        return x.device.type == kind
+
+    fact.__name__, fact.__doc__ = f"is_{kind}", f"Whether the tensor is on a device of the type {kind}."
+    attribute(fact)
+
+
+for _kind in ("cpu", "cuda", "mps", "xpu", "xla", "meta", "ipu", "maia", "mtia"):
+    _device_attribute(_kind)
+for _kind in ("mkldnn", "vulkan"):
     _constant_attribute(f"is_{_kind}", False, f"Whether the array is one of the device {_kind}: never.")
 for _kind in ("quantized", "nested"):
     _constant_attribute(f"is_{_kind}", False, f"Whether the tensor is {_kind}: never.")
@@ -147,21 +159,24 @@ for _kind in ("quantized", "nested"):
 @function()
 @method
 def get_device(input) -> int:
-    """Return the index of the accelerator with the tensor: -1, which means the CPU."""
-    return -1
+    """Return the index of the accelerator with the tensor; -1 means the CPU."""
+    there = array_device(input)
+    return -1 if there is None else there.device.index or 0
 
 
 @method
 def cpu(x, memory_format=preserve_format) -> Tensor:
-    """Return the tensor itself: it is on the CPU."""
-    return to_format(x, memory_format)
+    """Return the tensor in host memory: itself if it is there."""
+    return to_format(place(x, None), memory_format)
 
 
 @method
 def cuda(x, device=None, non_blocking=False, memory_format=preserve_format) -> Tensor:
-    """Raise a RuntimeError: tensors are on the CPU."""
-    check_device(device if is_device(device) else "cuda")
-    return x
+    """Return the tensor on a CUDA device; RuntimeError without one.
+
+    Raises RuntimeError without CuPy or a device.
+    """
+    return to_format(place(x, find_device(device if is_device(device) else "cuda")), memory_format)
 
 
 def _refused_device(kind):

@@ -48,6 +48,7 @@ from retrograd.ops.index import (
     split_scalars,
     static_index,
 )
+from retrograd.ops.layout import array_device, place
 from retrograd.ops.pointwise import eq, scale_operand, where
 from retrograd.ops.view import reshape
 
@@ -63,7 +64,7 @@ class view_scatter(Internal, linear="base,src", elements="moved"):
     def impl(xp, base, src, *, chain, called=""):
         out = xp.array(base, copy=True, order="C")
         window = _view_of_array(out, chain)
-        if window.flags.writeable and (not window.size or xp.may_share_memory(window, out)):
+        if xp.is_writable(window) and (not window.size or xp.may_share_memory(window, out)):
             window[...] = src
         else:  # a step of the chain copied in C order, or gave a read-only array, as expand does: write by indices
             out.reshape(-1)[_view_of_array(xp.arange(out.size).reshape(out.shape), chain)] = src
@@ -188,6 +189,7 @@ def write_into(name, x, src):
         return _write_below(level, write_into, name, x, (src,))
     its = compound(src)
     src = src if its is None else its.to_dense(src, None, True)
+    src = place(src, array_device(x))
     check_broadcasts_to(name, x, src)
     recorded = is_recorded(x, src)
     if x.level is not None:

@@ -15,6 +15,7 @@ from retrograd.ops.generator import get_rng_state as get_rng_state
 from retrograd.ops.generator import manual_seed as manual_seed
 from retrograd.ops.generator import resolve_generator
 from retrograd.ops.generator import set_rng_state as set_rng_state
+from retrograd.ops.layout import array_device, making_on
 from retrograd.ops.methods import check_complete
 from retrograd.ops.pointwise import to
 
@@ -187,7 +188,7 @@ class bernoulli(Pointwise, promotion=None, in_place=False):
     def impl(xp, x, *, p, generator):
         _check_probabilities(x, p)
         odds = x if p is None else xp.asarray(p)
-        if odds.size and not (odds.min() >= 0 and odds.max() <= 1):
+        if xp.on_host and odds.size and not (odds.min() >= 0 and odds.max() <= 1):
             raise ValueError("bernoulli: probabilities must lie between 0 and 1")
         return (resolve_generator(generator).draw("random", x.shape) < odds).astype(x.dtype)
 
@@ -222,7 +223,7 @@ class _normal(Internal, Pointwise, differentiable=False, promotion=None, in_plac
 
     def impl(xp, mean, std, *, generator):
         shape, dtype = _normal_aval(mean, std)
-        if xp.any(xp.asarray(std) < 0):
+        if xp.on_host and xp.any(xp.asarray(std) < 0):
             words = "normal expects all elements of std >= 0.0"
             raise RuntimeError(f"normal: {words}: standard deviations must not be negative")
         wide = dtypes.promote(dtype, dtypes.float64)
@@ -297,7 +298,8 @@ def _random_like(x, draw):
     # nested tensors whose components have dimensions have a ragged size in their shape
     composite = compound(x) if symbolic(x.shape) is None else None
     if composite is None:
-        return draw(x.shape)
+        with making_on(array_device(x)):
+            return draw(x.shape)
     check_complete("rand_like", x, composite)
     plain, rebuilt = composite.plain(x)
     return rebuilt(draw(plain.shape), 0)

@@ -1,11 +1,20 @@
-"""Conversion of tensors to another dtype; the only device is the CPU."""
+"""Conversion of tensors to another dtype or device."""
 
 from retrograd.core import Tensor, call
 from retrograd.core import dtype as dtypes
 from retrograd.core.op import is_foreign
 from retrograd.core.overrides import override_result
 from retrograd.ops.functions import check_tensor, function
-from retrograd.ops.layout import check_device, copy_in_format, is_device, preserve_format, to_format
+from retrograd.ops.layout import (
+    array_device,
+    check_device,
+    copy_in_format,
+    find_device,
+    is_device,
+    place,
+    preserve_format,
+    to_format,
+)
 from retrograd.ops.methods import method
 from retrograd.ops.pointwise import to as to_dtype
 
@@ -20,9 +29,9 @@ def to(x, *target, dtype=None, device=None, other=None, non_blocking=False, copy
        memory_format=preserve_format) -> Tensor:  # fmt: skip
     """The tensor converted to another dtype; itself if it already has it and no copy is requested.
 
-    `x.to(dtype)`, `x.to(device)`, `x.to(device, dtype)` or `x.to(other)`, which gives the dtype of another tensor;
-    then perhaps `non_blocking` (which changes nothing here) and `copy`.  The one device is the CPU.  As in PyTorch,
-    True or False in place of a dtype is the dtype bool.
+    `x.to(dtype)`, `x.to(device)`, `x.to(device, dtype)` or `x.to(other)`, which gives the dtype and the device of
+    another tensor; then perhaps `non_blocking` (which changes nothing here) and `copy`.  As in PyTorch, True or False
+    in place of a dtype is the dtype bool.
 
     >>> import retrograd as rg
     >>> rg.tensor([1.5, 2.0]).to(rg.int64), rg.arange(2).to("cpu", rg.float32)
@@ -34,14 +43,17 @@ def to(x, *target, dtype=None, device=None, other=None, non_blocking=False, copy
     if foreign := [a for a in (*target, *named.values()) if is_foreign(a)]:
         given = {**named, "copy": copy or None, "memory_format": memory_format}
         return override_result(to, foreign, (x, *target), {name: a for name, a in given.items() if a is not None})
+    moved = place(x, target_device(x, target, device, other))
     dtype, rest = target_dtype(target, dtype, device, other)
+    if moved is not x:
+        x, copy = moved, False
     return _convert(x, dtype, copy or (len(rest) > 1 and rest[1]), memory_format)
 
 
 def target_dtype(target, dtype=None, device=None, other=None):
     """Return the dtype that arguments of `to` ask for, None for none, and the positional arguments after it.
 
-    Raises RuntimeError for another device than the CPU.
+    Raises RuntimeError for a device that has no tensors.
     """
     rest = list(target)
     if rest and isinstance(rest[0], Tensor):
@@ -57,6 +69,17 @@ def target_dtype(target, dtype=None, device=None, other=None):
         del rest[0]
     check_device(device)
     return dtype, rest
+
+
+def target_device(x, target, device=None, other=None):
+    """Return the `ArrayDevice` that arguments of `to` ask for, None for host memory; that of x if they name none."""
+    if target and isinstance(target[0], Tensor):
+        other = target[0]
+    elif target and is_device(target[0]):
+        device = target[0]
+    if other is not None:
+        return array_device(other)
+    return array_device(x) if device is None else find_device(device)
 
 
 def _convert(x, dtype, copy, memory_format):
