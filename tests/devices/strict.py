@@ -114,6 +114,9 @@ class ndarray:
         transfers["from host"] += 1
         self._host[...] = host
 
+    def __deepcopy__(self, memo):
+        return wrap(self._host.copy())
+
     def __len__(self):
         return len(self._host)
 
@@ -152,7 +155,19 @@ OPERATORS = words(
 )
 
 
+def quiet(function):
+    """Return a function that gives no warnings for overflow and the like, as a GPU gives none."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        with np.errstate(all="ignore"):
+            return function(*args, **kwargs)
+
+    return call
+
+
 def _method(name):
+    @quiet
     def method(self, *args, **kwargs):
         check_keywords(name, kwargs)
         result = getattr(self._host, name)(*unwrap(args), **unwrap(kwargs))
@@ -218,6 +233,7 @@ class ufunc:
         self.nin, self.nout, self.__name__ = host.nin, host.nout, host.__name__
         self.name = f"cupy_{host.__name__}"
 
+    @quiet
     def __call__(self, *args, out=None, dtype=None, casting="same_kind", where=True):
         given = {} if out is None else {"out": unwrap(out)}
         result = self._host(*unwrap(args), dtype=dtype, casting=casting, where=unwrap(where), **given)
@@ -250,6 +266,7 @@ class ufunc:
 
 
 def _function(host):
+    @quiet
     @functools.wraps(host)
     def function(*args, **kwargs):
         check_keywords(host.__name__, kwargs)

@@ -1,4 +1,6 @@
-"""Devices by PyTorch's names; only the CPU has tensors."""
+"""Devices by PyTorch's names, and those that have tensors: the CPU, and registered ones."""
+
+from typing import Any
 
 # Devices that programs may name, to test whether they are available.
 DEVICE_NAMES = ("cpu", "cuda", "mps", "xpu", "xla", "meta", "hpu", "mtia")
@@ -25,7 +27,7 @@ def is_device_type(kind):
 class device:
     """A device, as `device("cpu")`, `device("cuda:1")` or `device("cuda", 1)`.
 
-    NumPy's arrays are on the CPU: other devices can be named, and are refused where a tensor is to be made there.
+    Other devices than the CPU can be named; without a library for their arrays, no tensor can be made there.
     A device equals its name.
 
     >>> device("cpu").type, device("cpu") == "cpu", device("cuda:1")
@@ -69,8 +71,8 @@ class ArrayDevice:
     """
 
     device = CPU
-    array_type = None
-    namespace = None  # of functions on such arrays
+    array_type: Any = None
+    namespace: Any = None
 
     def from_host(self, array):
         """Return a copy of a NumPy array on the device."""

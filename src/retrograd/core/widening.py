@@ -122,7 +122,8 @@ def _array_to_half(half, a):
 
 def _convert(a, dtype):
     """Return an array, or NumPy's scalar, which would be Python's, as an array of another dtype."""
-    return namespaces[ndarray].cast(asarray(a), dtype)
+    kind = type(a) if type(a) in namespaces else ndarray
+    return namespaces[kind].cast(asarray(a) if kind is ndarray else a, dtype)
 
 
 def to_single(value):

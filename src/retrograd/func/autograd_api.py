@@ -55,7 +55,7 @@ def _select_arguments(args: tuple, argnum: Argnum) -> Any:
 
 def _pull_ones(run: ArrayVjpRun, out: Tensor) -> list[Tensor]:
     """Return the pullback of a cotangent of ones."""
-    return run.pull([ones(out.shape, out.dtype)])
+    return run.pull([ones(out.shape, out.dtype, out)])
 
 
 def _check_scalar(run: ArrayVjpRun, out: Tensor) -> None:

@@ -56,7 +56,7 @@ def grad_and_value(func: Callable, argnums: Argnums = 0, has_aux: bool = False) 
         run = VjpRun("grad", of_x, x)
         value = run.value
         _check_scalar(value)
-        found = run.tree([conjugate(g) for g in run.pull([ones((), value.dtype)])])
+        found = run.tree([conjugate(g) for g in run.pull([ones((), value.dtype, value)])])
         of_x.write_back()
         return (found, (value, unwrap_tree(run.level, aux[0]))) if has_aux else (found, value)
 

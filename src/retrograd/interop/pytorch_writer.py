@@ -158,7 +158,7 @@ def _dtype(writer: Writer, value: np.dtype, where: str) -> None:
 
 def _array(tensor: Tensor, where: str) -> np.ndarray:
     """Return the array of a tensor, in a layout that the format supports: no negative strides."""
-    array = tensor.detach().numpy()
+    array = tensor.detach().cpu().numpy()
     _check_dtype(array.dtype, where)
     regular = array.dtype.isnative and all(s >= 0 and s % array.itemsize == 0 for s in array.strides)
     return array if regular else np.array(array, array.dtype.newbyteorder("="), order="C")

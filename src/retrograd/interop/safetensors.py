@@ -107,7 +107,7 @@ def _array(name, tensor):
         raise TypeError(
             f"save_file: {name!r} is of dtype {tensor.dtype}; safetensors holds {', '.join(sorted(DTYPES))}"
         )
-    return np.asarray(tensor.detach().numpy(), order="C")  # ascontiguousarray would turn 0-d arrays into 1-d
+    return np.asarray(tensor.detach().cpu().numpy(), order="C")  # ascontiguousarray would turn 0-d arrays into 1-d
 
 
 def _checked_text(metadata):

@@ -7,6 +7,7 @@ Every block belongs to one output and one input, and has the shape (*output.shap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from retrograd.core import Tensor, registry
+from retrograd.ops.layout import array_device, making_on
 
 Blocks = list[list[Tensor]]  # by output, then by input
 
@@ -17,7 +18,8 @@ def unit_vectors(x: Tensor, entry: complex = 1) -> Iterator[Tensor]:
     """Yield the unit vectors of the space of `x`, in its shape: one entry is 1, or `entry`, and the others are 0."""
     n = x.numel()
     # All are slices of one buffer of twice the size, which is faster than a buffer for each.
-    buffer = registry["to"](registry["arange"](1 - n, max(n, 1), 1) == 0, x.dtype)
+    with making_on(array_device(x)):
+        buffer = registry["to"](registry["arange"](1 - n, max(n, 1), 1) == 0, x.dtype)
     if entry != 1:
         buffer = buffer * entry
     for k in range(n):
@@ -41,7 +43,8 @@ def units(tensors: Sequence[Tensor], start: int, stop: int) -> list[Tensor]:
 
 def _one_hot_rows(count: int, offset: int, like: Tensor) -> Tensor:
     """Return `count` one-hot tensors like `like`; the k-th has its 1 at flat index k + offset, if in range."""
-    rows = registry["eye"](count + max(offset, 0), like.numel() + max(-offset, 0), dtype=like.dtype)
+    with making_on(array_device(like)):
+        rows = registry["eye"](count + max(offset, 0), like.numel() + max(-offset, 0), dtype=like.dtype)
     rows = rows[max(offset, 0) :, max(-offset, 0) :]
     return registry["reshape"](rows, (count, *like.shape))
 
@@ -80,7 +83,7 @@ def map_in_chunks(
 
 def _empty_batches(likes: Sequence[Tensor]) -> list[Tensor]:
     """Return a batch of no tensors for each of `likes`."""
-    return [registry["zeros"]((0, *x.shape), dtype=x.dtype) for x in likes]
+    return [x.new_zeros((0, *x.shape)) for x in likes]
 
 
 # ------------------------------------------------------------------------------------------------ blocks

@@ -16,7 +16,7 @@ from retrograd.nn.attention_backends import sdpa_kernel as sdpa_kernel
 from retrograd.nn.linear import Linear
 from retrograd.nn.module import Module
 from retrograd.nn.settings import empty_parameter
-from retrograd.ops.create import ones, zeros
+from retrograd.ops.create import ones
 from retrograd.ops.multihead_attention import (
     append_key_value,
     attend_heads,
@@ -149,7 +149,7 @@ class MultiheadAttention(Module):
         if self.bias_k is not None:
             pairs.append((self._split_heads(self.bias_k), self._split_heads(self.bias_v)))
         if self.add_zero_attn:
-            pairs.append((zeros(1, dtype=k.dtype), zeros(1, dtype=v.dtype)))
+            pairs.append((k.new_zeros(1), v.new_zeros(1)))
         for more_k, more_v in pairs:
             k, v, masks = append_key_value(k, v, masks, more_k, more_v)
         return k, v, masks
@@ -215,5 +215,5 @@ def _causal_mask(queries: Any, masked_keys: Any, keys: Any, last: bool) -> Any:
     count, positions = queries.shape[-2], masked_keys.shape[-2]
     if count == 1 and last:
         return None
-    future = ones(count, positions, dtype="bool").triu((positions - count if last else 0) + 1)
+    future = ones(count, positions, dtype="bool", device=queries.device).triu((positions - count if last else 0) + 1)
     return F.pad(future, (0, keys.shape[-2] - positions), value=False)

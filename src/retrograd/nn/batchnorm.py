@@ -37,9 +37,9 @@ class _NormBase(Affine):
         self.track_running_stats = track_running_stats
         self._register_affine((num_features,), affine, affine and bias, device, dtype)
         tracked = track_running_stats
-        self.register_buffer("running_mean", zeros(num_features, dtype=dtype) if tracked else None)
-        self.register_buffer("running_var", ones(num_features, dtype=dtype) if tracked else None)
-        self.register_buffer("num_batches_tracked", zeros((), dtype="int64") if tracked else None)
+        self.register_buffer("running_mean", zeros(num_features, dtype=dtype, device=device) if tracked else None)
+        self.register_buffer("running_var", ones(num_features, dtype=dtype, device=device) if tracked else None)
+        self.register_buffer("num_batches_tracked", zeros((), dtype="int64", device=device) if tracked else None)
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:

@@ -32,12 +32,16 @@ def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Generator |
     >>> bool((nn.init.uniform_(rg.empty(3), 2.0, 3.0) >= 2).all())
     True
     """
-    return _write(tensor, rand(tensor.shape, generator=generator, dtype=tensor.dtype) * (b - a) + a)
+    return _write(
+        tensor, rand(tensor.shape, generator=generator, dtype=tensor.dtype, device=tensor.device) * (b - a) + a
+    )
 
 
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with values from the normal distribution of that mean and standard deviation."""
-    return _write(tensor, randn(tensor.shape, generator=generator, dtype=tensor.dtype) * std + mean)
+    return _write(
+        tensor, randn(tensor.shape, generator=generator, dtype=tensor.dtype, device=tensor.device) * std + mean
+    )
 
 
 def trunc_normal_(
@@ -59,7 +63,7 @@ def trunc_normal_(
         )
     normal_(tensor, mean, std, generator)
     while (outside := tensor.detach().clamp(a, b) != tensor.detach()).any():
-        redrawn = randn(tensor.shape, generator=generator, dtype=tensor.dtype) * std + mean
+        redrawn = randn(tensor.shape, generator=generator, dtype=tensor.dtype, device=tensor.device) * std + mean
         _write(tensor, _where(outside, redrawn, tensor.detach()))
     return tensor
 
@@ -178,7 +182,7 @@ def eye_(tensor: Any) -> Tensor:
             [0., 1., 0.]])
     """
     _check_ndim("eye_", tensor, 2)
-    return _write(tensor, eye(*tensor.shape, dtype=tensor.dtype))
+    return _write(tensor, eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
 
 
 def dirac_(tensor: Any, groups: int = 1) -> Tensor:
@@ -194,7 +198,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Tensor:
         raise ValueError(f"dirac_: {tensor.shape[0]} outputs can't be divided into {groups} groups")
     outputs = tensor.shape[0] // groups
     middle = tuple(size // 2 for size in tensor.shape[2:])
-    kernel = zeros(tensor.shape, dtype=tensor.dtype)
+    kernel = zeros(tensor.shape, dtype=tensor.dtype, device=tensor.device)
     for channel in range(min(outputs, tensor.shape[1])):
         for group in range(groups):
             kernel[(group * outputs + channel, channel, *middle)] = 1
@@ -217,7 +221,9 @@ def orthogonal_(tensor: Any, gain: float = 1.0, generator: Generator | None = No
     if not tensor.numel():
         return tensor
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
-    q, r = _qr(randn((max(rows, columns), min(rows, columns)), generator=generator, dtype=tensor.dtype))
+    q, r = _qr(
+        randn((max(rows, columns), min(rows, columns)), generator=generator, dtype=tensor.dtype, device=tensor.device)
+    )
     q = q * r.diagonal().sign()  # QR alone would not give a uniform distribution
     return _write(tensor, (q.mT if rows < columns else q).reshape(tensor.shape) * gain)
 
@@ -234,7 +240,7 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Generato
     if not 0 <= sparsity <= 1:
         raise ValueError(f"sparse_: sparsity is a share, between 0 and 1, got {sparsity}")
     count = math.ceil(sparsity * tensor.shape[0])
-    ranks = _argsort(_argsort(rand(tensor.shape, generator=generator), dim=0), dim=0)
+    ranks = _argsort(_argsort(rand(tensor.shape, generator=generator, device=tensor.device), dim=0), dim=0)
     normal_(tensor, 0.0, std, generator)
     return _write(tensor, _where(ranks < count, 0.0, tensor.detach()))
 

@@ -9,7 +9,7 @@ from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.overrides import as_subclass, disabled_override, override_of
 from retrograd.core.tensor import new_of_class, version_of
-from retrograd.ops.create import empty
+from retrograd.ops.functions import functions
 from retrograd.ops.layout import array_device, channels_last, channels_last_3d, has_format, place, to_format
 
 _clone = operator_named("clone")
@@ -126,7 +126,7 @@ class UninitializedTensorMixin(_SharedLeaf):
     _materialized_class: type[Tensor] = Buffer
 
     def __new__(cls, requires_grad: bool, device: Any, dtype: Any) -> Self:
-        self = _SharedLeaf.__new__(cls, empty(0, dtype=dtype, device=device))
+        self = _SharedLeaf.__new__(cls, functions["empty"](0, dtype=dtype, device=device))
         self.requires_grad = requires_grad
         return self
 
@@ -136,7 +136,8 @@ class UninitializedTensorMixin(_SharedLeaf):
         The object stays the same, so that optimizers which have it update it.
         """
         where = self.device if device is None else device
-        self.value = empty(tuple(shape), dtype=self.dtype if dtype is None else dtype, device=where).value
+        kind = self.dtype if dtype is None else dtype
+        self.value = functions["empty"](tuple(shape), dtype=kind, device=where).value
         self.__class__ = self._materialized_class  # type: ignore[assignment]
         self._overrides = False
 

@@ -9,6 +9,7 @@ from retrograd.nn import init
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 from retrograd.ops.create import arange, empty
+from retrograd.ops.layout import array_device, making_on
 
 _cat = operator_named("cat")
 _ones_like = operator_named("ones_like")
@@ -87,7 +88,8 @@ def _positions(x: Any, offset: int) -> Any:
     """Return the positions of x (..., positions, features); of a nested x, each row's position in its component."""
     if x.is_nested:
         return _ones_like(x.detach().select(-1, 0), dtype="int64").cumsum(-1) + (offset - 1)
-    return arange(offset, offset + x.shape[-2])
+    with making_on(array_device(x)):
+        return arange(offset, offset + x.shape[-2])
 
 
 class LearnedPositions(Module):

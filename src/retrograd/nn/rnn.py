@@ -11,7 +11,6 @@ from retrograd.nn.parameter import Parameter
 from retrograd.nn.recurrence import RECURRENCES, Recurrence, State, Weights, mode_of, project_input, run_steps
 from retrograd.nn.settings import empty_parameter
 from retrograd.nn.utils.rnn import PackedSequence, step_sizes
-from retrograd.ops.create import zeros
 
 _argsort = operator_named("argsort")
 _cat = operator_named("cat")
@@ -191,7 +190,7 @@ class RNNBase(Module, Generic[Last]):
         layers = self.num_layers * (1 + self.bidirectional)
         widths = (self.proj_size or self.hidden_size, self.hidden_size)[: kind.states]
         if hx is None:
-            return tuple(zeros(layers, batch.sequences, width, dtype=batch.rows.dtype) for width in widths)
+            return tuple(batch.rows.new_zeros(layers, batch.sequences, width) for width in widths)
         given = tuple(hx) if kind.states > 1 else (hx,)
         names = ("h_0", "c_0")
         for name, state, width in zip(names, given, widths, strict=False):

@@ -8,7 +8,6 @@ from retrograd.nn import init
 from retrograd.nn.module import Module
 from retrograd.nn.recurrence import RECURRENCES, Recurrence, State, Weights, mode_of, project_input
 from retrograd.nn.settings import empty_parameter
-from retrograd.ops.create import zeros
 
 Next = TypeVar("Next")  # the type of the state: a tensor, or a pair for an LSTM
 
@@ -56,7 +55,7 @@ class RNNCellBase(Module, Generic[Next]):
             raise RuntimeError(f"{name}: expected input_size={self.input_size} features, got shape {input.shape}")
         expected = (*input.shape[:-1], self.hidden_size)
         if hx is None:
-            return tuple(zeros(expected, dtype=input.dtype) for _ in range(kind.states))
+            return tuple(input.new_zeros(expected) for _ in range(kind.states))
         given = tuple(hx) if kind.states > 1 else (hx,)
         for state in given:
             if tuple(state.shape) != expected:

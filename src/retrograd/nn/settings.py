@@ -9,7 +9,7 @@ from typing_extensions import dataclass_transform
 from retrograd.nn.constructor_fields import Check, Field, add_constructor, field, fields_of
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
-from retrograd.ops.create import empty
+from retrograd.ops.functions import functions
 
 Class = TypeVar("Class", bound=type)
 
@@ -91,7 +91,7 @@ def check_positive(name: str, value: Any) -> None:
 
 def empty_parameter(enabled: bool, shape: tuple[int, ...], device: Any, dtype: Any) -> Any:
     """Return an uninitialized parameter of that shape; None if not `enabled`."""
-    return Parameter(empty(shape, dtype=dtype, device=device)) if enabled else None
+    return Parameter(functions["empty"](shape, dtype=dtype, device=device)) if enabled else None
 
 
 def uninitialized(name: str, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -114,7 +114,7 @@ class attend(Internal, snapshots="attn_mask tensors out"):
         _check("attend", attn_mask, q, k, v, attn_bias)
         masks = [xp.attention.matrices(mask, q, k) for mask in (attn_mask, attn_bias)]
         look, order = xp.attention.full_attention(q, k, scale, causal), xp.attention.head_order(q)
-        return xp.attention.attend(q, k, v, *masks, look, order)  # type: ignore[call-arg]
+        return xp.attention.attend(q, k, v, *masks, look, order)
 
     def shape(attn_mask, q, k, v, attn_bias=None, *, scale, causal):
         _check("attend", attn_mask, q, k, v, attn_bias)
@@ -177,7 +177,7 @@ class attend_backward(Internal):
         _check("attend_backward", attn_mask, q, k, v, attn_bias)
         masks = [xp.attention.matrices(mask, q, k) for mask in (attn_mask, attn_bias)]
         look = xp.attention.full_attention(q, k, scale, causal)
-        *found, d = xp.attention.attend_backward(g, of_sums, q, k, v, *masks, out, sums, look, output_mask)  # type: ignore[call-arg]
+        *found, d = xp.attention.attend_backward(g, of_sums, q, k, v, *masks, out, sums, look, output_mask)
         return *found, xp.attention.sum_to_shape(d, attn_bias.shape) if output_mask[3] else d
 
     def shape(attn_mask, g, of_sums, out, sums, q, k, v, attn_bias=None, *, scale, causal, output_mask):

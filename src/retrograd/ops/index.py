@@ -12,6 +12,7 @@ from retrograd.ops.batch_loop import DataDependent
 from retrograd.ops.batching import align_batched, broadcast_batch, unsqueeze_n
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite, View, canonical_dim
+from retrograd.ops.layout import array_device, place
 from retrograd.ops.opmath import Family
 from retrograd.ops.pointwise import to
 from retrograd.ops.view import movedim, reshape
@@ -300,6 +301,8 @@ def static_index(x, key):
     if ids and Ellipsis in spec:  # in NumPy even an ellipsis of no dimensions would separate the others
         n = spec.index(Ellipsis)
         spec[n : n + 1] = [slice(None)] * (x.ndim - sum(map(_consumed_dims, key)))
+    if ids and isinstance(x, Tensor) and array_device(x) is not None:  # as in PyTorch, indices may be in host memory
+        ids = [place(i, array_device(x)) for i in ids]
     return tuple(spec), ids
 
 

@@ -116,10 +116,13 @@ def find_device(where):
     """
     if where is None:
         return current().device
-    kind = (where if isinstance(where, device) else device(where)).type
+    where = where if isinstance(where, device) else device(where)
+    kind = where.type
     if kind == "cpu":
         return None
     found = device_named(kind)
+    if found is not None and where.index not in (None, 0):
+        raise RuntimeError(f"device: only the first device of a type has tensors, got {str(where)!r}")
     if found is None:
         raise RuntimeError(
             f"device: tensors are NumPy's arrays and live on the CPU, got {str(where)!r}; leave out the device, "

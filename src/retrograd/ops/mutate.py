@@ -711,7 +711,7 @@ def set_item(x, key, value) -> None:
         part = apply_index(x, numbers, first)
         set_item(part, fill_slots(spec, ids), value)
         spec, ids, value = first, numbers, part
-    value = operand(name, value, x.dtype)
+    value = place(operand(name, value, x.dtype), array_device(x))
     if not ids and not any(isinstance(s, bool) for s in spec):
         window = apply_index(x, ids, spec)
         write_into(name, window, strip_leading_ones(value, window.ndim))

@@ -8,7 +8,7 @@ from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.module import Module
 from retrograd.nn.utils.parametrize import register_parametrization
-from retrograd.ops.create import empty, eye, zeros_like
+from retrograd.ops.create import eye, zeros_like
 
 _cat = operator_named("cat")
 _householder = operator_named("linalg.householder_product")
@@ -72,7 +72,7 @@ class SpectralNorm(Module):
         if weight.ndim > 1:
             matrix = self._matrix(weight.detach())
             for buffer, size in zip(("_u", "_v"), matrix.shape, strict=True):
-                start = init.normal_(empty(size, dtype=weight.dtype))
+                start = init.normal_(weight.new_empty(size))
                 self.register_buffer(buffer, F.normalize(start, dim=0, eps=eps))
             self._power_iteration(matrix, 15)
 
@@ -154,7 +154,7 @@ class Orthogonal(Module):
         if self.orthogonal_map == "matrix_exp":
             q = _matrix_exp(skew)
         else:
-            one = eye(rows, dtype=x.dtype)
+            one = eye(rows, dtype=x.dtype, device=x.device)
             q = _solve(one - skew / 2, one + skew / 2)
         return q[..., :columns]
 
@@ -164,7 +164,7 @@ class Orthogonal(Module):
         q = value.mT if wide else value
         rows, columns = q.shape[-2:]
         if rows != columns:
-            q = _cat([q, init.normal_(empty(*q.shape[:-1], rows - columns, dtype=q.dtype))], -1)
+            q = _cat([q, init.normal_(q.new_empty(*q.shape[:-1], rows - columns))], -1)
         self.base = _orthogonal_factor(q)
         start = zeros_like(value)
         start.diagonal(dim1=-2, dim2=-1).fill_(-1)

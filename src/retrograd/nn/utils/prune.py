@@ -209,7 +209,7 @@ class RandomUnstructured(_ByAmount):
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         """Return the mask."""
-        return _without_smallest(rand(t.shape), self._count(t.numel()), default_mask)
+        return _without_smallest(rand(t.shape, device=t.device), self._count(t.numel()), default_mask)
 
 
 class L1Unstructured(_ByAmount):
@@ -263,7 +263,7 @@ class RandomStructured(_Structured):
         self.dim = dim
 
     def _importance(self, t: Any) -> Any:
-        return rand(t.shape[self.dim])
+        return rand(t.shape[self.dim], device=t.device)
 
 
 class LnStructured(_Structured):

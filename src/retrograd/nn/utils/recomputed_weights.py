@@ -11,7 +11,6 @@ from retrograd.nn import init
 from retrograd.nn.hooks import FORWARD_PRE, of_kind
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
-from retrograd.ops.create import empty
 
 M = TypeVar("M", bound=Module)
 _norm_except_dim = operator_named("norm_except_dim")
@@ -198,7 +197,7 @@ def spectral_norm(
     delattr(module, name)
     module.register_parameter(f"{name}_orig", weight)
     for buffer, size in zip(("u", "v"), hook.matrix(weight.detach()).shape, strict=True):
-        start = init.normal_(empty(size, dtype=weight.dtype))
+        start = init.normal_(weight.new_empty(size))
         module.register_buffer(f"{name}_{buffer}", F.normalize(start, dim=0, eps=eps))
     setattr(module, name, weight.detach())
     module.register_forward_pre_hook(hook)
