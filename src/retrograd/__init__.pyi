@@ -951,13 +951,13 @@ def ger(a: _Operand, b: _Operand) -> Tensor:
     """Outer product of two vectors, (m,) and (n,) to (m, n)."""
 
 def get_default_device() -> Any:
-    """Return the device of new tensors: the CPU."""
+    """Return the device of new tensors: the CPU, unless `set_default_device` was called in this thread."""
 
 def get_deterministic_debug_mode() -> Any:
     """Return 0 if operators need not be deterministic, 1 if a violation would be a warning, 2 if an error."""
 
 def get_device(input: Any) -> _int:
-    """Return the index of the accelerator with the tensor: -1, which means the CPU."""
+    """Return the index of the accelerator with the tensor; -1 means the CPU."""
 
 def get_float32_matmul_precision() -> Any:
     """Return what `set_float32_matmul_precision` was last called with, "highest" at the start."""
@@ -1758,7 +1758,7 @@ def selu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`selu`, written into the tensor; returns it."""
 
 def set_default_device(device: Any) -> Any:
-    """Set the device of new tensors, which may only be the CPU; RuntimeError for other devices."""
+    """Set the device of new tensors in this thread; None is the CPU. RuntimeError for one that has no tensors."""
 
 def set_default_tensor_type(t: Any) -> None:
     """Set the default dtype by a tensor class such as `FloatTensor`, or its name; `set_default_dtype` is the newer way."""

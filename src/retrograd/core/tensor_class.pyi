@@ -377,13 +377,13 @@ class Tensor:
     def cov(self, *, correction: _int = 1, fweights: _Operand | None = None, aweights: _Operand | None = None) -> Tensor:
         """The covariance matrix of variables, the rows of x, observed in its columns; the variance if there is one row."""
     def cpu(self, memory_format: Any = ...) -> Tensor:
-        """Return the tensor itself: it is on the CPU."""
+        """Return the tensor in host memory: itself if it is there."""
     def cross(self, other: _Operand, dim: _int | None = None) -> Tensor:
         """The cross product `linalg.cross`; without `dim`, along the first dimension of size 3."""
     def crow_indices(self) -> Tensor:
         """Return where the entries of each row begin, of a tensor compressed by rows, not copied; RuntimeError for other layouts."""
     def cuda(self, device: Any = None, non_blocking: Any = False, memory_format: Any = ...) -> Tensor:
-        """Raise a RuntimeError: tensors are on the CPU."""
+        """Return the tensor on a CUDA device; RuntimeError without one."""
     def cummax(self, dim: _int) -> return_types.cummax:
         """The cumulative maximum of x along `dim`, and the index of its last occurrence so far.  NaN wins."""
     def cummin(self, dim: _int) -> return_types.cummin:
@@ -419,7 +419,7 @@ class Tensor:
         """Detach the tensor from its graph in place, so that it becomes a leaf without gradient; return it."""
     @property
     def device(self) -> Any:
-        """The device: the CPU.  It equals the string "cpu"."""
+        """The device.  It equals its name, such as "cpu"."""
     def diag(self, diagonal: _int = 0) -> Tensor:
         """A matrix with a vector on its diagonal; of a matrix, a copy of its diagonal."""
     def diag_embed(self, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
@@ -568,7 +568,7 @@ class Tensor:
     def ger(self, b: _Operand) -> Tensor:
         """Outer product of two vectors, (m,) and (n,) to (m, n)."""
     def get_device(self) -> _int:
-        """Return the index of the accelerator with the tensor: -1, which means the CPU."""
+        """Return the index of the accelerator with the tensor; -1 means the CPU."""
     @property
     def grad(self) -> Tensor | None:
         """The gradient that `backward()` accumulated, or None; results show one after `retain_grad()` only."""
@@ -673,35 +673,35 @@ class Tensor:
         """Whether the tensor is contiguous in that format, row-major unless another is given."""
     @property
     def is_cpu(self) -> Any:
-        """Whether the array lives on the CPU: always."""
+        """Whether the tensor is on a device of the type cpu."""
     @property
     def is_cuda(self) -> Any:
-        """Whether the array is one of the device cuda: never."""
+        """Whether the tensor is on a device of the type cuda."""
     def is_floating_point(self) -> _bool:
         """Whether the dtype is a real floating dtype."""
     def is_inference(self) -> Any:
         """Return whether the tensor was made in inference mode, so that it can't join a graph."""
     @property
     def is_ipu(self) -> Any:
-        """Whether the array is one of the device ipu: never."""
+        """Whether the tensor is on a device of the type ipu."""
     @property
     def is_leaf(self) -> _bool:
         """Whether no recorded operator made this tensor."""
     @property
     def is_maia(self) -> Any:
-        """Whether the array is one of the device maia: never."""
+        """Whether the tensor is on a device of the type maia."""
     @property
     def is_meta(self) -> Any:
-        """Whether the array is one of the device meta: never."""
+        """Whether the tensor is on a device of the type meta."""
     @property
     def is_mkldnn(self) -> Any:
         """Whether the array is one of the device mkldnn: never."""
     @property
     def is_mps(self) -> Any:
-        """Whether the array is one of the device mps: never."""
+        """Whether the tensor is on a device of the type mps."""
     @property
     def is_mtia(self) -> Any:
-        """Whether the array is one of the device mtia: never."""
+        """Whether the tensor is on a device of the type mtia."""
     def is_neg(self) -> _bool:
         """Whether a lazy negation is pending: always False, since `imag` of a conjugate is computed eagerly."""
     @property
@@ -733,10 +733,10 @@ class Tensor:
         """Whether the array is one of the device vulkan: never."""
     @property
     def is_xla(self) -> Any:
-        """Whether the array is one of the device xla: never."""
+        """Whether the tensor is on a device of the type xla."""
     @property
     def is_xpu(self) -> Any:
-        """Whether the array is one of the device xpu: never."""
+        """Whether the tensor is on a device of the type xpu."""
     def isclose(self, b: _Operand, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
         """Whether |a - b| <= atol + rtol * |b|; equal infinities are close, and NaN is close to NaN if equal_nan is set."""
     def isfinite(self) -> Tensor:
