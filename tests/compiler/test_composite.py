@@ -153,3 +153,24 @@ def test_the_buffer_of_a_nested_tensor_as_another_argument():
                 warnings.simplefilter("ignore", UserWarning)
                 results.append(observe([call(t, buffer), t.values()]))
         assert results[0] == results[1]
+
+
+def sparse_leaf(seed):
+    """Return a sparse matrix of one pattern."""
+    return sparse(seed, rg.from_numpy(np.tri(4, dtype=bool))).to_sparse()
+
+
+@pytest.mark.parametrize("make", [lambda i: nested(i, (2, 3)), sparse_leaf], ids=["nested", "sparse"])
+def test_a_leaf_gets_its_gradient_inside_of_the_call(make):
+    def step(x):
+        y = x * x
+        (y.values() if y.is_nested else y.to_dense()).sum().backward()
+
+    compiled = rg.compile(step, fullgraph=True)
+    mine, its = make(0).requires_grad_(), make(0).requires_grad_()
+    for _ in range(4):  # the first makes .grad, the others add to it
+        compiled(mine)
+        step(its)
+        assert observe([x.clone() for x in stored(mine.grad)]) == observe([x.clone() for x in stored(its.grad)])
+        assert mine.grad._version == its.grad._version
+    assert len(compiled.programs) == 2

@@ -152,6 +152,8 @@ def example(shape, dtype):
 def is_row_major(layout):
     """Return whether a layout, as `array_programs.layout` returns it, is that of a C-contiguous array."""
     shape, dtype, strides = layout
+    if strides is None:
+        return False
     expected = dtype.itemsize
     for size, stride in zip(reversed(shape), reversed(strides), strict=True):
         if size > 1 and stride != expected:

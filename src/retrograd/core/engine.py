@@ -4,7 +4,7 @@ import threading
 from contextvars import copy_context
 from functools import partial
 from heapq import heappop, heappush
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 
 from numpy import add, empty, empty_like, errstate, geterr, ndarray, seterr
 
@@ -27,6 +27,7 @@ from retrograd.core.views import synced_grad_fn, unlink_copy
 
 LARGE = 1 << 16  # bytes
 accumulating = threading.Lock()  # held while adding to a .grad: passes on several threads may share leaves
+COPY = methodcaller("copy")
 NOTHING = object()  # the pending entry of a node that runs without a gradient
 
 
@@ -421,12 +422,19 @@ def match_layout(g, leaf, owned):
     if g.level is not None:  # above the ground no memory is written to
         return g
     if type(g.value) is not ndarray or type(leaf.value) is not ndarray:
-        return g if owned else make(g.value.copy(), None, None)
+        return g if owned else make(copy_composite(g.value), None, None)
     if owned and g.value.strides == leaf.value.strides:
         return g
     array = copy_in_layout(g.value, leaf.value)
     note_array_call(copy_in_layout, (g.value, leaf.value), array)
     return make(array, None, None)
+
+
+def copy_composite(array):
+    """Return a copy of an array of another kind than NumPy's."""
+    out = array.copy()
+    note_array_call(COPY, (array,), out)
+    return out
 
 
 def copy_in_layout(array, like):
