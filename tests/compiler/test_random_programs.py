@@ -6,18 +6,32 @@ import warnings
 import pytest
 
 import retrograd as rg
+from retrograd.nn import functional as F
 
 from .comparison import numbers, observe, state_of
 
 SIZE = 3
 UNARY = ["{a}.sin()", "{a}.exp().clamp(max=3.0)", "{a}.square()", "{a}.relu()", "{a}.softmax(1)", "{a}.cumsum(0)",
          "-{a}", "{a}.sum(0, keepdim=True).expand(3, 3)", "{a}.sort(1)[0]", "{a} * {number}", "{number} - {a}",
-         "rg.where({a} > 0, {a}, 0.5)", "{a}.detach()", "{a}.contiguous()", "rg.dropout({a}, 0.5, True)"]  # fmt: skip
+         "rg.where({a} > 0, {a}, 0.5)", "{a}.detach()", "{a}.contiguous()", "rg.dropout({a}, 0.5, True)",
+         "F.gelu({a})", "F.layer_norm({a}, (3,))", "{a}.log_softmax(0)", "{a}.var(0).expand(3, 3)", "{a}.tril() + 1",
+         "{a}.logsumexp(1, keepdim=True) - {a}", "{a}.roll(1, 0)", "F.pad({a}, (1, 0))[:, :3]",
+         "{a}.masked_fill({a} > {number}, 0.0)", "{a}.topk(3, 1)[0]", "{a}.double().exp().float().clamp(-3.0, 3.0)",
+         "{a}.unbind(1)[2].expand(3, 3)", "rg.einsum('ij,kj->ik', {a}, {a})", "{a}.norm() * {a}", "{a}.cummax(0)[0]",
+         "{a}.repeat(1, 2)[:, 3:]", "{a}.view(1, 3, 3).expand(2, 3, 3).sum(0)", "{a}.abs().sqrt()", "{a} ** 2",
+         "{a} // 0.5", "rg.zeros(3, 3).index_add(0, rg.tensor([2, 0, 2]), {a})", "{a}.gather(1, {a}.argsort(1))",
+         "{a}.sign() * {number}"]  # fmt: skip
 BINARY = ["{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} @ {b}", "rg.maximum({a}, {b})", "{a} / ({b}.abs() + 1)",
-          "rg.cat([{a}, {b}])[1:4]", "rg.stack([{a}, {b}]).mean(0)", "{a} + rg.rand(3, 3)", "{a} * {b}[0]"]  # fmt: skip
-VIEWS = ["{a}.t()", "{a}[:]", "{a}.view(9).view(3, 3)", "{a}.flip(0)", "{a}[:, [0, 2, 1]]"]
+          "rg.cat([{a}, {b}])[1:4]", "rg.stack([{a}, {b}]).mean(0)", "{a} + rg.rand(3, 3)", "{a} * {b}[0]",
+          "rg.lerp({a}, {b}, {number})", "rg.addmm({a}, {b}, {a})", "rg.where({a} < {b}, {a}, {b})",
+          "F.mse_loss({a}, {b}) + {a}", "F.linear({a}, {b}, {b}[0])", "rg.atan2({a}, {b}.abs() + 1)",
+          "{a} * {b}.mean() + {b}.amax(0)", "rg.bmm({a}[None], {b}[None])[0]", "rg.cdist({a}, {b} + 1)",
+          "F.cross_entropy({a}, rg.tensor([0, 2, 1])) * {b}", "rg.tensordot({a}, {b}, 1)"]  # fmt: skip
+VIEWS = ["{a}.t()", "{a}[:]", "{a}.view(9).view(3, 3)", "{a}.flip(0)", "{a}[:, [0, 2, 1]]"]  # fmt: skip
 WRITES = ["{a}.mul_({number})", "{a}.add_({b})", "{a}[1] = {b}[0]", "{a}.t()[0].zero_()", "{a}.clamp_(-1.0, 1.0)",
-          "{a}[0, 1] += 1.0", "{a}.copy_({b}.t())"]  # fmt: skip
+          "{a}[0, 1] += 1.0", "{a}.copy_({b}.t())", "{a}.index_fill_(0, rg.tensor([1]), {number})",
+          "{a}.addcmul_({b}, {b}, value=0.5)", "{a}.fill_diagonal_({number})", "{a}[{b} > 0] = {number}",
+          "{a}.t().add_({b})", "{a}.uniform_()"]  # fmt: skip
 
 
 def random_program(seed):
@@ -61,7 +75,7 @@ def test_random_programs_have_the_eager_results(block):
     programs = 0
     for seed in range(12 * block, 12 * (block + 1)):
         code = random_program(seed)
-        scope = {"rg": rg}
+        scope = {"rg": rg, "F": F}
         exec(code, scope)
         compiled = rg.compile(scope["f"])
         with warnings.catch_warnings():
