@@ -21,7 +21,6 @@ from retrograd.ops import mutate as mutate
 from retrograd.ops import pointwise as pointwise
 from retrograd.ops import publish
 from retrograd.ops import reduce as reduce
-from retrograd.ops import to_device as to_device
 from retrograd.ops import to_dtype as to_dtype
 from retrograd.ops import view as view
 from retrograd.ops.contents import CONTENTS

@@ -576,6 +576,12 @@ CONTENTS = {
         "linalg.svd linalg.svdvals svd",
         "svd",
     ),
+    "to_device": (
+        "to_device",
+        "",
+        "",
+        "",
+    ),
     "view_copies": (
         "",
         "alias_copy as_strided_copy detach_copy diagonal_copy expand_copy permute_copy select_copy slice_copy "
