@@ -97,6 +97,6 @@ class Rebuilt:
 
 def _make_record(kind: type, names: tuple[str, ...], members: list[Any]) -> Any:
     """Return an object of a dataclass with the given fields."""
-    out = object.__new__(kind)
+    out: Any = object.__new__(kind)
     vars(out).update(zip(names, members, strict=True))
     return out
