@@ -48,7 +48,7 @@ test: $(VENV)/test.stamp $(VENV)/weights.stamp $(COMPILED) $(DERIVED) $(CRASHES)
 coverage: $(VENV)/dev.stamp $(VENV)/weights.stamp $(DERIVED)
 	rm -rf build/coverage && mkdir -p build/coverage
 	COVERAGE_CORE=$$($(VENV)/bin/python -c "import sys; print('sysmon' if hasattr(sys, 'monitoring') else 'ctrace')") \
-	  RETROGRAD_PURE=1 OMP_NUM_THREADS=1 $(VENV)/bin/coverage run -m pytest -q -n 2 --dist worksteal $(ARGS)
+	  RETROGRAD_PURE=1 RETROGRAD_TEST_SAMPLES=all OMP_NUM_THREADS=1 $(VENV)/bin/coverage run -m pytest -q -n 2 --dist worksteal $(ARGS)
 	$(VENV)/bin/coverage combine --quiet
 	$(VENV)/bin/coverage json --quiet --fail-under 0 -o build/coverage/lines.json
 	$(VENV)/bin/coverage report > build/coverage/misses.txt; status=$$?; \

@@ -1,5 +1,6 @@
 """Tables of test data for operators, one file per family, merged; and checks of an operator against a law."""
 
+import os
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -7,6 +8,9 @@ from typing import Any
 
 from retrograd.core import Op, Tensor, registry
 from retrograd.testing import run
+
+# Whether expensive tests run on all samples of an operator, as in the nightly `make coverage`, or on the first.
+ALL_SAMPLES = os.environ.get("RETROGRAD_TEST_SAMPLES") == "all"
 
 BOOLEANS_AND_INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64")
 DTYPES = (  # in promotion order
