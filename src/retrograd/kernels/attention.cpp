@@ -160,7 +160,7 @@ void join(const Call& call, const T* partial) {
             std::copy(first, first + size, room.get());
             for (npy_intp part = 1; part < call.chunks; part++)
                 for (npy_intp j = 0; j < size; j++) room[j] += first[part * size + j];
-            put_sums(call, call.unit(i * call.chunks), room.get());
+            put_sums<T, 16>(call, call.unit(i * call.chunks), room.get());
         }
     });
 }

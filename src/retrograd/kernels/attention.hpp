@@ -108,7 +108,9 @@ struct Block {
 
 // Adds the additive mask to a row of scores, and sets -inf where keys are masked out, and after the last key.
 template <class T>
-INLINE void restrict_row(const Call& call, const Unit& unit, const Block& block, npy_intp i, npy_intp width, T* row) {
+INLINE void restrict_row_inline(const Call* of, const Unit* at, Block block, npy_intp i, npy_intp width, T* row) {
+    const Call& call = *of;
+    const Unit& unit = *at;
     npy_intp query = block.first + i, key_end = block.keys;
     if (call.causal) key_end = std::max<npy_intp>(0, std::min(key_end, query + 1 - block.key));
     const Matrix &bias = unit.of[ATTN_BIAS], &mask = unit.of[ATTN_MASK];
@@ -126,6 +128,12 @@ INLINE void restrict_row(const Call& call, const Unit& unit, const Block& block,
             if (!mask.number<npy_bool>(query, block.key + j)) row[j] = T(-INFINITY);
     }
     for (npy_intp j = key_end; j < width; j++) row[j] = T(-INFINITY);
+}
+
+template <class T, int bytes>
+INLINE void restrict_row(const Call& call, const Unit& unit, Block block, npy_intp i, npy_intp width, T* row) {
+    outlined<bytes, restrict_row_inline<T>, restrict_row_inline<T>, restrict_row_inline<T>>(&call, &unit, block, i, width,
+                                                                                            row);
 }
 
 // The state of a thread that processes the blocks of its units.  It is a template of the vector width, so that the
@@ -175,7 +183,7 @@ struct Forward : Work<T, bytes> {
         unit = call.unit(item);
         npy_intp all = this->key_end(unit.first, unit.last - unit.first);
         copy_transposed<T, bytes>(unit.of[K], all, e, k);
-        copy_rows(unit.of[V], all, d, T(1), v, width, all);
+        copy_rows<T, bytes>(unit.of[V], all, d, T(1), v, width, all);
         for (npy_intp first = unit.first; first < unit.last; first += QUERIES) {
             npy_intp rows = std::min(QUERIES, unit.last - first), key_end = this->key_end(first, rows);
             begin(first, rows);
@@ -186,7 +194,7 @@ struct Forward : Work<T, bytes> {
 
     INLINE void begin(npy_intp first, npy_intp rows) {
         npy_intp filled = round_up(rows, Of::ROWS);
-        copy_rows(this->from(Q, first), rows, e, T(call.scale), q, e, filled);
+        copy_rows<T, bytes>(this->from(Q, first), rows, e, T(call.scale), q, e, filled);
         std::fill(out, out + filled * width, T(0));
         std::fill(top, top + rows, T(-INFINITY));
         std::fill(sum, sum + rows, 0.0);
@@ -195,12 +203,12 @@ struct Forward : Work<T, bytes> {
     INLINE void process_block(Block block) {
         npy_intp filled = round_up(block.rows, Of::ROWS), columns = round_up(block.keys, Of::PANEL);
         Right<T> keys{k + block.key * e, Of::PANEL, e * Of::PANEL}, values{v + block.key * width, width, Of::PANEL};
-        product<T, bytes, false>(filled, columns, e, {q, e, 1}, keys, scores, KEYS);
+        product<T, bytes>({filled, columns, e, false}, {q, e, 1}, keys, scores, KEYS);
         for (npy_intp i = 0; i < block.rows; i++) {
-            restrict_row(call, unit, block, i, columns, scores + i * KEYS);
+            restrict_row<T, bytes>(call, unit, block, i, columns, scores + i * KEYS);
             exponentiate(i, columns);
         }
-        product<T, bytes, true>(filled, width, block.keys, {scores, KEYS, 1}, values, out, width);
+        product<T, bytes>({filled, width, block.keys, true}, {scores, KEYS, 1}, values, out, width);
     }
 
     // Replaces scores by exponentials; rescales earlier sums where a larger score has come (online softmax).
@@ -219,7 +227,7 @@ struct Forward : Work<T, bytes> {
     INLINE void finish(npy_intp query, npy_intp i) {
         bool no_keys = sum[i] == 0;
         T shift = top[i] == T(-INFINITY) ? T(0) : top[i];
-        put_rows(out + i * width, width, no_keys ? T(0) : T(1 / sum[i]), this->from(OUT, query), 1, d);
+        put_rows<T, bytes>(out + i * width, width, no_keys ? T(0) : T(1 / sum[i]), this->from(OUT, query), 1, d);
         unit.of[SUMS].template number<T>(query, 0) = no_keys ? T(0) : shift + T(std::log(sum[i]));
     }
 };
@@ -266,7 +274,7 @@ struct Backward : Work<T, bytes> {
             npy_intp rows = std::min(QUERIES, unit.last - first), key_end = this->key_end(first, rows);
             begin_rows(first, rows);
             for (npy_intp key = 0; key < key_end; key += KEYS) backward_block(this->block(first, key));
-            if (unit.of[DQ].at) put_rows(dq, wide_e, T(call.scale), this->from(DQ, first), rows, e);
+            if (unit.of[DQ].at) put_rows<T, bytes>(dq, wide_e, T(call.scale), this->from(DQ, first), rows, e);
         }
     }
 
@@ -274,15 +282,15 @@ struct Backward : Work<T, bytes> {
         npy_intp all = this->key_end(unit.first, unit.last - unit.first);
         copy_transposed<T, bytes>(unit.of[K], all, e, k_transposed);
         copy_transposed<T, bytes>(unit.of[V], all, d, v_transposed);
-        copy_rows(unit.of[K], all, e, T(1), k, wide_e, all);
+        copy_rows<T, bytes>(unit.of[K], all, e, T(1), k, wide_e, all);
         std::fill(sums.k, sums.k + unit.keys * wide_e, T(0));
         std::fill(sums.v, sums.v + unit.keys * wide_d, T(0));
     }
 
     INLINE void begin_rows(npy_intp first, npy_intp rows) {
         npy_intp filled = round_up(rows, Of::ROWS);
-        copy_rows(this->from(Q, first), rows, e, T(call.scale), q, wide_e, filled);
-        copy_rows(this->from(G, first), rows, d, T(1), g, wide_d, filled);
+        copy_rows<T, bytes>(this->from(Q, first), rows, e, T(call.scale), q, wide_e, filled);
+        copy_rows<T, bytes>(this->from(G, first), rows, d, T(1), g, wide_d, filled);
         std::fill(dq, dq + filled * wide_e, T(0));
         const Matrix out = this->from(OUT, first), of_sums = this->from(OF_SUMS, first);
         for (npy_intp i = 0; i < rows; i++) {
@@ -296,10 +304,10 @@ struct Backward : Work<T, bytes> {
         npy_intp filled = round_up(block.rows, Of::ROWS), columns = round_up(block.keys, Of::PANEL);
         Right<T> to_keys{k_transposed + block.key * e, Of::PANEL, e * Of::PANEL};
         Right<T> to_values{v_transposed + block.key * d, Of::PANEL, d * Of::PANEL};
-        product<T, bytes, false>(filled, columns, e, {q, wide_e, 1}, to_keys, weights, KEYS);
-        product<T, bytes, false>(filled, columns, d, {g, wide_d, 1}, to_values, score_grads, KEYS);
+        product<T, bytes>({filled, columns, e, false}, {q, wide_e, 1}, to_keys, weights, KEYS);
+        product<T, bytes>({filled, columns, d, false}, {g, wide_d, 1}, to_values, score_grads, KEYS);
         for (npy_intp i = 0; i < block.rows; i++) {
-            restrict_row(call, unit, block, i, columns, weights + i * KEYS);
+            restrict_row<T, bytes>(call, unit, block, i, columns, weights + i * KEYS);
             T sum = unit.of[SUMS].template number<T>(block.first + i, 0);
             backward_row(weights + i * KEYS, score_grads + i * KEYS, sum, level[i], columns);
         }
@@ -310,23 +318,23 @@ struct Backward : Work<T, bytes> {
         npy_intp key_rows = round_up(block.keys, Of::ROWS), filled = round_up(block.rows, Of::ROWS);
         T *dv = sums.v + block.key * wide_d, *dk = sums.k + block.key * wide_e;
         Right<T> of_g{g, wide_d, Of::PANEL}, of_q{q, wide_e, Of::PANEL}, keys{k + block.key * wide_e, wide_e, Of::PANEL};
-        if (unit.of[DV].at) product<T, bytes, true>(key_rows, wide_d, block.rows, {weights, 1, KEYS}, of_g, dv, wide_d);
-        if (unit.of[DK].at) product<T, bytes, true>(key_rows, wide_e, block.rows, {score_grads, 1, KEYS}, of_q, dk, wide_e);
-        if (unit.of[DQ].at) product<T, bytes, true>(filled, wide_e, block.keys, {score_grads, KEYS, 1}, keys, dq, wide_e);
+        if (unit.of[DV].at) product<T, bytes>({key_rows, wide_d, block.rows, true}, {weights, 1, KEYS}, of_g, dv, wide_d);
+        if (unit.of[DK].at) product<T, bytes>({key_rows, wide_e, block.rows, true}, {score_grads, 1, KEYS}, of_q, dk, wide_e);
+        if (unit.of[DQ].at) product<T, bytes>({filled, wide_e, block.keys, true}, {score_grads, KEYS, 1}, keys, dq, wide_e);
         if (unit.of[DSCORES].at) {
             Matrix to = this->from(DSCORES, block.first);
             to.at += block.key * to.column;
-            put_rows(score_grads, KEYS, T(1), to, block.rows, block.keys);
+            put_rows<T, bytes>(score_grads, KEYS, T(1), to, block.rows, block.keys);
         }
     }
 };
 
 // Writes the sums for the keys of a unit.
-template <class T>
+template <class T, int bytes>
 INLINE void put_sums(const Call& call, const Unit& unit, T* for_sums) {
     Sums<T> sums = sums_at(call, for_sums);
-    if (unit.of[DK].at) put_rows(sums.k, wide(call.e), T(1), unit.of[DK], unit.keys, call.e);
-    if (unit.of[DV].at) put_rows(sums.v, wide(call.d), T(1), unit.of[DV], unit.keys, call.d);
+    if (unit.of[DK].at) put_rows<T, bytes>(sums.k, wide(call.e), T(1), unit.of[DK], unit.keys, call.e);
+    if (unit.of[DV].at) put_rows<T, bytes>(sums.v, wide(call.d), T(1), unit.of[DV], unit.keys, call.d);
 }
 
 template <class T, int bytes>
@@ -336,7 +344,7 @@ INLINE void attend_grad(const Items<T>& items) {
     Backward<T, bytes> work(*items.call);
     for (npy_intp item = items.begin; item < items.end; item++) {
         work.run(item, items.partial ? items.partial + item * size : own.get());
-        if (!items.partial) put_sums(*items.call, work.unit, own.get());
+        if (!items.partial) put_sums<T, bytes>(*items.call, work.unit, own.get());
     }
 }
 

@@ -46,8 +46,10 @@ struct Right {
     std::ptrdiff_t row, panel;
 };
 
-template <class T, int bytes, bool add, int rows, int width>
-INLINE void tile(std::ptrdiff_t depth, Left<T> a, Right<T> b, T* out, std::ptrdiff_t step) {
+// Computes a tile of a b, and adds it to the result if `add`: to ask once a tile costs nothing, a second version of all
+// tiles would double the time to compile them.
+template <class T, int bytes, int rows, int width>
+INLINE void tile(bool add, std::ptrdiff_t depth, Left<T> a, Right<T> b, T* out, std::ptrdiff_t step) {
     using Of = Tile<T, bytes>;
     using V = Vector<T, bytes>;
     typename V::type sums[rows][width] = {};
@@ -69,37 +71,36 @@ INLINE void tile(std::ptrdiff_t depth, Left<T> a, Right<T> b, T* out, std::ptrdi
         for (int j = 0; j < width; j++) V::at(out + i * step + j * Of::LANES) = sums[i][j];
 }
 
-template <class T, int bytes, bool add, int width>
-INLINE void tiles(std::ptrdiff_t rows, std::ptrdiff_t depth, Left<T> a, Right<T> b, T* out, std::ptrdiff_t step) {
-    using Of = Tile<T, bytes>;
-    std::ptrdiff_t i = 0;
-    for (; (rows - i) % Of::TALL != 0; i += Of::ROWS)
-        tile<T, bytes, add, Of::ROWS, width>(depth, {a.at + i * a.row, a.row, a.column}, b, out + i * step, step);
-    for (; i < rows; i += Of::TALL)
-        tile<T, bytes, add, Of::TALL, width>(depth, {a.at + i * a.row, a.row, a.column}, b, out + i * step, step);
-}
-
-// The number of rows and columns of a result, and the number of products that each element sums.
+// The number of rows and columns of a result, the number of products that each element sums, and whether the sums are
+// added to the result.
 struct Extent {
     std::ptrdiff_t rows, columns, depth;
+    bool add;
 };
 
-template <class T, int bytes, bool add>
-INLINE void product_inline(Extent of, Left<T> a, Right<T> b, T* out, std::ptrdiff_t step) {
-    using Of = Tile<T, bytes>;
-    const std::ptrdiff_t rows = of.rows, columns = of.columns, depth = of.depth;
-    std::ptrdiff_t j = 0;
-    for (; j + Of::PANEL <= columns; j += Of::PANEL, b.at += b.panel)
-        tiles<T, bytes, add, 2>(rows, depth, a, b, out + j, step);
-    if (j < columns) tiles<T, bytes, add, 1>(rows, depth, a, b, out + j, step);
+template <class T, int bytes, int width>
+INLINE void tiles(Extent of, Left<T> a, Right<T> b, T* out, std::ptrdiff_t step) {
+    using Size = Tile<T, bytes>;
+    std::ptrdiff_t i = 0;
+    if constexpr (Size::TALL != Size::ROWS)  // else all tiles have TALL rows
+        for (; (of.rows - i) % Size::TALL != 0; i += Size::ROWS)
+            tile<T, bytes, Size::ROWS, width>(of.add, of.depth, {a.at + i * a.row, a.row, a.column}, b, out + i * step, step);
+    for (; i < of.rows; i += Size::TALL)
+        tile<T, bytes, Size::TALL, width>(of.add, of.depth, {a.at + i * a.row, a.row, a.column}, b, out + i * step, step);
 }
 
-// Computes out = a b, or out += a b if `add`; out has `rows` and `columns`.
-template <class T, int bytes, bool add>
-INLINE void product(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, Left<T> a, Right<T> b, T* out,
-                    std::ptrdiff_t step) {
-    outlined<bytes, product_inline<T, 64, add>, product_inline<T, 32, add>, product_inline<T, 16, add>>(
-        Extent{rows, columns, depth}, a, b, out, step);
+template <class T, int bytes>
+INLINE void product_inline(Extent of, Left<T> a, Right<T> b, T* out, std::ptrdiff_t step) {
+    using Size = Tile<T, bytes>;
+    std::ptrdiff_t j = 0;
+    for (; j + Size::PANEL <= of.columns; j += Size::PANEL, b.at += b.panel) tiles<T, bytes, 2>(of, a, b, out + j, step);
+    if (j < of.columns) tiles<T, bytes, 1>(of, a, b, out + j, step);
+}
+
+// Computes out = a b, or out += a b if `of.add`.
+template <class T, int bytes>
+INLINE void product(Extent of, Left<T> a, Right<T> b, T* out, std::ptrdiff_t step) {
+    outlined<bytes, product_inline<T, 64>, product_inline<T, 32>, product_inline<T, 16>>(of, a, b, out, step);
 }
 
 // ------------------------------------------------------------------------------------------------------ operands
@@ -116,8 +117,8 @@ struct Matrix {
 
 // Copies rows, times a factor, to rows of `width` elements; pads with zeros, up to `filled` rows.
 template <class T>
-INLINE void copy_rows(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T factor, T* out, std::ptrdiff_t width,
-                      std::ptrdiff_t filled) {
+INLINE void copy_rows_inline(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T factor, T* out,
+                             std::ptrdiff_t width, std::ptrdiff_t filled) {
     for (std::ptrdiff_t i = 0; i < rows; i++) {
         T* row = out + i * width;
         if (from.column == sizeof(T)) {
@@ -129,6 +130,13 @@ INLINE void copy_rows(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, 
         for (std::ptrdiff_t j = columns; j < width; j++) row[j] = 0;
     }
     for (std::ptrdiff_t i = rows * width; i < filled * width; i++) out[i] = 0;
+}
+
+template <class T, int bytes>
+INLINE void copy_rows(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T factor, T* out, std::ptrdiff_t width,
+                      std::ptrdiff_t filled) {
+    outlined<bytes, copy_rows_inline<T>, copy_rows_inline<T>, copy_rows_inline<T>>(from, rows, columns, factor, out,
+                                                                                   width, filled);
 }
 
 // Copies the transposed matrix to panels of `PANEL` rows each, interleaved; pads the last one with zeros.
@@ -156,10 +164,16 @@ INLINE void copy_transposed(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t col
 
 // The inverse of `copy_rows`, with a factor.
 template <class T>
-INLINE void put_rows(const T* from, std::ptrdiff_t width, T factor, Matrix to, std::ptrdiff_t rows,
-                     std::ptrdiff_t columns) {
+INLINE void put_rows_inline(const T* from, std::ptrdiff_t width, T factor, Matrix to, std::ptrdiff_t rows,
+                            std::ptrdiff_t columns) {
     for (std::ptrdiff_t i = 0; i < rows; i++)
         for (std::ptrdiff_t j = 0; j < columns; j++) to.number<T>(i, j) = from[i * width + j] * factor;
+}
+
+template <class T, int bytes>
+INLINE void put_rows(const T* from, std::ptrdiff_t width, T factor, Matrix to, std::ptrdiff_t rows,
+                     std::ptrdiff_t columns) {
+    outlined<bytes, put_rows_inline<T>, put_rows_inline<T>, put_rows_inline<T>>(from, width, factor, to, rows, columns);
 }
 
 }  // namespace retrograd

@@ -42,7 +42,7 @@ INLINE void copy_panels(const Pieces<T>& pieces) {
         npy_intp rows = std::min(DEPTH, of.k - row), columns = std::min(panel, of.n - column);
         T* to = pieces.panels + row * count * panel + column * rows;
         Matrix from{of.b.at + row * of.b.row + column * of.b.column, of.b.row, of.b.column};
-        if (of.b.column == sizeof(T)) copy_rows(from, rows, columns, T(1), to, panel, rows);
+        if (of.b.column == sizeof(T)) copy_rows<T, bytes>(from, rows, columns, T(1), to, panel, rows);
         else copy_transposed<T, bytes>({from.at, from.column, from.row}, columns, rows, to);
     }
 }
@@ -53,12 +53,12 @@ INLINE Left<T> left(const Product& of, npy_intp row, npy_intp rows, npy_intp col
     Matrix from{of.a.at + row * of.a.row + column * of.a.column, of.a.row, of.a.column};
     npy_intp filled = round_up(rows, Tile<T, bytes>::ROWS);
     if (of.a.column != sizeof(T)) {
-        copy_rows(Matrix{from.at, from.column, from.row}, columns, rows, T(1), room, TALL, columns);
+        copy_rows<T, bytes>(Matrix{from.at, from.column, from.row}, columns, rows, T(1), room, TALL, columns);
         return {room, 1, TALL};
     }
     if (filled == rows && from.row % npy_intp(sizeof(T)) == 0)
         return {&from.number<T>(0, 0), from.row / npy_intp(sizeof(T)), 1};
-    copy_rows(from, rows, columns, T(1), room, DEPTH, filled);
+    copy_rows<T, bytes>(from, rows, columns, T(1), room, DEPTH, filled);
     return {room, DEPTH, 1};
 }
 
@@ -81,10 +81,9 @@ INLINE void multiply_blocks(const Pieces<T>& pieces) {
             npy_intp depth = std::min(DEPTH, of.k - k);
             Left<T> a = left<T, bytes>(of, row, rows, k, depth, room.get());
             Right<T> b{pieces.panels + k * width + column * depth, Of::PANEL, depth * Of::PANEL};
-            if (k == 0) product<T, bytes, false>(filled, broad, depth, a, b, out, step);
-            else product<T, bytes, true>(filled, broad, depth, a, b, out, step);
+            product<T, bytes>({filled, broad, depth, k > 0}, a, b, out, step);
         }
-        if (!direct) put_rows(out, BROAD, T(1), to, rows, columns);
+        if (!direct) put_rows<T, bytes>(out, BROAD, T(1), to, rows, columns);
     }
 }
 
