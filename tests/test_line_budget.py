@@ -28,7 +28,7 @@ BUDGET = {
     "hips": 900,
     "implicit": 700,
     "interop": 6000,
-    "kernels": 7700,
+    "kernels": 7800,
     "levels": 1700,
     "library": 3600,
     "nested": 6200,

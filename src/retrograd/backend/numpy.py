@@ -16,6 +16,7 @@ from retrograd.backend.lobpcg import *  # noqa: F403
 from retrograd.backend.norms import *  # noqa: F403
 from retrograd.backend.pooling import *  # noqa: F403
 from retrograd.backend.recurrent import *  # noqa: F403
+from retrograd.backend.rowwise import *  # noqa: F403
 from retrograd.backend.sampling import *  # noqa: F403
 from retrograd.backend.sorting import *  # noqa: F403
 from retrograd.backend.special import *  # noqa: F403
@@ -175,35 +176,6 @@ def relu_grad(g, out):
 def dropout_mask_scale(mask, x, scale):
     """Return scale x where the mask is true, else 0 times x."""
     return kernels_for(x.dtype).masked(mask, x, x.dtype.type(scale))
-
-
-def softmax(x, dim):
-    """Return exp(x) / sum(exp(x)) along dim, shifted by the maximum."""
-    return kernels.softmax_rows(x) if _has_row_kernel(x, dim) else reference.softmax_rows(x, dim)
-
-
-def log_softmax(x, dim):
-    """Return log(softmax(x)), without taking the logarithm of a small number."""
-    return kernels.log_softmax_rows(x) if _has_row_kernel(x, dim) else reference.log_softmax_rows(x, dim)
-
-
-def softmax_grad(g, out, dim):
-    """Return the derivative of `softmax`, whose result is `out`, times g; it is symmetric."""
-    if _has_row_kernel(out, dim) and g.dtype == out.dtype:
-        return kernels.softmax_grad_rows(g, out)
-    return reference.softmax_grad_rows(g, out, dim)
-
-
-def log_softmax_grad(g, out, dim):
-    """Return the transposed derivative of `log_softmax`, whose result is `out`, times g."""
-    if _has_row_kernel(out, dim) and g.dtype == out.dtype:
-        return kernels.log_softmax_grad_rows(g, out)
-    return reference.log_softmax_grad_rows(g, out, dim)
-
-
-def _has_row_kernel(x, dim):
-    """Return whether the kernels support the dtype, and dim is the last dimension."""
-    return x.dtype.char in "fd" and x.ndim > 0 and dim in (-1, x.ndim - 1)
 
 
 def _plane_kernel(name):

@@ -405,6 +405,36 @@ def log_softmax_grad_rows(g, out, axis=-1):
         return g - np.exp(out) * np.sum(g, axis=axis, keepdims=True)
 
 
+def softmax_columns(x):
+    """Return `softmax_rows` of the columns of matrices."""
+    return softmax_rows(x, -2)
+
+
+def log_softmax_columns(x):
+    """Return `log_softmax_rows` of the columns of matrices."""
+    return log_softmax_rows(x, -2)
+
+
+def softmax_grad_columns(g, out):
+    """Return `softmax_grad_rows` of the columns of matrices."""
+    return softmax_grad_rows(g, out, -2)
+
+
+def log_softmax_grad_columns(g, out):
+    """Return `log_softmax_grad_rows` of the columns of matrices."""
+    return log_softmax_grad_rows(g, out, -2)
+
+
+def cumsum_rows(x, order="C"):
+    """Return the cumulative sums of rows, each in the order of the elements; `order` is the order of the memory."""
+    return np.cumsum(x, axis=-1)
+
+
+def cumsum_columns(x, order="C"):
+    """Return the cumulative sums of the columns of matrices; `order` is the order of the memory."""
+    return np.cumsum(x, axis=-2)
+
+
 def class_loss_rows(x, target, ignored):
     """Return -log_softmax(x) at each row's class, which must be in range; 0 where that is `ignored`."""
     at = np.where(target == ignored, 0, target)[..., None]
