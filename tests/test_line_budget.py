@@ -21,7 +21,7 @@ BUDGET = {
     "distributed": 700,
     "distributions": 5900,
     "export": 4700,
-    "foundation": 500,
+    "foundation": 520,
     "func": 3100,
     "fx": 7100,
     "higher_order": 800,
