@@ -9,6 +9,8 @@ from tests.devices.devices import STRICT, is_on_strict, to_strict
 from tests.tables import on_tensors, operators_on_arrays
 
 import retrograd as rg
+import retrograd.higher_order
+import retrograd.implicit
 from retrograd.core import Op, Tensor, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.state import override_state
@@ -23,6 +25,7 @@ OPERATORS = [n for n in operators_on_arrays() if hasattr(registry[n].definition,
 
 # Operators whose samples mean something else on a device; the reason stands beside each.
 EXEMPT = {
+    "implicit_solution": "the solver is the user's, or SciPy's: it takes NumPy's arrays",
     "pick": "returns one of its params, a tensor of the caller",
     "solve_factors": "factors on a device are LU always, in host memory a small matrix stands for itself",
     "solved": "takes the result of solve_factors in host memory",
@@ -51,7 +54,8 @@ COPYING = {
     """,
     "the result's shape, or the number of steps, depends on values, which are read": """
         associated_laguerre_polynomial gegenbauer_polynomial guard index_reduce linalg.lstsq masked_put masked_scatter
-        masked_take repeat_indices repeat_interleave scatter scatter_prod scatter_reduce
+        masked_take higher_order.cond higher_order.while_loop repeat_indices repeat_interleave scatter scatter_prod
+        scatter_reduce
         special.chebyshev_polynomial_t special.chebyshev_polynomial_u special.chebyshev_polynomial_v
         special.chebyshev_polynomial_w special.hermite_polynomial_h special.hermite_polynomial_he
         special.laguerre_polynomial_l special.legendre_polynomial_p special.shifted_chebyshev_polynomial_t

@@ -5,6 +5,7 @@ from typing import Any
 
 import optree
 
+from retrograd.backend.devices import move
 from retrograd.core import Tensor, operator_named
 from retrograd.core.level import graph_level
 from retrograd.core.tensor import count_of
@@ -54,10 +55,10 @@ def is_traced(x: Tensor) -> bool:
 
 
 def read_examples(x: Tensor) -> Any:
-    """Return the array of a tensor with the values of all examples; traces below guard it."""
+    """Return the array of a tensor with the values of all examples, in host memory; traces below guard it."""
     while x.level is not None:
         x = x.value if isinstance(x.level, VmapLevel) else x.level.read(x)
-    return x.value
+    return move(x.value, None)
 
 
 def select(mask: Tensor, chosen: Sequence[Any], others: Sequence[Any]) -> list:
