@@ -114,6 +114,7 @@ LAW = {
         "attention_back", 128, EXP, finite="0 times an infinity is NaN, but not each pair of weight 0 is multiplied"
     ),
     "fused_group": Law("group"),
+    "planned_calls": Law("plan"),
 }
 # Functions that control and copy memory, and control threads: they compute nothing.
 CONTROLS = {
@@ -409,7 +410,54 @@ def check_group(name, random, law):
         same(one, other, law, name)
 
 
-CHECKS = {"pair": check_arithmetic, "group": check_group}
+def check_plan(name, random, law):
+    """Compare a plan of loops on a transposed matrix and a row, with a product, a sum, a copy and a group."""
+    n, m = max(1, random.size()), max(1, random.size())
+    x, row, two = random.numbers(m, n).T, random.numbers(m), np.array(2, random.dtype)
+    size, layout = random.dtype.itemsize, lambda shape: ((*shape,), random.dtype, np.empty(shape, random.dtype).strides)
+    columns = ((m, n), random.dtype, (size, m * size))  # a transposed matrix of n rows
+    example = np.zeros((n, m), random.dtype)
+    group = [((n, m), (example,), (two,), (example,), (), ((np.multiply, 0, 1, 2),), True, None)]
+    values = (
+        (0, 0, ((n, m), random.dtype, x.strides)),
+        (1, 0, layout((m,))),
+        (2, 0, layout(())),
+        (3, 0, layout((n, m))),
+        (4, 0, layout((n, n))),
+        (3, 0, columns),
+        (5, 0, layout((n,))),
+        (5, 0, ((n, n), random.dtype, (size, 0))),
+        (6, 0, layout((n, m))),
+        (6, size, ((n * m - 1,), random.dtype, (size,))),
+    )
+    results = (4, 6, 8, *([9] if n * m > 1 else []))
+    for one, other in zip(
+        *[
+            of.planned_calls(
+                (values[0][2], values[1][2]),
+                (np.zeros((), random.dtype),),
+                (n * m * size, n * n * size, n * size, n * m * size),
+                values,
+                (
+                    (np.add, True, 1, 0, 1, 3),
+                    (np.add, True, 1, 3, 0, 3),
+                    (kernels.multiply_matrices, True, 1, 3, 5, 4),
+                    (None, True, 1, 2, 6),
+                    (np.add, True, 1, 7, 4, 7),
+                    (of.fused_group(*group[0]), True, 1, 3, 8),
+                ),
+                results,
+                None,
+            )(x, row)
+            for of in (chosen, reference)
+        ],
+        strict=True,
+    ):
+        same(one, other, law, name)
+        assert one.strides == other.strides
+
+
+CHECKS = {"pair": check_arithmetic, "group": check_group, "plan": check_plan}
 
 
 def exported():

@@ -65,7 +65,8 @@ multiply_matrices = chosen.multiply_matrices
 get_num_threads, set_num_threads = chosen.get_num_threads, chosen.set_num_threads
 get_vector_bytes, set_vector_bytes = chosen.get_vector_bytes, chosen.set_vector_bytes
 set_grain_size = chosen.set_grain_size
-empty, caching, fused_group = chosen.empty, chosen.caching, chosen.fused_group
+empty, caching = chosen.empty, chosen.caching
+fused_group, planned_calls = chosen.fused_group, chosen.planned_calls
 cached_bytes, set_cache_limit = chosen.cached_bytes, chosen.set_cache_limit
 set_cache_limit(allocator.limit())
 processors.limit_threads(set_num_threads)

@@ -10,12 +10,9 @@
 #include <vector>
 
 #include "array_memory.hpp"
+#include "fused_group.hpp"
 #include "loops.hpp"
 #include "registration.hpp"
-
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
 
 namespace retrograd {
 namespace {
@@ -23,17 +20,6 @@ namespace {
 constexpr npy_intp TILE = 2048;  // elements: a dozen tiles of float32 fit into 128 KiB, half of a second cache
 constexpr int MOST_STEP_OPERANDS = 6, MOST_VALUES = 1024;
 constexpr npy_intp FROM_THREADS = 32768;  // elements, from which on the GIL is released and threads share the work
-
-// Reading the flags of the vector unit takes a few nanoseconds, and <cfenv> some thirty; only the former's are used.
-#if defined(__SSE2__)
-constexpr unsigned INVALID = 1, DIVISION = 4, OVERFLOWN = 8, UNDERFLOWN = 16;
-INLINE unsigned raised() { return _mm_getcsr() & (INVALID | DIVISION | OVERFLOWN | UNDERFLOWN); }
-INLINE void clear_raised() { _mm_setcsr(_mm_getcsr() & ~0x3Fu); }
-#else
-constexpr unsigned UNDERFLOWN = FE_UNDERFLOW;
-INLINE unsigned raised() { return std::fetestexcept(FE_DIVBYZERO | FE_OVERFLOW | FE_INVALID | FE_UNDERFLOW); }
-INLINE void clear_raised() { std::feclearexcept(FE_ALL_EXCEPT); }
-#endif
 
 // Where values are: an operand of the call, a constant, a result, or a register, a tile of memory.
 enum class Home { OPERAND, CONSTANT, RESULT, REGISTER };
@@ -191,7 +177,7 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject*) 
     } catch (const std::bad_alloc&) {
         PyErr_NoMemory();
     }
-    if (flags == UNDERFLOWN && !PyErr_Occurred()) flags = reports_underflow() == 0 ? 0 : UNDERFLOWN;
+    if (!PyErr_Occurred()) flags = reported(flags);
     if (!flags && !PyErr_Occurred()) return results;
     Py_DECREF(results);
     return PyErr_Occurred() ? nullptr : PyObject_Vectorcall(group->fallback, args, nargsf, nullptr);
@@ -257,14 +243,12 @@ bool find_loop(PyObject* object, const Plan& plan, Step& step) {
     if (!PyObject_TypeCheck(object, &PyUFunc_Type)) return false;
     PyUFuncObject* ufunc = reinterpret_cast<PyUFuncObject*>(object);
     if (ufunc->nargs != step.count || ufunc->core_enabled) return false;
-    for (int i = 0; i < ufunc->ntypes; i++) {
-        bool fits = true;
-        for (int k = 0; k < step.count; k++) fits &= ufunc->types[i * step.count + k] == plan.values[step.where[k]].type;
-        if (!fits) continue;
-        step.loop = ufunc->functions[i], step.data = ufunc->data ? ufunc->data[i] : nullptr;
-        return step.loop != nullptr;
-    }
-    return false;
+    int types[MOST_STEP_OPERANDS];
+    for (int k = 0; k < step.count; k++) types[k] = plan.values[step.where[k]].type;
+    const int i = loop_of(ufunc, types);
+    if (i < 0) return false;
+    step.loop = ufunc->functions[i], step.data = ufunc->data ? ufunc->data[i] : nullptr;
+    return step.loop != nullptr;
 }
 
 // Adds a step, a tuple of a ufunc, or None, and the numbers of its operands' values.
@@ -325,5 +309,30 @@ PyMethodDef methods[] = {
 }  // namespace
 
 const Part part_fused_group{methods};
+
+unsigned reported(unsigned flags) { return flags == UNDERFLOWN && reports_underflow() == 0 ? 0 : flags; }
+
+int loop_of(PyUFuncObject* ufunc, const int* types) {
+    for (int i = 0; i < ufunc->ntypes; i++) {
+        bool fits = true;
+        for (int k = 0; k < ufunc->nargs; k++) fits &= ufunc->types[i * ufunc->nargs + k] == types[k];
+        if (fits) return i;
+    }
+    return -1;
+}
+
+bool is_group(PyObject* object, int operands, int results) {
+    if (Py_TYPE(object)->tp_dealloc != dealloc) return false;
+    const Plan& plan = *reinterpret_cast<FusedGroup*>(object)->plan;
+    return plan.operands == operands && plan.results == results;
+}
+
+unsigned run_group(PyObject* group, char* const* arrays) {
+    const Plan& plan = *reinterpret_cast<FusedGroup*>(group)->plan;
+    char* bases[MOST_VALUES];
+    std::copy(arrays, arrays + plan.operands, bases);
+    std::copy(arrays + plan.operands, arrays + plan.operands + plan.results, bases + plan.results_begin);
+    return run_all(plan, bases);
+}
 
 }  // namespace retrograd

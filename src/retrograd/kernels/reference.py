@@ -16,6 +16,7 @@ from retrograd.kernels.flat_reference import write_flat as write_flat
 from retrograd.kernels.fused_reference import fused_group as fused_group
 from retrograd.kernels.host_values import on_host as _on_host
 from retrograd.kernels.overlap import separate as _separate
+from retrograd.kernels.planned_reference import planned_calls as planned_calls
 from retrograd.kernels.pooling_windows import window_argmax as window_argmax
 from retrograd.kernels.pooling_windows import window_maxima as window_maxima
 from retrograd.kernels.pooling_windows import window_maxima_backward as window_maxima_backward
