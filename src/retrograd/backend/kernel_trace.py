@@ -117,11 +117,14 @@ def _elementwise(step, layouts, shape):
         raise UntraceableError  # a part of smaller shape, which would be computed again for each row
     given = [layouts[a][1] if type(a) is Number else type_of_number(a) for a in step.operands]
     needed = ufunc.resolve_dtypes((*given, None))[:-1]
-    return ufunc, tuple([_operand(a, layouts, dt) for a, dt in zip(step.operands, needed, strict=True)]), result
+    return ufunc, tuple([constant_of(a, layouts, dt) for a, dt in zip(step.operands, needed, strict=True)]), result
 
 
-def _operand(value, layouts, dtype):
-    """Return the number of an array, or a constant in the dtype of a loop, if that is what NumPy converts it to."""
+def constant_of(value, layouts, dtype):
+    """Return the number of an array, or a constant in the dtype of a loop, if that is what NumPy converts it to.
+
+    Raise UntraceableError if NumPy would convert the array, or might warn about the constant.
+    """
     if type(value) is Number:
         if layouts[value][1] != dtype or dtype.char not in _KINDS:
             raise UntraceableError  # a conversion

@@ -372,7 +372,7 @@ def fill_shape(x, shape):
     return _fill(x, shape) if on_host and math.prod(shape) <= 1024 else np.broadcast_to(x.reshape(()), shape)
 
 
-@visible(like=lambda x, shape: np.empty(shape, x.dtype))
+@visible(like=lambda x, shape: np.empty(shape, x.dtype), does="fill")
 def _fill(x, shape):
     out = np.empty(shape, x.dtype)
     out.fill(x.item())

@@ -113,13 +113,14 @@ def _concatenate(arrays, axis=0, dtype=None):
 class _Concatenation:
     """The concatenation of its arguments."""
 
-    __slots__ = ("_axis", "_dtype")
+    __slots__ = ("axis", "dtype")
+    does = "concatenate"  # as in `visible`
 
     def __init__(self, axis, dtype):
-        self._axis, self._dtype = axis, dtype
+        self.axis, self.dtype = axis, dtype
 
     def __call__(self, *arrays):
-        return np.concatenate(arrays, self._axis, dtype=self._dtype)
+        return np.concatenate(arrays, self.axis, dtype=self.dtype)
 
 
 _FUNCTIONS = {
@@ -143,7 +144,7 @@ class Trace:
     def operand(self, shape, dtype, strides):
         """Return the stand-in for an operand."""
         self._operands += 1
-        return self._array(_blank(shape, dtype, strides), None)
+        return self._array(blank(shape, dtype, strides), None)
 
     def _array(self, like, memory):
         if type(like) is not np.ndarray or like.dtype.char not in _DTYPES or not like.dtype.isnative:
@@ -197,10 +198,10 @@ class Trace:
         made = ufunc.reduce(np.ones(1, x.dtype), dtype=dtype).dtype
         kept = np.add.reduce(np.broadcast_to(np.int8(0), x.shape), axis, np.int8, None, keepdims)
         function = ufunc.reduce
-        return self.note(function, (x, axis, dtype, None, keepdims), [_blank(np.shape(kept), made)])[0]
+        return self.note(function, (x, axis, dtype, None, keepdims), [blank(np.shape(kept), made)])[0]
 
 
-def _blank(shape, dtype, strides=None):
+def blank(shape, dtype, strides=None):
     """Return an array whose elements do not matter."""
     if strides is None:
         return np.empty(shape, dtype)
@@ -233,7 +234,7 @@ def _result_like(inputs, shape, dtype, order, signature):
     """Return an array with the layout that NumPy gives to a result."""
     likes = [a.like for a in inputs if isinstance(a, TracedArray)]
     if order == "C" or all(a.flags.c_contiguous for a in likes) or (signature is not None and len(shape) < 3):
-        return _blank(shape, dtype)  # of a matrix per call too, whatever the order of the operands
+        return blank(shape, dtype)  # of a matrix per call too, whatever the order of the operands
     if signature is not None:
         raise UntraceableError
     flags = [["readonly"]] * len(likes) + [["writeonly", "allocate"]]
@@ -249,10 +250,15 @@ def type_of_number(value):
     raise UntraceableError
 
 
-def visible(like):
-    """Let traces see the calls of a function of an array and constants; `like` returns an array like its result."""
+def visible(like, does):
+    """Let traces see the calls of a function of an array and constants; `like` returns an array like its result.
+
+    `does` says what happens to the result's memory: "fill" with the one element of the array, or "nothing".
+    """
 
     def decorate(function):
+        function.does = does
+
         def call(x, *others):
             if type(x) is TracedArray:
                 return x.trace.note(function, (x, *others), [like(x.like, *others)])[0]

@@ -11,6 +11,7 @@ from retrograd.compiler.fusion import fuse
 from retrograd.compiler.graph_template import GraphTemplate
 from retrograd.compiler.output_tree import OutputTree
 from retrograd.compiler.plain_values import is_plain_value
+from retrograd.compiler.planning import plan_calls
 from retrograd.compiler.program import Instruction, Slot, without_dead_code
 from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
@@ -47,6 +48,7 @@ class Program:
         self.tensor_guards: list[TensorGuard] = []
         self.instructions: list[Instruction] = []  # as recorded
         self.plan: list[Instruction] = []  # with fused groups
+        self.played: list[Instruction] = []  # with calls that run as one
         self.graph: CompiledGraph | None = None  # of results that require grad
         self.source: Any = None
         self.play: Any = None
@@ -168,16 +170,16 @@ class Capture:
         program.instructions, program.source, program.graph = instructions, source, graph
         if not self.recorder.refusal:
             program.plan = self._optimize(instructions, output.slots())
-            player.write_source(program.plan, source, output.write, output.slots())
+            planned = plan_calls(program.plan, self.recorder.layouts, output.slots())
+            program.played = specialize(planned, self.recorder.layouts)
+            player.write_source(program.played, source, output.write, output.slots())
             program.play = player.function_of(source)
         return program
 
     def _optimize(self, instructions: list[Instruction], wanted: list[Slot]) -> list[Instruction]:
-        """Return the instructions after all passes; `wanted` are the slots that the result needs."""
-        layouts = self.recorder.layouts
-        plan = fuse(instructions, layouts, wanted)
-        plan = without_copies(plan, layouts, self.recorder.memories, wanted)
-        return specialize(plan, layouts)
+        """Return the instructions with fused groups, without copies; `wanted` are the slots that the result needs."""
+        plan = fuse(instructions, self.recorder.layouts, wanted)
+        return without_copies(plan, self.recorder.layouts, self.recorder.memories, wanted)
 
     def _name_tensors(self) -> tuple[dict[int, str], list[tuple[str, str]], dict[str, Any]]:
         """Return the names of the tensors from outside, what loads their arrays, and the named objects."""

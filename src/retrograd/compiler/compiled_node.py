@@ -8,6 +8,7 @@ from retrograd.backend import array_programs
 from retrograd.compiler import player
 from retrograd.compiler.graph_template import GraphTemplate
 from retrograd.compiler.output_tree import OutputTree
+from retrograd.compiler.planning import plan_calls
 from retrograd.compiler.program import External, Slot, without_dead_code
 from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
@@ -286,5 +287,6 @@ def _player(recorder: Recorder, given: list, found: list) -> Any:
         return None
     for instruction in instructions:
         instruction.backward = False  # the pass itself ignores the warnings of NumPy
-    player.write_source(specialize(instructions, recorder.layouts), source, output.write, output.slots())
+    planned = plan_calls(instructions, recorder.layouts, output.slots(), quiet=True)
+    player.write_source(specialize(planned, recorder.layouts), source, output.write, output.slots())
     return player.function_of(source)

@@ -10,6 +10,7 @@ from retrograd.compiler.program import (
     External,
     FusedCalls,
     Instruction,
+    PlannedCalls,
     Result,
     SetGrad,
     Slot,
@@ -96,7 +97,7 @@ class Source:
         """Append the lines of an instruction."""
         if isinstance(instruction, Call):
             self._add_call(instruction)
-        elif isinstance(instruction, FusedCalls):
+        elif isinstance(instruction, FusedCalls | PlannedCalls):
             outs = "".join(f"a{int(out)}, " for out in instruction.outs)
             slots = ", ".join(f"a{int(a)}" for a in instruction.operands)
             self.add(f"{outs}{'= ' if outs else ''}{self.constant(instruction.function, 'f')}({slots})")
@@ -164,8 +165,8 @@ def write_source(
 
 
 def _may_warn(instruction: Instruction) -> bool:
-    """Return whether NumPy may warn in an instruction; groups of a backward pass see to that themselves."""
-    return not isinstance(instruction, FusedCalls | SetGrad)
+    """Return whether NumPy may warn in an instruction; groups and plans of a backward pass see to that themselves."""
+    return not isinstance(instruction, FusedCalls | PlannedCalls | SetGrad)
 
 
 def makes_and_reads(instruction: Instruction) -> list[Slot]:

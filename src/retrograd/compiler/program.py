@@ -84,6 +84,17 @@ class FusedCalls:
     backward: bool = False
 
 
+@dataclass(slots=True)
+class PlannedCalls:
+    """Calls and fused groups that run as one, on memory that is planned: `outs = function(*operands)`."""
+
+    function: Callable[..., tuple]
+    calls: list[Call | FusedCalls]
+    operands: tuple[Slot, ...]
+    outs: tuple[Slot, ...]
+    backward: bool = False
+
+
 @dataclass(slots=True, eq=False)
 class Result:
     """A tensor that the program makes: from an array, or by view operators from its base.
@@ -108,12 +119,12 @@ class External:
     number: int = 0
 
 
-Instruction = Call | FusedCalls | Write | Add | SetGrad | Eager
+Instruction = Call | FusedCalls | PlannedCalls | Write | Add | SetGrad | Eager
 
 
 def reads(instruction: Instruction) -> list[Slot]:
     """Return the slots that an instruction reads or writes to, without those that it makes."""
-    if isinstance(instruction, Call | FusedCalls):
+    if isinstance(instruction, Call | FusedCalls | PlannedCalls):
         return [a for a in instruction.operands if isinstance(a, Slot)]
     if isinstance(instruction, Write | Add):
         return [instruction.target, instruction.source]
@@ -133,7 +144,7 @@ def result_slots(result: Any) -> list[Slot]:
 
 def makes(instruction: Instruction) -> tuple[Slot, ...]:
     """Return the slots that an instruction makes."""
-    return instruction.outs if isinstance(instruction, Call | FusedCalls) else ()
+    return instruction.outs if isinstance(instruction, Call | FusedCalls | PlannedCalls) else ()
 
 
 def without_dead_code(instructions: list[Instruction], wanted: list[Slot]) -> list[Instruction]:

@@ -22,15 +22,23 @@ def specialize(instructions: list[Instruction], layouts: Layouts) -> list[Instru
 
 
 def _specialized(call: Call, layouts: Layouts) -> Call:
-    slots = tuple([a for a in call.operands if isinstance(a, Slot)])
-    if not slots or array_programs.is_ufunc(call.function) or isinstance(call.op, CustomOperator):
-        return call  # a user's kernel runs in calls only
-    trace = trace_kernel(call.function, [layouts[a] if isinstance(a, Slot) else a for a in call.operands], call.params)
-    if trace is None or len(trace.results) != len(call.outs):
+    trace = None if array_programs.is_ufunc(call.function) else trace_call(call, layouts)
+    if trace is None:
         return call
-    if not all(is_like(trace.layouts[n], layouts[out]) for n, out in zip(trace.results, call.outs, strict=True)):
-        return call  # it returns other arrays for these operands than a stand-in
+    slots = tuple([a for a in call.operands if isinstance(a, Slot)])
     return replace(call, function=_function_of(trace, len(slots)), operands=slots, params={})
+
+
+def trace_call(call: Call, layouts: Layouts) -> KernelTrace | None:
+    """Return the trace of a call's kernel; None if it has none, or if the call returns other arrays than the trace."""
+    if isinstance(call.op, CustomOperator) or not any(isinstance(a, Slot) for a in call.operands):
+        return None  # a user's kernel runs in calls only
+    operands = [layouts[a] if isinstance(a, Slot) else a for a in call.operands]
+    trace = trace_kernel(call.function, operands, call.params)
+    if trace is None or len(trace.results) != len(call.outs):
+        return None
+    like = [is_like(trace.layouts[n], layouts[out]) for n, out in zip(trace.results, call.outs, strict=True)]
+    return trace if all(like) else None
 
 
 @lru_cache(4096)
