@@ -328,3 +328,9 @@ def two_by_two():
 def test_numbers_of_a_proxy_are_refused_with_the_users_line(write):
     with pytest.raises(TypeError, match=r"numbers are needed here, at .*:\d+ in "):
         fx.symbolic_trace(write)
+
+
+def test_params_that_are_given_by_position_stay_in_the_node():
+    traced = fx.symbolic_trace(lambda a, b: rg.max(a, b) + rg.min(a, 0, True)[0])
+    a, b = rg.tensor([1.0, 5.0]), rg.tensor([3.0, 4.0])
+    assert traced(a, b).tolist() == [4.0, 6.0]

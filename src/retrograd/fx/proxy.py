@@ -222,7 +222,7 @@ class Proxy:
         elif isinstance(func, Op) and not isinstance(func, FunctionOp):
             inputs = zip(positional_parameters(func.schema), args, strict=True)
             tensors = {p.name: list(a) if p.is_list and isinstance(a, tuple) else a for p, a in inputs}
-            args, kwargs = normalized_args(func, {**tensors, **func.schema.defaults, **kwargs})
+            args, kwargs = normalized_args(func, {**func.schema.defaults, **tensors, **kwargs})
         return _common_tracer((args, kwargs)).create_proxy("call_function", func, args, kwargs)
 
     def __getattr__(self, name: str) -> "Attribute":
