@@ -158,3 +158,11 @@ def test_the_gradient_of_logcumsumexp_is_zero_for_finite_terms_of_an_infinite_su
     y = rg.tensor([-math.inf, 0.5], requires_grad=True)
     rg.logcumsumexp(y, 0)[1].backward()
     assert y.grad.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin", "softmax", "log_softmax"])
+@pytest.mark.parametrize("dtype", [rg.float32, rg.float16, rg.int64])
+@pytest.mark.parametrize("dim", [-3, 2])
+def test_a_dimension_out_of_range_is_refused_for_every_dtype(name, dtype, dim):
+    with pytest.raises(IndexError, match=r"(?i)dim"):
+        getattr(rg, name)(rg.ones(2, 2, dtype=dtype), dim)

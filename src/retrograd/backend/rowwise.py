@@ -50,9 +50,8 @@ def _columns(kernel, dim, *arrays, **params):
 
 def cumsum(x, axis, dtype=None):
     """Return NumPy's cumulative sums along an axis; a kernel adds several rows, or columns, at the same time."""
-    axis = axis + x.ndim if axis < 0 else axis
-    if x.dtype.char not in "fd" or (dtype is not None and dtype != x.dtype) or not 0 <= axis < x.ndim:
+    if x.dtype.char not in "fd" or (dtype is not None and dtype != x.dtype) or not -x.ndim <= axis < x.ndim:
         return np.cumsum(x, axis=axis, dtype=dtype)
-    if axis == x.ndim - 1:
+    if axis in (-1, x.ndim - 1):
         return kernels.cumsum_rows(x, order="C")
     return _columns(kernels.cumsum_columns, axis, x, order="C")
