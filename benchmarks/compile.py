@@ -122,8 +122,9 @@ def limits(timed: Table, found: peaks.Peaks) -> Table:
             by_flops, by_bytes = COSTS[row.name].flops / found.flops, COSTS[row.name].bytes / found.bytes
         else:
             by_flops, by_bytes = lower_bounds(row.name, found)
-        samples = {"retrograd": ours, "operations": [by_flops] * len(ours), "bytes": [by_bytes] * len(ours)}
-        rows.append(Row(row.name, samples))
+        bounds = {"operations": by_flops, "bytes": by_bytes}
+        samples = {name: [bound] * len(ours) for name, bound in bounds.items() if bound}  # 0 is no bound
+        rows.append(Row(row.name, {"retrograd": ours, **samples}))
     notes = ["'operations' and 'bytes': the lower bounds by arithmetic and by memory traffic, at NumPy's peaks above."]
     return Table("Lower bounds at the machine's peaks", "ms", rows, threads=timed.threads, notes=notes)
 
