@@ -23,7 +23,7 @@ from retrograd.testing.calculus import as_float_map, directions, gradients, leaf
 pytestmark = pytest.mark.filterwarnings("ignore")
 OPERATORS = [n for n in operators_on_arrays() if hasattr(registry[n].definition, "samples")]
 
-# Operators whose samples mean something else on a device; the reason stands beside each.
+# Operators whose samples mean something else on a device, each with the reason.
 EXEMPT = {
     "implicit_solution": "the solver is the user's, or SciPy's: it takes NumPy's arrays",
     "pick": "returns one of its params, a tensor of the caller",
