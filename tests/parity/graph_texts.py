@@ -5,7 +5,7 @@ import importlib
 import operator
 import re
 
-from .programs import builtin_classes, data
+from .programs import ErrorClasses, data
 
 
 def fx(m, name=""):
@@ -96,7 +96,7 @@ def result(f, *args, **kwargs):
     try:
         return data(f(*args, **kwargs))
     except Exception as error:
-        return builtin_classes(error)
+        return ErrorClasses(error)
 
 
 def failing(f, words):
@@ -104,7 +104,7 @@ def failing(f, words):
     try:
         f()
     except Exception as error:
-        return [*map(str, sorted(k.__name__ for k in builtin_classes(error)))], words in str(error)
+        return [*map(str, sorted(k.__name__ for k in ErrorClasses(error)))], words in str(error)
     return "no error"
 
 

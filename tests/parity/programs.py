@@ -1,5 +1,6 @@
 """Run programs of a library, `rg` or `torch`: results and kinds of errors agree, except for listed deviations."""
 
+import traceback
 import warnings
 
 import numpy as np
@@ -35,12 +36,24 @@ def ending(program, m):
         try:
             return data(program(m))
         except Exception as error:
-            return builtin_classes(error)
+            return ErrorClasses(error)
 
 
-def builtin_classes(error):
-    """Return the built-in classes of an error that are below Exception: ours may have several."""
-    return frozenset(c for c in type(error).__mro__ if c.__module__ == "builtins" and c not in Exception.__mro__)
+class ErrorClasses(frozenset):
+    """The built-in classes of an error that are below Exception: ours may have several.
+
+    Its text is the error's, with those that caused it, so that a failed comparison shows why a library refused.
+    """
+
+    def __new__(cls, error):
+        classes = type(error).__mro__
+        return super().__new__(cls, (c for c in classes if c.__module__ == "builtins" and c not in Exception.__mro__))
+
+    def __init__(self, error):
+        self.text = "".join(traceback.format_exception(error, limit=-3))
+
+    def __repr__(self):
+        return f"{sorted(c.__name__ for c in self)}: {self.text}"
 
 
 def state_after(program, m, plain):

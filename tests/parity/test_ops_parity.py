@@ -16,7 +16,7 @@ from retrograd.ops.family import Pointwise, Reduction, Rowwise
 from retrograd.testing import run, samples_of
 
 from ..tables import DTYPES, merged, operators_on_arrays
-from .programs import builtin_classes
+from .programs import ErrorClasses
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-10, "complex64": 2e-5, "complex128": 1e-10}
 ASPECTS = ("values", "dtype", "gradient", "second order")
@@ -356,7 +356,7 @@ def answers(expression, plain):
         try:
             yield plain(eval(expression, {"m": m}))
         except (RuntimeError, TypeError, ValueError, IndexError) as error:
-            yield builtin_classes(error)
+            yield ErrorClasses(error)
 
 
 def differ(a, b):

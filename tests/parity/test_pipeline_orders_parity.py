@@ -12,7 +12,7 @@ from retrograd import pipelining as ours
 from retrograd.distributed.pipelining import _utils as our_utils
 from retrograd.distributed.pipelining import schedules as our_schedules
 
-from .programs import builtin_classes
+from .programs import ErrorClasses
 
 SIZES = [(ranks, stages, batches) for ranks in (1, 2, 3) for stages in (1, 2, 3) for batches in (1, 2, 5)]
 WRONG = {
@@ -50,7 +50,7 @@ def both(function, *args):
             found.append(function(library, *args))
         except Exception as error:
             words = " ".join(str(error).split())
-            found.append((sorted(kind.__name__ for kind in builtin_classes(error)), words))
+            found.append((sorted(kind.__name__ for kind in ErrorClasses(error)), words))
     return found
 
 

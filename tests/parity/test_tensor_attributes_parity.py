@@ -5,7 +5,7 @@ import torch
 
 import retrograd as rg
 
-from .programs import builtin_classes, state_after
+from .programs import ErrorClasses, state_after
 
 
 def refusal(m, program):
@@ -13,7 +13,7 @@ def refusal(m, program):
     try:
         exec(program, {"x": m.ones(2, 2)})
     except Exception as error:
-        return builtin_classes(error), str(error)
+        return ErrorClasses(error), str(error)
     return None
 
 
