@@ -1,5 +1,9 @@
 """Parity with PyTorch: the same calls give the same results in both.  Run by `make parity`."""
 
+import re
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +13,19 @@ import retrograd as rg
 torch.set_num_threads(1)
 
 collect_ignore = ["downstream"]  # programs for processes of their own
+MEMORY = 3 << 30  # of a test process, in bytes; close to its limit, PyTorch's errors are called differences
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bounded_memory():
+    """Drop what JAX has compiled for a module's tests, and fail if what tests have left takes too much memory."""
+    yield
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
+    status = Path("/proc/self/status")
+    if status.exists():  # on Linux
+        held = int(re.search(r"VmData:\s+(\d+) kB", status.read_text())[1]) << 10
+        assert held < MEMORY, f"the test process holds {held >> 20} MiB: something keeps the operands of its tests"
 
 
 def to_torch(value):
