@@ -48,7 +48,7 @@ def resample_backward(x, dim, how):
 def _apply_map(x, dim, size, how, transposed):
     rows = _rows(how, transposed)
     copies = all(row.weights is None for row in rows)
-    with np.errstate(invalid="ignore"):  # NaN where infinities of both signs meet; FALSE_ALARM in numpy.py
+    with np.errstate(invalid="ignore"):  # NaN where infinities of both signs meet; FALSE_ALARM in products.py
         if on_host and not copies and x.dtype.char in "fdFD" and np.isfinite(x).all():
             return _apply_blocks(x, dim, size, _blocks(how, transposed, x.dtype))
         return _apply_rows(x, dim, size, rows)

@@ -15,6 +15,8 @@ from retrograd.backend.linalg import *  # noqa: F403
 from retrograd.backend.lobpcg import *  # noqa: F403
 from retrograd.backend.norms import *  # noqa: F403
 from retrograd.backend.pooling import *  # noqa: F403
+from retrograd.backend.products import *  # noqa: F403
+from retrograd.backend.products import row_matrix
 from retrograd.backend.recurrent import *  # noqa: F403
 from retrograd.backend.rowwise import *  # noqa: F403
 from retrograd.backend.sampling import *  # noqa: F403
@@ -22,7 +24,7 @@ from retrograd.backend.sorting import *  # noqa: F403
 from retrograd.backend.special import *  # noqa: F403
 from retrograd.backend.special import scipy_special
 from retrograd.backend.stored_dtypes import convert
-from retrograd.backend.traced_array import TracedArray, visible
+from retrograd.backend.traced_array import visible
 from retrograd.core.dtype import is_extension
 from retrograd.core.errors import OperandIndexError
 from retrograd.core.views import are_apart
@@ -289,84 +291,6 @@ def var(x, axis=None, ddof=0, keepdims=False):
         return squares * math.inf
 
 
-def matmul(a, b):
-    """Return NumPy's product; a stack of matrices times one matrix is computed as a single product of all rows."""
-    if type(a) is type(b) and b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:
-        return product(_rows(a), b).reshape(*a.shape[:-1], b.shape[1])
-    return product(a, b)
-
-
-WORTH = 8, 1 << 17  # the least size of a dimension, and number of multiplications, for the kernel
-
-
-# Column counts for which the float32 matrix-vector product of OpenBLAS 0.3.31 reads uninitialized stack memory, on
-# processors with AVX-512.  That changes no result, but a signaling NaN among the values makes NumPy warn.
-FALSE_ALARM = (5,)
-
-
-_matmul = kernels.caching(np.matmul)
-_ARRAYS = (np.ndarray, TracedArray)
-
-
-def product(a, b):
-    """Return NumPy's matmul, or a kernel's for large matrices.
-
-    The kernel's threads never wait for one that is not running, unlike those of BLAS, and it uses AVX-512 everywhere.
-    """
-    if type(a) is type(b) and type(a) in _ARRAYS and a.ndim > 1 < b.ndim:
-        (m, k), n = a.shape[-2:], b.shape[-1]
-        if k == 1 == b.shape[-2]:
-            return np.multiply(a, b, order="C")  # matmul's loop for that case takes five times as long
-        wide = min(m, k, n) >= WORTH[0] and m * k * n >= WORTH[1] and kernels.get_vector_bytes() >= 32
-        if wide and a.dtype == b.dtype and a.dtype.char in "fd":
-            return kernels.multiply_matrices(a, b)
-    if type(a) in _ARRAYS and a.shape[-1:] == FALSE_ALARM and a.dtype.char == "f":
-        with np.errstate(invalid="ignore"):
-            return _matmul(a, b, order="C")
-    return _matmul(a, b, order="C")
-
-
-def _rows(x):
-    """Return x as a matrix of its rows; a view if the strides allow."""
-    return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
-
-
-def linear(x, weight, bias=None):
-    """Return x times the transposed weight, plus the bias: one product over all rows of x."""
-    if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
-        raise ValueError("linear: the shapes do not fit")  # NumPy would broadcast the bias
-    out = product(_rows(x), weight.T)
-    if bias is not None:
-        out += bias
-    return out if x.ndim == 2 else out.reshape(*x.shape[:-1], weight.shape[0])
-
-
-def rows_dot(a, b):
-    """Return the sum over all rows of their outer products, as one matrix product."""
-    if a.shape[:-1] != b.shape[:-1]:
-        raise ValueError("rows_dot: the rows do not match")
-    return product(_rows(a).T, _rows(b))
-
-
-def contract(a, b, equation):
-    """Return an explicit einsum of two operands through BLAS; each letter is once per term, in two terms or more.
-
-    Letters in both operands and the result are batch dimensions; those missing from the result are contracted.
-    """
-    left, right, out = equation.replace("->", ",").split(",")
-    size = dict(zip(left + right, a.shape + b.shape, strict=True))
-    batch = [c for c in left if c in right and c in out]
-    inner = [c for c in left if c in right and c not in out]
-    rows, columns = [c for c in left if c not in right], [c for c in right if c not in left]
-    shape = tuple(size[c] for c in batch)
-    many, k, m = (math.prod(size[c] for c in group) for group in (rows, inner, columns))
-    x = np.transpose(a, [left.index(c) for c in batch + rows + inner]).reshape(*shape, many, k)
-    y = np.transpose(b, [right.index(c) for c in batch + inner + columns]).reshape(*shape, k, m)
-    z = product(x, y) if inner else x * y
-    order = batch + rows + columns
-    return np.transpose(z.reshape([size[c] for c in order]), [order.index(c) for c in out])
-
-
 def fill_shape(x, shape):
     """Return an array with the one element of x everywhere; small arrays in new memory, which is faster than a view."""
     return _fill(x, shape) if on_host and math.prod(shape) <= 1024 else np.broadcast_to(x.reshape(()), shape)
@@ -482,7 +406,7 @@ def _classes(target, ignore_index, classes):
 def class_gather(x, target, ignore_index):
     """Return x at the class of each row; 0 where that is ignored."""
     places, counts = class_indices("nll_loss", target, ignore_index, x.shape[-1])
-    out = _rows(x)[places]
+    out = row_matrix(x)[places]
     if counts is not None:
         out[~counts] = 0
     return out.reshape(target.shape)

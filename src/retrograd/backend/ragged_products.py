@@ -90,7 +90,7 @@ class Parts(NamedTuple):
 def multiply_each(a, b, parts):
     """Return the buffer of the matrix products of each component of two buffers."""
     out = empty(product_shape(a.shape, b.shape, parts), a.dtype)
-    with np.errstate(invalid="ignore"):  # a false alarm of OpenBLAS: see FALSE_ALARM in numpy.py
+    with np.errstate(invalid="ignore"):  # a false alarm of OpenBLAS: see FALSE_ALARM in products.py
         for x, y, z in zip(parts.a.pieces(a), parts.b.pieces(b), parts.out.pieces(out), strict=True):
             np.matmul(x, y, out=z)
     return out
