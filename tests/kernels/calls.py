@@ -31,6 +31,9 @@ def words(n):
 ATTENTION = (x(2, 5, 4), x(2, 6, 4), x(2, 6, 3), x(2, 5, 6) > -1, x(1, 5, 6), ends(0, 5), ends(0, 6), 0.5, True)
 RAGGED = (x(2, 5, 4), x(2, 6, 4), x(2, 6, 3), None, x(2, 16), ends(0, 2, 5), ends(0, 2, 6), 0.5, False)
 BACK = (x(2, 5, 3), x(2, 5), x(2, 5, 3), x(2, 5))  # in front of those
+LSTM = ("lstm", False, None, x(8, 2), x(6, 8), x(6, 2), x(6, 2), x(3, 2), x(3, 2), x(6, 2))  # of backward passes
+GRU = ("gru", True, ends(3, 3, 1), x(6, 2), x(7, 6), x(7, 2), x(7, 2), x(4, 2), None, x(7, 2))
+GATES = (x(7, 6), x(7, 6))
 # Matching arguments, and how many arrays at the end are written to.
 CALLS = {
     "uniform": [((words(2), words(4), x(16)), 1)],
@@ -57,6 +60,15 @@ CALLS = {
     ],
     "window_sums": [((WINDOWS, x(3, 1, 6, 7), x(3, 1, 3, 7)), 1)],
     "window_sums_backward": [((WINDOWS, x(3, 1, 3, 7), x(3, 1, 6, 7)), 1)],
+    "recurrent_layer": [
+        (("lstm", False, None, x(8, 2), None, x(6, 8), x(6, 2), x(3, 2), x(3, 2), x(6, 2)), 5),
+        (("gru", True, ends(3, 3, 1), x(6, 2), x(6), x(7, 6), x(7, 2), x(4, 2), None, x(7, 2)), 5),
+        (("rnn_tanh", False, None, x(2, 2), None, x(6, 2), None, x(3, 2), None, x(6, 2)), 5),
+    ],
+    "recurrent_layer_grad": [
+        ((*LSTM, x(3, 2), x(3, 2), x(6, 8), None, x(6, 2)), 5),
+        ((*GRU, x(4, 2), None, *GATES, None), 5),
+    ],
     "attend": [((*given, x(2, 5, 3), x(2, 5)), 2) for given in (ATTENTION, RAGGED)],
     "attend_grad": [
         ((*BACK, *ATTENTION, x(2, 5, 4), x(2, 6, 4), x(2, 6, 3), x(2, 5, 6)), 4),

@@ -27,7 +27,12 @@ RUNS = {  # threads, the grain size, and the dtype of ufuncs
 }
 MODULES = [reference, chosen] if kernels.compiled else [reference]
 UFUNCS = [name for name, found in vars(chosen).items() if isinstance(found, np.ufunc)] if kernels.compiled else []
-PRESET = {("attend_grad", 3): "must hold zeros before the call, which stay where no query looks"}
+_READ = "is read before it is written"
+PRESET = {
+    ("attend_grad", 3): "must hold zeros before the call, which stay where no query looks",
+    **{("recurrent_layer", number): _READ for number in range(4)},
+    **{("recurrent_layer_grad", number): _READ for number in range(2)},
+}
 WRITING = [  # reference implementations of ufuncs that take `out`: the numbers of arrays, of scalars and of results
     ("descent", 2, 3, 1),
     ("momentum", 3, 6, 2),

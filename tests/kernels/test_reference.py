@@ -75,6 +75,8 @@ LAW = {
     "lstm_grad": Law("ggxxxxxxxxx", 64, EXP, names_results=True, finite=SATURATED),
     "gru": Law("xxxxxxx", 8, EXP),
     "gru_grad": Law("gxxxxxxx", 64, EXP, names_results=True, finite=SATURATED),
+    "recurrent_layer": Law("recurrence", 64, EXP, finite=SATURATED),
+    "recurrent_layer_grad": Law("recurrence_back", 256, EXP, finite=SATURATED),
     "channel_moments": Law("x", 16, ORDER, loops="none"),
     "channel_dots": Law("xxx", 16, ORDER, loops="none"),
     "channel_sums": Law("x", 16, ORDER, loops="none"),
@@ -278,6 +280,36 @@ class Random:
     def convolution_weight(self):
         x, w, shape, plan = self.images()
         return [plan, x, self.numbers(*shape), self.results(shape[1], *w.shape[2:]), len(w)]
+
+    def recurrence(self):
+        """Return the operands of all steps of some kind of cell, with sequences of equal lengths or of several."""
+        cell, gates = [("rnn_tanh", 1), ("rnn_relu", 1), ("lstm", 4), ("gru", 3)][int(self.r.integers(4))]
+        sequences, size, steps = self.size(33), self.size(33), int(self.r.integers(0, 5))
+        sizes, rows = None, steps * sequences
+        if self.r.random() < 0.5 and sequences:
+            sizes = np.sort(self.r.integers(1, sequences, steps, endpoint=True))[::-1].astype(np.int64)
+            rows = int(sizes.sum())
+        weight = self.numbers(gates * size, size) / max(size, 1)
+        bias = self.numbers(gates * size) if cell == "gru" and self.r.random() < 0.5 else None
+        self.made = made = [self.numbers(rows, gates * size), self.numbers(rows, size), self.numbers(sequences, size)]
+        made += [self.numbers(sequences, size), self.numbers(rows, size)]
+        terms, extra, h, c, out = made
+        extra, c = extra if gates > 1 else None, c if cell == "lstm" else None
+        return [cell, bool(self.r.random() < 0.5), sizes, weight, bias, terms, extra, h, c, out]
+
+    def recurrence_back(self):
+        """Return the operands of the backward pass of `recurrence`."""
+        given = self.recurrence()
+        cell, reverse, sizes, weight, _, _, _, h, c, _ = given
+        firsts = [None if s is None else s.copy() for s in (h, c)]
+        with np.errstate(all="ignore"):
+            reference.recurrent_layer(*given)
+        terms, extra, out = given[5], given[6], given[9]
+        g, gh, gc = (None if s is None else self.numbers(*s.shape) for s in (out, h, c))
+        made = gh, gc, self.numbers(*terms.shape), self.numbers(*terms.shape) if cell == "gru" else None
+        self.made = [*(x for x in made if x is not None), self.numbers(*out.shape)]
+        before = self.made[-1] if self.r.random() < 0.5 else None
+        return [cell, reverse, sizes, weight, terms, extra, out, *firsts, g, *made, before]
 
     def attention(self):
         """Return the operands of attention of one component, or of several that share the rows."""

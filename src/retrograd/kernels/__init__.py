@@ -40,6 +40,7 @@ tanh_grad, softplus, softplus_grad = chosen.tanh_grad, chosen.softplus, chosen.s
 float_to_half, half_to_float = chosen.float_to_half, chosen.half_to_float
 float_to_bfloat16, bfloat16_to_float = chosen.float_to_bfloat16, chosen.bfloat16_to_float
 masked, uniform = chosen.masked, chosen.uniform
+recurrent_layer, recurrent_layer_grad = chosen.recurrent_layer, chosen.recurrent_layer_grad
 lstm, lstm_grad, gru, gru_grad = chosen.lstm, chosen.lstm_grad, chosen.gru, chosen.gru_grad
 are_disjoint, read_flat, write_flat = chosen.are_disjoint, chosen.read_flat, chosen.write_flat
 descent, momentum, adam, amsgrad = chosen.descent, chosen.momentum, chosen.adam, chosen.amsgrad

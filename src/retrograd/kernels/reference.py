@@ -22,10 +22,13 @@ from retrograd.kernels.pooling_windows import window_maxima as window_maxima
 from retrograd.kernels.pooling_windows import window_maxima_backward as window_maxima_backward
 from retrograd.kernels.pooling_windows import window_sums as window_sums
 from retrograd.kernels.pooling_windows import window_sums_backward as window_sums_backward
+from retrograd.kernels.recurrence_reference import recurrent_layer as recurrent_layer
+from retrograd.kernels.recurrence_reference import recurrent_layer_grad as recurrent_layer_grad
 from retrograd.kernels.segments_reference import segment_log_softmax as segment_log_softmax
 from retrograd.kernels.segments_reference import segment_max as segment_max
 from retrograd.kernels.segments_reference import segment_softmax as segment_softmax
 from retrograd.kernels.segments_reference import segment_sum as segment_sum
+from retrograd.kernels.sigmoid_reference import sigmoid as sigmoid
 
 add, subtract, multiply, true_divide = np.add, np.subtract, np.multiply, np.true_divide
 multiply_matrices, empty = np.matmul, np.empty
@@ -143,17 +146,6 @@ def gelu_tanh_grad(g, x):
     s, other = sigmoid(u), sigmoid(-u)
     with np.errstate(invalid="ignore"):  # NaN at infinity, as in PyTorch
         return g * (s + y * s * other * (_ROOT * (1 + 3 * 0.044715 * y * y)) + (x - x))
-
-
-def sigmoid(x):
-    """Return 1 / (1 + exp(-x)) without overflow, by exponentials whose real parts are never positive."""
-    if x.dtype.kind == "c":
-        low = x.real < 0
-        e = np.exp(np.where(low, x, -x))
-        return np.where(low, e, np.ones((), x.dtype)) / (1 + e)
-    with np.errstate(under="ignore"):
-        e = np.exp(-np.abs(x))
-    return np.maximum(e, x >= 0) / (1 + e)  # the larger is 1 or e
 
 
 def sigmoid_grad(g, out):

@@ -1,0 +1,134 @@
+"""The reference implementation of recurrent networks over all steps of sequences, forward and backward.
+
+`cell` is "rnn_tanh", "rnn_relu", "lstm" or "gru". Rows are ordered by step: first those of step 0. `sizes` is the
+number of sequences in each step, which does not increase, since the longest sequences are first; None: all sequences
+have as many steps. With `reverse` the last step is the first to run.
+
+The gates of an LSTM are i, f, g, o, and those of a GRU r, z, n; an RNN has one, which is its new state.
+"""
+
+from itertools import accumulate
+
+import numpy as np
+
+from retrograd.kernels import recurrent_formulas
+from retrograd.kernels.overlap import separate
+from retrograd.kernels.sigmoid_reference import sigmoid
+
+GATES = {"rnn_tanh": 1, "rnn_relu": 1, "lstm": 4, "gru": 3}
+
+
+@separate(5)
+def recurrent_layer(cell, reverse, sizes, weight, bias, gates, extra, h, c, out):
+    """Run all steps: write the states after each row to `out`, and replace the states `h` and `c` by the last ones.
+
+    `gates` (rows, gates n) are the terms from the input, replaced by the values of the gates, except those of an RNN.
+    The terms from the state are h times the transposed weight, plus `bias`, which may be None, for a GRU. `extra` is
+    written to: the states c of an LSTM, the term of n from the state of a GRU, None for an RNN.
+    """
+    for rows in _steps(sizes, len(gates), len(h), reverse):
+        active = slice(rows.stop - rows.start)
+        z = h[active] @ weight.T
+        if cell == "lstm":
+            new, extra[rows] = recurrent_formulas.lstm_step(*_parts(gates[rows] + z, 4), c[active], sigmoid, np.tanh)
+            c[active] = extra[rows]
+            _lstm_gates(gates[rows], z)
+        elif cell == "gru":
+            (r, u, n), (zr, zu, zn) = _parts(gates[rows], 3), _parts(z if bias is None else z + bias, 3)
+            new = recurrent_formulas.gru_step(r + zr, u + zu, n, zn, h[active], sigmoid, np.tanh)
+            extra[rows] = zn
+            _gru_gates(r, u, n, zr, zu, zn)
+        else:
+            new = _rnn_step(cell, gates[rows] + z)
+        h[active] = out[rows] = new
+
+
+@separate(5)
+def recurrent_layer_grad(
+    cell, reverse, sizes, weight, gates, extra, out, first_h, first_c, g, h, c, of_gates, of_hidden, before
+):
+    """Run the backward pass: replace the cotangents `h` and `c` of the last states by those of the first states.
+
+    `g` is the cotangent of `out`. `gates`, `extra` and `out` are results of `recurrent_layer`, `first_h` and `first_c`
+    the first states. Written to are `of_gates`, the cotangents of the gates' terms from the input; `of_hidden`, those
+    of the terms from the state for a GRU, None for others, where they are equal; and `before`, the states before each
+    row, unless it is None.
+    """
+    previous = _rows_before(sizes, len(gates), len(h), reverse)
+    states = np.concatenate([out, first_h])[previous]
+    if before is not None:
+        before[...] = states
+    before_c = np.concatenate([extra, first_c])[previous] if cell == "lstm" else None
+    for rows in _steps(sizes, len(gates), len(h), not reverse):
+        active = slice(rows.stop - rows.start)
+        gh, d = h[active] + g[rows], of_gates[rows]
+        hidden, through = d, 0
+        if cell == "lstm":
+            c[active] = _lstm_grad(gates[rows], extra[rows], before_c[rows], gh, c[active], d)
+        elif cell == "gru":
+            hidden, through = of_hidden[rows], gh * _parts(gates[rows], 3)[1]
+            _gru_grad(gates[rows], extra[rows], states[rows], gh, d, hidden)
+        else:
+            y = out[rows]
+            d[...] = gh * (1 - y * y) if cell == "rnn_tanh" else np.where(y <= 0, 0, gh)
+        h[active] = hidden @ weight + through
+
+
+def _steps(sizes, rows, sequences, reverse):
+    """Return the slices of the rows of each step, in the order in which they run."""
+    if sizes is None:
+        sizes = [sequences] * (rows // sequences if sequences else 0)
+    sizes = [int(size) for size in sizes]
+    found = [slice(end - size, end) for end, size in zip(accumulate(sizes), sizes, strict=True)]
+    return found[::-1] if reverse else found
+
+
+def _rows_before(sizes, rows, sequences, reverse):
+    """Return for each row the row of its sequence one step before, or `rows` plus the sequence if there is none."""
+    before = np.empty(rows, np.int64)
+    last = rows + np.arange(sequences)
+    for step in _steps(sizes, rows, sequences, reverse):
+        active = slice(step.stop - step.start)
+        before[step] = last[active]
+        last[active] = np.arange(step.start, step.stop)
+    return before
+
+
+def _parts(x, count):
+    return np.split(x, count, axis=-1)
+
+
+def _rnn_step(cell, x):
+    return np.tanh(x) if cell == "rnn_tanh" else np.where(x <= 0, 0, x)
+
+
+def _lstm_gates(x, z):
+    """Replace the terms from the input by the gates."""
+    (i, f, g, o), (zi, zf, zg, zo) = _parts(x, 4), _parts(z, 4)
+    i[...], f[...], g[...], o[...] = sigmoid(i + zi), sigmoid(f + zf), np.tanh(g + zg), sigmoid(o + zo)
+
+
+def _gru_gates(r, u, n, zr, zu, zn):
+    """Replace the terms from the input by the gates."""
+    r[...], u[...] = sigmoid(r + zr), sigmoid(u + zu)
+    n[...] = np.tanh(n + r * zn)
+
+
+def _lstm_grad(gates, cell, before, gh, gc, d):
+    (i, f, g, o), (di, df, dg, do) = _parts(gates, 4), _parts(d, 4)
+    top = np.tanh(cell)
+    flow = gc + gh * o * (1 - top * top)
+    di[...] = flow * g * (i * (1 - i))
+    df[...] = flow * before * (f * (1 - f))
+    dg[...] = flow * i * (1 - g * g)
+    do[...] = gh * top * (o * (1 - o))
+    return flow * f
+
+
+def _gru_grad(gates, memory, before, gh, d, hidden):
+    (r, u, n), (dr, du, dn) = _parts(gates, 3), _parts(d, 3)
+    dn[...] = gh * (1 - u) * (1 - n * n)
+    dr[...] = dn * memory * (r * (1 - r))
+    du[...] = gh * (before - n) * (u * (1 - u))
+    hidden[...] = d
+    _parts(hidden, 3)[2][...] = dn * r
