@@ -44,7 +44,8 @@ class Step(Internal):
             raise ValueError(f"{name}: gates {x.shape} and {h.shape} must be {expected}, for a state {state.shape}")
 
 
-def _zeros_for_none(tangents, primals):
+def zeros_for_none(tangents, primals):
+    """Return the tangents, with zeros for those that are None."""
     return [registry["zeros_like"](p) if t is None else t for t, p in zip(tangents, primals, strict=True)]
 
 
@@ -62,8 +63,8 @@ def _tanh_derivatives(t):
 # ------------------------------------------------------------------------------------------------------- LSTM
 
 
-def _lstm_jvp(gates, c, t_gates, t_c_before):
-    """The tangents of h and c after the step, from those of the gates and of c before."""
+def lstm_jvp(gates, c, t_gates, t_c_before):
+    """Return the tangents of h and c after the step, from those of the gates and of c before."""
     i, f, g, o = _lstm_gates(gates)
     after = f * c + i * g
     mi, mf, mg, mo = chunk(t_gates, 4, -1)
@@ -77,8 +78,8 @@ def _lstm_gates(gates):
     return sigmoid(i), sigmoid(f), tanh(g), sigmoid(o)
 
 
-def _lstm_vjp_jvp(gh, gc, gates, c, t_gates, t_c_before):
-    """The derivative of the cotangents of gates and c along tangents of gates and c."""
+def lstm_vjp_jvp(gh, gc, gates, c, t_gates, t_c_before):
+    """Return the derivative of the cotangents of gates and c along tangents of gates and c."""
     i, f, g, o = _lstm_gates(gates)
     top = tanh(f * c + i * g)
     (i1, i2), (f1, f2), (o1, o2) = map(_sigmoid_derivatives, (i, f, o))
@@ -112,8 +113,8 @@ class lstm_step(Step):
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
         x, h, c = primals
-        t_x, t_h, t_c = _zeros_for_none(tangents, primals)
-        return _lstm_jvp(x + h, c, t_x + t_h, t_c)
+        t_x, t_h, t_c = zeros_for_none(tangents, primals)
+        return lstm_jvp(x + h, c, t_x + t_h, t_c)
 
     oracle = "retrograd.testing.references.recurrent.lstm_step"
 
@@ -138,15 +139,15 @@ class lstm_step_grad(Step):
 
     def vjp_tensors(g, tensors):
         gh, gc, x, h, c = tensors
-        gates, of_c = _lstm_vjp_jvp(gh, gc, x + h, c, *g)
-        return [*_lstm_jvp(x + h, c, *g), gates, gates, of_c]
+        gates, of_c = lstm_vjp_jvp(gh, gc, x + h, c, *g)
+        return [*lstm_jvp(x + h, c, *g), gates, gates, of_c]
 
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
         gh, gc, x, h, c = primals
-        t_gh, t_gc, t_x, t_h, t_c = _zeros_for_none(tangents, primals)
+        t_gh, t_gc, t_x, t_h, t_c = zeros_for_none(tangents, primals)
         along = lstm_step_grad([t_gh, t_gc, x, h, c])
-        t_flow = _lstm_vjp_jvp(gh, gc, x + h, c, t_x + t_h, t_c)
+        t_flow = lstm_vjp_jvp(gh, gc, x + h, c, t_x + t_h, t_c)
         return along[0] + t_flow[0], along[1] + t_flow[1]
 
     oracle = "retrograd.testing.references.recurrent.lstm_step_grad"
@@ -173,16 +174,16 @@ def _gru_gates(x, h):
     return r, sigmoid(xz + hz), tanh(xn + r * hn), hn
 
 
-def _gru_jvp(x, h, state, t_x, t_h, t_state):
-    """The tangent of the new state, from those of the gates and the old state."""
+def gru_jvp(x, h, state, t_x, t_h, t_state):
+    """Return the tangent of the new state, from those of the gates and the old state."""
     r, z, n, hn = _gru_gates(x, h)
     (ar, az, an), (br, bz, bn) = chunk(t_x, 3, -1), chunk(t_h, 3, -1)
     inner = an + r * (1 - r) * (ar + br) * hn + r * bn
     return (1 - z) * (1 - n * n) * inner + z * (1 - z) * (az + bz) * (state - n) + z * t_state
 
 
-def _gru_vjp_jvp(g, x, h, state, t_x, t_h, t_state):
-    """The derivative of the cotangents of x, h and the state along tangents of these."""
+def gru_vjp_jvp(g, x, h, state, t_x, t_h, t_state):
+    """Return the derivative of the cotangents of x, h and the state along tangents of these."""
     r, z, n, hn = _gru_gates(x, h)
     (ar, az, an), (br, bz, bn) = chunk(t_x, 3, -1), chunk(t_h, 3, -1)
     (r1, r2), (z1, z2), (n1, n2) = _sigmoid_derivatives(r), _sigmoid_derivatives(z), _tanh_derivatives(n)
@@ -212,7 +213,7 @@ class gru_step(Step):
 
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
-        return _gru_jvp(*primals, *_zeros_for_none(tangents, primals))
+        return gru_jvp(*primals, *zeros_for_none(tangents, primals))
 
     oracle = "retrograd.testing.references.recurrent.gru_step"
 
@@ -237,12 +238,12 @@ class gru_step_grad(Step):
         return tensors[1:]
 
     def vjp_tensors(g, tensors):
-        return [_gru_jvp(*tensors[1:], *g), *_gru_vjp_jvp(*tensors, *g)]
+        return [gru_jvp(*tensors[1:], *g), *gru_vjp_jvp(*tensors, *g)]
 
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
-        t_g, *t_tensors = _zeros_for_none(tangents, primals)
-        along, t_flow = gru_step_grad([t_g, *primals[1:]]), _gru_vjp_jvp(*primals, *t_tensors)
+        t_g, *t_tensors = zeros_for_none(tangents, primals)
+        along, t_flow = gru_step_grad([t_g, *primals[1:]]), gru_vjp_jvp(*primals, *t_tensors)
         return tuple(a + b for a, b in zip(along, t_flow, strict=True))
 
     oracle = "retrograd.testing.references.recurrent.gru_step_grad"
