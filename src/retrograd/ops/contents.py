@@ -479,6 +479,31 @@ CONTENTS = {
         "",
         "",
     ),
+    "recurrent_cells": (
+        "",
+        "",
+        "",
+        "",
+    ),
+    "recurrent_derivatives": (
+        "",
+        "",
+        "",
+        "",
+    ),
+    "recurrent_family": (
+        "",
+        "",
+        "",
+        "",
+    ),
+    "recurrent_layers": (
+        "gru_layer gru_layer_backward lstm_layer lstm_layer_backward recurrent_gradients rnn_relu_layer "
+        "rnn_relu_layer_backward rnn_tanh_layer rnn_tanh_layer_backward",
+        "",
+        "",
+        "",
+    ),
     "resize_memory": (
         "",
         "resize_as_",
