@@ -2,10 +2,11 @@
 
 import math
 
+import optree
 import pytest
 
 import retrograd as rg
-from retrograd import nested, nn
+from retrograd import kernels, nested, nn
 from retrograd.autograd import gradcheck
 
 ALL = [nn.RNN, nn.LSTM, nn.GRU]
@@ -61,6 +62,119 @@ def test_a_network_maps_over_examples():
     network, x = nn.GRU(2, 3), rg.randn(4, 5, 2)
     out = rg.vmap(lambda row: network(row)[0])(x)
     assert float((out.transpose(0, 1) - network(x.transpose(0, 1))[0]).abs().amax().detach()) < 1e-6
+
+
+MODES = [(nn.RNN, {}), (nn.RNN, {"nonlinearity": "relu"}), (nn.LSTM, {}), (nn.GRU, {})]
+
+
+def _packed(x, lengths):
+    return nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+
+
+def _outputs(network, x):
+    out, last = network(x)
+    return [out.data if isinstance(out, nn.utils.rnn.PackedSequence) else out, *optree.tree_leaves(last)]
+
+
+def _sum_of_squares(parts):
+    return sum((part * part).sum() for part in parts)
+
+
+def _results(network, prepare, x):
+    """Return outputs and last states, their gradients, recorded and not, and the gradients of a norm of these."""
+    leaves, found = [x, *network.parameters()], _outputs(network, prepare(x))
+    first = rg.autograd.grad(_sum_of_squares(found), leaves, create_graph=True)
+    second = rg.autograd.grad(_sum_of_squares(first), leaves)
+    plain = rg.autograd.grad(_sum_of_squares(_outputs(network, prepare(x))), leaves)
+    return [part.detach() for part in (*found, *first, *second, *plain)]
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize(("make", "settings"), MODES)
+def test_one_operator_computes_what_single_steps_compute(make, settings, packed, bias, monkeypatch):
+    network = make(3, 5, num_layers=2, bidirectional=True, bias=bias, **settings).double()
+    x = rg.randn(4, 6, 3, dtype=rg.float64).requires_grad_()
+    prepare = (lambda x: _packed(x, [2, 4, 1, 3, 4, 2])) if packed else lambda x: x
+    found = _results(network, prepare, x)
+    monkeypatch.setattr("retrograd.nn.rnn.supports_layer", lambda *given: False)
+    for one, other in zip(found, _results(network, prepare, x), strict=True):
+        assert float(((one - other) / (1 + other.abs())).abs().amax()) < 1e-11
+
+
+@pytest.mark.parametrize(("make", "settings"), MODES)
+def test_a_layer_is_one_node_of_the_graph(make, settings):
+    network = make(3, 5, **settings)
+    _, last = network(rg.randn(4, 6, 3))
+    node = optree.tree_leaves(last)[0].grad_fn.next_functions[0][0]
+    assert node.name().endswith("LayerBackward0")
+
+
+@pytest.mark.parametrize(("make", "settings"), MODES)
+def test_results_do_not_depend_on_the_number_of_threads(make, settings):
+    network, x, before = make(3, 17, **settings), rg.randn(3, 41, 3).requires_grad_(), rg.get_num_threads()
+    found = []
+    try:
+        for threads, grain_size in ((1, 0), (3, 1), (1, -1)):
+            rg.set_num_threads(threads)
+            kernels.set_grain_size(grain_size)
+            out = network(x)[0]
+            found.append([out, *rg.autograd.grad(out.sin().sum(), [x, *network.parameters()])])
+    finally:
+        rg.set_num_threads(before)
+        kernels.set_grain_size(0)
+    for others in found[1:]:
+        assert all(bool((a == b).all()) for a, b in zip(found[0], others, strict=True))
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_gradients_of_each_example_are_those_of_a_loop(make):
+    network, xs = make(2, 3, bidirectional=True).double(), rg.randn(5, 4, 2, dtype=rg.float64)
+    weights = dict(network.named_parameters())
+
+    def loss(weights, x):
+        return rg.func.functional_call(network, weights, (x,))[0].sin().sum()
+
+    each = rg.vmap(rg.func.grad(loss), (None, 0))(weights, xs)
+    for i, x in enumerate(xs):
+        for name, g in rg.func.grad(loss)(weights, x).items():
+            assert float((each[name][i] - g).abs().amax().detach()) < 1e-12
+
+
+def test_networks_with_weights_of_their_own_map_over_them():
+    networks, x = [nn.GRU(2, 3) for _ in range(3)], rg.randn(4, 5, 2)
+    weights, _ = rg.func.stack_module_state(networks)
+    out = rg.vmap(lambda weights: rg.func.functional_call(networks[0], weights, (x,))[0])(weights)
+    for i, network in enumerate(networks):
+        assert float((out[i] - network(x)[0]).abs().amax().detach()) < 1e-6
+
+
+def test_tangents_of_a_network_are_those_of_differences():
+    network, x = nn.LSTM(2, 3).double(), rg.randn(4, 5, 2, dtype=rg.float64)
+    t = rg.randn(4, 5, 2, dtype=rg.float64)
+    _, tangent = rg.func.jvp(lambda x: network(x)[0], (x,), (t,))
+    with rg.no_grad():
+        slope = (network(x + 1e-6 * t)[0] - network(x - 1e-6 * t)[0]) / 2e-6
+    assert float((tangent - slope).abs().amax().detach()) < 1e-8
+
+
+def test_a_network_under_autocast_computes_its_products_in_lower_precision():
+    network, x = nn.LSTM(2, 3), rg.randn(4, 5, 2)
+    with rg.autocast("cpu"):
+        out = network(x)[0]
+    assert "LstmLayer" not in str(out.grad_fn)
+    assert 0 < float((out.float() - network(x)[0]).abs().amax().detach()) < 0.05
+
+
+def test_states_that_are_written_to_later_leave_the_gradients():
+    network, x = nn.GRU(2, 3).double(), rg.randn(4, 5, 2, dtype=rg.float64)
+    expected = rg.autograd.grad(network(x)[0].sum(), list(network.parameters()))
+    out = network(x)[0]
+    loss = out.sum()
+    with rg.no_grad():
+        out.mul_(0)
+    for g, e in zip(rg.autograd.grad(loss, list(network.parameters())), expected, strict=True):
+        assert bool((g == e).all())
 
 
 def test_dropout_acts_between_layers_in_training_only():

@@ -8,7 +8,7 @@ import optree
 
 from retrograd.autograd.grad_mode import Mode
 from retrograd.core.extension_dtypes import bfloat16
-from retrograd.levels.autocast import AutocastLevel, cast_operand, innermost_autocast
+from retrograd.levels.autocast import AutocastLevel, cast_operand, casts_operands, innermost_autocast
 from retrograd.ops.dtype_aliases import dtype as dtype_type
 from retrograd.ops.dtype_aliases import half
 
@@ -102,8 +102,7 @@ def is_autocast_enabled(device_type: str = "cpu") -> bool:
     True
     """
     _check_device(device_type)
-    level = innermost_autocast()
-    return device_type == "cpu" and level is not None and level.dtype is not None
+    return device_type == "cpu" and casts_operands()
 
 
 def get_autocast_dtype(device_type: str = "cpu") -> Any:

@@ -117,6 +117,12 @@ def _promoted(args: tuple) -> tuple:
     return tuple([cast_operand(a, float) for a in args]) if wide else args
 
 
+def casts_operands() -> bool:
+    """Return whether an autocast level casts the operands of listed operators now."""
+    level = innermost_autocast()
+    return level is not None and level.dtype is not None
+
+
 def innermost_autocast() -> AutocastLevel | None:
     """Return the autocast level that decides now, if any."""
     level = current().level

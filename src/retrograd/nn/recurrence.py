@@ -3,9 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from retrograd.core import operator_named
+from retrograd.core import call, operator_named
+from retrograd.levels.autocast import casts_operands
 from retrograd.nn import functional as F
 from retrograd.ops import recurrent
+from retrograd.ops.family import kernels_support
+from retrograd.ops.recurrent_layers import LAYERS
 
 _cat = operator_named("cat")
 _relu = operator_named("relu")
@@ -95,6 +98,24 @@ def project_input(kind: Recurrence, x: Any, weights: Weights) -> Any:
     if bias is not None and not kind.separate_biases:
         bias = bias + weights.hidden_bias
     return F.linear(x, weights.input, bias)
+
+
+def supports_layer(x: Any, weights: Weights, first: State) -> bool:
+    """Return whether `run_layer` supports the weights and dtypes; autocast lets steps compute in several dtypes."""
+    if weights.projection is not None or casts_operands():
+        return False
+    return kernels_support(x, *weights[:4], *first)
+
+
+def run_layer(
+    mode: str, x: Any, weights: Weights, first: State, sizes: Sequence[int] | None, backwards: bool
+) -> tuple[Any, State]:
+    """Return the outputs of all steps and each sequence's last state, by one operator of `ops/recurrent_layers.py`."""
+    biases = () if weights.input_bias is None else (weights.input_bias, weights.hidden_bias)
+    tensors = x, weights.input, weights.hidden, *first, *biases
+    params = {"sizes": None if sizes is None else tuple(sizes), "reverse": backwards}
+    found = call(LAYERS[mode], tensors, params)
+    return found[0], found[1 : 1 + len(first)]
 
 
 def run_steps(step: Step, gates: Sequence[Any], first: State, backwards: bool) -> tuple[list[Any], State]:

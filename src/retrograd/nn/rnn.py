@@ -8,7 +8,17 @@ from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
-from retrograd.nn.recurrence import RECURRENCES, Recurrence, State, Weights, mode_of, project_input, run_steps
+from retrograd.nn.recurrence import (
+    RECURRENCES,
+    Recurrence,
+    State,
+    Weights,
+    mode_of,
+    project_input,
+    run_layer,
+    run_steps,
+    supports_layer,
+)
 from retrograd.nn.settings import empty_parameter
 from retrograd.nn.utils.rnn import PackedSequence, step_sizes
 
@@ -142,21 +152,31 @@ class RNNBase(Module, Generic[Last]):
         states: Any = last if kind.states > 1 else last[0]
         return self._restore_layout(rows, input, batch), states
 
-    def _run_layers(self, batch: _Batch, first: State, kind: Recurrence) -> tuple[Any, State]:
+    def _run_layers(self, batch: _Batch, first: list[State], kind: Recurrence) -> tuple[Any, State]:
         x, lasts = batch.rows, []
-        starts = iter(zip(*(s.unbind(0) for s in first), strict=True))
+        starts = iter(first)
         for layer in range(self.num_layers):
             if layer and self.dropout:
                 x = F.dropout(x, self.dropout, self.training)
             outs = []
             for backwards, suffix in enumerate(self._suffixes(layer)):
-                weights = self._weights(suffix)
-                steps = batch.steps(project_input(kind, x, weights))
-                outputs, last = run_steps(kind.step(weights), steps, next(starts), bool(backwards))
-                outs.append(batch.join(outputs))
+                out, last = self._run_layer(batch, x, self._weights(suffix), next(starts), bool(backwards), kind)
+                outs.append(out)
                 lasts.append(last)
             x = outs[0] if len(outs) == 1 else _cat(outs, -1)
-        return x, tuple(_stack(states) for states in zip(*lasts, strict=True))
+        if len(lasts) == 1:
+            return x, tuple([state.unsqueeze(0) for state in lasts[0]])
+        return x, tuple([_stack(states) for states in zip(*lasts, strict=True)])
+
+    def _run_layer(
+        self, batch: _Batch, x: Any, weights: Weights, first: State, backwards: bool, kind: Recurrence
+    ) -> tuple[Any, State]:
+        """Return the outputs and the last states of one layer in one direction: by one operator, or step by step."""
+        if supports_layer(x, weights, first):
+            return run_layer(self.mode, x, weights, first, batch.sizes, backwards)
+        steps = batch.steps(project_input(kind, x, weights))
+        outputs, last = run_steps(kind.step(weights), steps, first, backwards)
+        return batch.join(outputs), last
 
     def _prepare_batch(self, input: Any) -> _Batch:
         if isinstance(input, PackedSequence):
@@ -185,12 +205,14 @@ class RNNBase(Module, Generic[Last]):
                 f"{x.shape[-1]}: expected input_size={self.input_size} features, got shape {x.shape}"
             )
 
-    def _initial_states(self, batch: _Batch, hx: Any, batched: bool, kind: Recurrence) -> State:
-        """Return the initial states, each (layers · directions, sequences, size), in the sorted sequences' order."""
+    def _initial_states(self, batch: _Batch, hx: Any, batched: bool, kind: Recurrence) -> list[State]:
+        """Return the initial states of each layer and direction, (sequences, size), in the sorted sequences' order."""
         layers = self.num_layers * (1 + self.bidirectional)
         widths = (self.proj_size or self.hidden_size, self.hidden_size)[: kind.states]
         if hx is None:
-            return tuple(batch.rows.new_zeros(layers, batch.sequences, width) for width in widths)
+            h = batch.rows.new_zeros(batch.sequences, widths[0])
+            c = h if widths[0] == widths[-1] else batch.rows.new_zeros(batch.sequences, widths[-1])
+            return [(h, c)[: kind.states]] * layers
         given = tuple(hx) if kind.states > 1 else (hx,)
         names = ("h_0", "c_0")
         for name, state, width in zip(names, given, widths, strict=False):
@@ -202,7 +224,8 @@ class RNNBase(Module, Generic[Last]):
                     f"of shape {expected}, got {state.shape}"
                 )
         given = given if batched else tuple(s.unsqueeze(1) for s in given)
-        return given if batch.order is None else tuple(_index_select(s, 1, batch.order[0]) for s in given)
+        given = given if batch.order is None else tuple(_index_select(s, 1, batch.order[0]) for s in given)
+        return list(zip(*(s.unbind(0) for s in given), strict=True))
 
     def _restore_layout(self, rows: Any, input: Any, batch: _Batch) -> Any:
         if isinstance(input, PackedSequence):
