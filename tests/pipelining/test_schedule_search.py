@@ -13,7 +13,7 @@ import retrograd as rg
 from retrograd.pipelining import Pipeline
 from retrograd.pipelining.planning import plan, search_schedule
 from retrograd.pipelining.planning.list_scheduler import Policy, list_schedule
-from retrograd.pipelining.planning.schedule_problem import make_problem, run
+from retrograd.pipelining.planning.schedule_problem import make_problem, run, run_filled
 from retrograd.pipelining.planning.simulate import peak_activations, simulate_costs, unit_cost
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule
 from retrograd.pipelining.schedules.lowering import chain, lower, validate
@@ -83,6 +83,17 @@ def test_twice_the_memory_of_1f1b_leaves_almost_no_bubble():
     found = search_schedule(8, 64, cost, kept=kept, memory_limit=16, objective="slowest", seconds=1)
     bubble = 1 - 64 * (seconds["F"] + seconds["B"]) / found.slowest
     assert bubble < 0.003 < row["bubble_zb_h2"]
+
+
+def test_a_whole_backward_pass_does_not_overtake_a_weight_half_of_its_stage():
+    ones = {0: 1.0}
+    problem = make_problem([0], 2, [], unit_cost, ones, ones, [math.inf])
+    forward, inputs, weights, backward = range(4)
+    assert run(problem, [[forward, forward, inputs, weights, backward]]).step == 6
+    assert run(problem, [[forward, forward, inputs, backward, weights]]) is None
+    assert run(problem, [[forward, forward, inputs, weights]]) is None  # a microbatch is missing
+    filled, times = run_filled(problem, [[forward, forward, inputs, backward]], 1.0)
+    assert (filled, times.step) == ([[forward, forward, inputs, weights, backward]], 6)
 
 
 def test_the_result_depends_on_the_seed_alone():

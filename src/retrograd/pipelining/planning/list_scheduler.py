@@ -49,8 +49,8 @@ class _Pipeline:
         # The ranks that a result goes to, and its way there.
         self.users: list[list[tuple[int, float]]] = [[] for _ in self.done]
         for code, needs in enumerate(problem.needs):
-            for source, delay in needs:
-                self.users[source].append((problem.placement[code % problem.stages], delay))
+            for source, transit, _ in needs:
+                self.users[source].append((problem.placement[code % problem.stages], transit))
 
     def wake(self) -> None:
         """Let the next rank that may have work start some."""
@@ -64,12 +64,14 @@ class _Pipeline:
         if code is None:
             return
         rank.start(code)
-        rank.free = end = time + self.problem.seconds[code]
-        heapq.heappush(self.wakeups, (end, number))
+        receiving = sum(need[2] for need in self.problem.needs[code])
+        end = time + receiving + self.problem.seconds[code]
+        rank.free = end + self.problem.sending[code]
+        heapq.heappush(self.wakeups, (rank.free, number))
         for result in self.problem.results(code):
             self.done[result].append(end)
-            for user, delay in self.users[result]:
-                heapq.heappush(self.wakeups, (end + delay, user))
+            for user, transit in self.users[result]:
+                heapq.heappush(self.wakeups, (end + transit, user))
 
 
 class _Rank:
@@ -83,9 +85,8 @@ class _Rank:
         self.kept = problem.frees[W * problem.stages : B * problem.stages]
         self.free = 0.0
         self.held = 0.0
-        everything = sum(problem.stores[stage] for stage in self.stages)
         ahead = policy.ahead + policy.slope * (len(problem.limits) - 1 - number)
-        self.limit = min(problem.limits[number], max(ahead, 1.0) * everything) * (1 + 1e-9)
+        self.limit = min(problem.limits[number], max(ahead, 1.0) * problem.least_memory(number)) * (1 + 1e-9)
         self.forwards = self.stages[::-1] if policy.latest_first else self.stages
         self.backward = (I if policy.split else B) * problem.stages
 
@@ -129,10 +130,10 @@ class _Rank:
         if number == self.problem.micro_batches:
             return math.inf
         latest = 0.0
-        for source, delay in self.problem.needs[code]:
+        for source, transit, _ in self.problem.needs[code]:
             if len(done[source]) <= number:
                 return math.inf
-            latest = max(latest, done[source][number] + delay)
+            latest = max(latest, done[source][number] + transit)
         return latest
 
     def _fits(self, stage: int) -> bool:

@@ -4,13 +4,16 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from retrograd.pipelining.planning.simulate import Cost, checked_seconds
+from retrograd.pipelining.planning.simulate import Cost, checked_seconds, zero_cost
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.lowering import Edges, StageGraph
 from retrograd.pipelining.schedules.stage_placement import StagesByRank, stages_by_rank
 
 KINDS = (Kind.F, Kind.I, Kind.W, Kind.B)
 F, I, W, B = range(4)  # noqa: E741
+
+Need = tuple[int, float, float]
+"""A computation whose result another one uses: its number, the seconds of transit, the seconds of the receive."""
 
 Order = list[int]
 """The computations of a rank: `kind * stages + stage` each.  Every stage takes its microbatches in order."""
@@ -19,15 +22,18 @@ Order = list[int]
 class Problem(NamedTuple):
     """The stages of a pipeline, to be scheduled.
 
-    seconds: per computation, numbered as in an order.  needs: per computation, the computations that it waits for, each
-    with the seconds until its result has arrived.  stores, frees: the bytes that a computation adds and removes.
-    limits: bytes per rank.
+    seconds: per computation, numbered as in an order.  sending: per computation, the seconds for which sending its
+    results occupies the rank.  needs: per computation, the computations that it waits for, each with the seconds until
+    its result has arrived, and the seconds for which receiving it occupies the rank.
+    stores, frees: the bytes that a computation adds before and removes after it; an input half that adds more than it
+    removes frees a negative number.  limits: bytes per rank.
     """
 
     placement: list[int]
     micro_batches: int
     seconds: list[float]
-    needs: list[list[tuple[int, float]]]
+    sending: list[float]
+    needs: list[list[Need]]
     stores: list[float]
     frees: list[float]
     limits: list[float]
@@ -39,6 +45,11 @@ class Problem(NamedTuple):
     @property
     def rank_stages(self) -> StagesByRank:
         return stages_by_rank(self.placement)
+
+    def least_memory(self, rank: int) -> float:
+        """Return the bytes with which a rank can run one microbatch after the other."""
+        kept = self.frees[W * self.stages :]
+        return sum(max(self.stores[stage], kept[stage]) for stage in self.rank_stages[rank])
 
     def results(self, code: int) -> tuple[int, ...]:
         """Return what a computation finishes, as numbers of computations: B finishes I and W."""
@@ -72,10 +83,17 @@ class Problem(NamedTuple):
         """Return the largest number of bytes that a rank holds."""
         held = peak = 0.0
         for code in order:
-            held += self.stores[code]
-            peak = max(peak, held)
-            held -= self.frees[code]
+            peak = max(peak, held + self.growth(code))
+            held += self.stores[code] - self.frees[code]
         return peak
+
+    def growth(self, code: int) -> float:
+        """Return how many bytes a computation adds at most to what its rank holds."""
+        return self.stores[code] - min(self.frees[code], 0.0)
+
+    def fits(self, orders: Sequence[Order]) -> bool:
+        """Return whether all ranks stay within their limits, except for rounding."""
+        return all(self.peak(order) <= limit * (1 + 1e-9) for order, limit in zip(orders, self.limits, strict=True))
 
 
 def make_problem(
@@ -86,22 +104,26 @@ def make_problem(
     saved: Mapping[int, float],
     kept: Mapping[int, float],
     limits: Sequence[float],
+    overhead: Cost = zero_cost,
 ) -> Problem:
     """Return the problem of these stages.
 
-    cost: of computations and sends, as for `simulate`.  saved: the bytes of each stage's activations for one
-    microbatch; kept: those of them that remain between its input half and its weight half.
+    cost, overhead: of computations and messages, as for `simulate`.  saved: the bytes of each stage's activations for
+    one microbatch; kept: those that it holds between its input half and its weight half, which may be more.
     """
     stages = len(placement)
     graph = StageGraph(dict(enumerate(placement)), edges)
-    needs = [_needs(graph, stages, kind, stage, cost) for kind in range(len(KINDS)) for stage in range(stages)]
+    codes = [(kind, stage) for kind in KINDS for stage in range(stages)]
+    needs = [_needs(graph, kind, stage, cost, overhead) for kind, stage in codes]
+    sending = [sum(checked_seconds(overhead, send) for send in _sends(graph, *code)) for code in codes]
     everything, nothing = [saved[stage] for stage in range(stages)], [0.0] * stages
     remaining = [kept[stage] for stage in range(stages)]
     freed = [most - least for most, least in zip(everything, remaining, strict=True)]
     return Problem(
         list(placement),
         micro_batches,
-        [checked_seconds(cost, Action(kind, stage, 0)) for kind in KINDS for stage in range(stages)],
+        [checked_seconds(cost, Action(kind, stage, 0)) for kind, stage in codes],
+        sending,
         needs,
         [*everything, *nothing, *nothing, *nothing],
         [*nothing, *freed, *remaining, *everything],
@@ -109,22 +131,36 @@ def make_problem(
     )
 
 
-def _needs(graph: StageGraph, stages: int, kind: int, stage: int, cost: Cost) -> list[tuple[int, float]]:
+def _needs(graph: StageGraph, kind: Kind, stage: int, cost: Cost, overhead: Cost) -> list[Need]:
     """Return what a computation waits for: of its own stage, and of others."""
-    if kind == W:
-        return [(I * stages + stage, 0.0)]
-    receive, sources = graph.inputs(Action(KINDS[kind], stage, 0))
-    of = F if receive is Kind.RECV_F else I
-    send = Kind.SEND_F if of == F else Kind.SEND_B
-    own = [] if kind == F else [(F * stages + stage, 0.0)]
-    here = graph.rank_of[stage]
-    return own + [
-        (
-            of * stages + source,
-            0.0 if graph.rank_of[source] == here else checked_seconds(cost, Action(send, source, 0, stage)),
-        )
-        for source in sources
-    ]
+    stages = len(graph.rank_of)
+    if kind is Kind.W:
+        return [(I * stages + stage, 0.0, 0.0)]
+    receive, sources = graph.inputs(Action(kind, stage, 0))
+    first, of = (F, Kind.F) if receive is Kind.RECV_F else (I, Kind.I)
+    found = [] if kind is Kind.F else [(F * stages + stage, 0.0, 0.0)]
+    for source in sources:
+        times = 0.0, 0.0
+        if graph.rank_of[source] != graph.rank_of[stage]:
+            receiving = checked_seconds(overhead, Action(receive, stage, 0, source))
+            times = _transit(graph, of, source, stage, cost, overhead), receiving
+        found.append((first * stages + source, *times))
+    return found
+
+
+def _sends(graph: StageGraph, kind: Kind, stage: int) -> list[Action]:
+    """Return the sends after a computation, in order."""
+    return [action for action in graph.add_transfers(Action(kind, stage, 0)) if action.kind.is_send]
+
+
+def _transit(graph: StageGraph, kind: Kind, source: int, target: int, cost: Cost, overhead: Cost) -> float:
+    """Return the seconds from the end of a computation until a stage can receive the result."""
+    seconds = 0.0
+    for send in _sends(graph, kind, source):
+        seconds += checked_seconds(overhead, send)
+        if send.peer == target:
+            return seconds + checked_seconds(cost, send)
+    raise AssertionError(f"stage {source} sends nothing to stage {target}")
 
 
 class Times(NamedTuple):
@@ -145,9 +181,9 @@ class Times(NamedTuple):
 
 
 def run(problem: Problem, orders: Sequence[Order]) -> Times | None:
-    """Return when the ranks start and end; None if they would wait for each other forever."""
+    """Return when the ranks start and end; None if they would wait forever, or if the orders leave something out."""
     found = _Run(problem, orders)
-    return found.times() if found.finish() else None
+    return found.times() if found.finish() and found.is_complete() else None
 
 
 def run_filled(problem: Problem, orders: Sequence[Order], patience: float) -> tuple[list[Order], Times] | None:
@@ -157,7 +193,7 @@ def run_filled(problem: Problem, orders: Sequence[Order], patience: float) -> tu
     forward has no memory otherwise.  Returns None if ranks would wait for each other, or for memory, forever.
     """
     found = _FilledRun(problem, orders, patience)
-    return (found.filled, found.times()) if found.finish() else None
+    return (found.filled, found.times()) if found.finish() and found.is_complete() else None
 
 
 class _Run:
@@ -175,6 +211,10 @@ class _Run:
     def times(self) -> Times:
         return Times(self.starts, self.now)
 
+    def is_complete(self) -> bool:
+        """Return whether every computation has run for every microbatch."""
+        return all(len(ends) == self.problem.micro_batches for ends in self.done)
+
     def finish(self) -> bool:
         """Run everything; return whether that is possible."""
         unfinished = list(range(len(self.orders)))
@@ -189,24 +229,29 @@ class _Run:
         """Run a rank until it needs a result that is not there yet; return whether it ran anything."""
         order, first, time = self.orders[rank], self.positions[rank], self.now[rank]
         done, results, seconds, needs = self.done, self.results, self.problem.seconds, self.problem.needs
+        sending = self.problem.sending
         position = first
         while position < len(order):
             code = order[position]
             finished = results[code]
             number = len(finished[0])
+            if len(finished[-1]) != number:  # a whole backward pass takes the weights' turn as well
+                break
             begin = time
-            for source, delay in needs[code]:
+            for source, transit, receiving in needs[code]:
                 arrivals = done[source]
                 if len(arrivals) <= number:
                     break
-                if arrivals[number] + delay > begin:
-                    begin = arrivals[number] + delay
+                if arrivals[number] + transit > begin:
+                    begin = arrivals[number] + transit
+                begin += receiving
             else:
                 if not position:
                     self.starts[rank] = begin
                 time = begin + seconds[code]
                 for ends in finished:
                     ends.append(time)
+                time += sending[code]
                 position += 1
                 continue
             break
@@ -234,43 +279,47 @@ class _FilledRun(_Run):
 
     def advance(self, rank: int) -> bool:
         order, first = self.orders[rank], self.positions[rank]
-        stages, seconds, stores = self.problem.stages, self.problem.seconds, self.problem.stores
+        stages, seconds, problem = self.problem.stages, self.problem.seconds, self.problem
         weights, limit = self.weights[rank], self.problem.limits[rank] * (1 + 1e-9)
         while self.positions[rank] < len(order):
             code = order[self.positions[rank]]
-            arrival = self.arrival(code)
-            if arrival is None:
+            begin = self.begin(code, self.now[rank])
+            if begin is None:
                 break
-            while weights and arrival - self.now[rank] >= self.patience * seconds[weights[0]] > 0:
+            while weights and code >= B * stages:
                 self.run_weights(rank)
-            while weights and self.held[rank] + stores[code] > limit:
+            while weights and begin - self.now[rank] >= self.patience * seconds[weights[0]] > 0:
                 self.run_weights(rank)
-            if self.held[rank] + stores[code] > limit:
+            while weights and self.held[rank] + problem.growth(code) > limit:
+                self.run_weights(rank)
+            if self.held[rank] + problem.growth(code) > limit:
                 break
+            begin = self.begin(code, self.now[rank])
+            assert begin is not None, "its inputs have arrived"
             if not self.positions[rank]:
-                self.starts[rank] = arrival
-            self.run_one(rank, code, max(self.now[rank], arrival))
+                self.starts[rank] = begin
+            self.run_one(rank, code, begin)
             if I * stages <= code < W * stages:
                 weights.append(code + stages)
             self.positions[rank] += 1
         return self.positions[rank] > first
 
-    def arrival(self, code: int) -> float | None:
-        """Return when everything is there that a computation needs; None if that is not known yet."""
+    def begin(self, code: int, now: float) -> float | None:
+        """Return when a computation begins on a rank that is free from `now` on; None if that is not known yet."""
         number = len(self.results[code][0])
-        latest = 0.0
-        for source, delay in self.problem.needs[code]:
+        for source, transit, receiving in self.problem.needs[code]:
             arrivals = self.done[source]
             if len(arrivals) <= number:
                 return None
-            latest = max(latest, arrivals[number] + delay)
-        return latest
+            now = max(now, arrivals[number] + transit) + receiving
+        return now
 
     def run_weights(self, rank: int) -> None:
         self.run_one(rank, self.weights[rank].popleft(), self.now[rank])
 
     def run_one(self, rank: int, code: int, begin: float) -> None:
-        self.now[rank] = end = begin + self.problem.seconds[code]
+        end = begin + self.problem.seconds[code]
+        self.now[rank] = end + self.problem.sending[code]
         for ends in self.results[code]:
             ends.append(end)
         self.filled[rank].append(code)

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from retrograd.pipelining.planning.list_scheduler import Policy, list_schedule
 from retrograd.pipelining.planning.schedule_problem import Order, Problem, Times, make_problem, run, run_filled
-from retrograd.pipelining.planning.simulate import Cost
+from retrograd.pipelining.planning.simulate import Cost, zero_cost
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule, stage_ranks
 from retrograd.pipelining.schedules.actions import Action
 from retrograd.pipelining.schedules.lowering import Edges, chain
@@ -60,6 +60,7 @@ def search_schedule(
     saved: Mapping[int, float] | None = None,
     kept: Mapping[int, float] | None = None,
     memory_limit: float | Sequence[float] | None = None,
+    overhead: Cost = zero_cost,
     objective: Objective = "step",
     seconds: float = 10.0,
     seed: int = 0,
@@ -73,9 +74,10 @@ def search_schedule(
     placements: the rank of each stage, several to choose among; None: blocks, looped and zigzag, where they differ.
     edges: the stage graph; None: each stage feeds the next.
     cost: seconds of a computation, or of a message from its send to its arrival, as for `simulate`.
-    saved: bytes of each stage's activations for one microbatch; None: 1.  kept: those of them that the input half of a
-     backward pass leaves for the weight half; None: all.
+    saved: bytes of each stage's activations for one microbatch; None: 1.  kept: the bytes that the stage holds between
+     the input half and the weight half of a backward pass, which may be more; None: those of `saved`.
     memory_limit: bytes of activations that a rank may hold, for all ranks or each; None: no limit.
+    overhead: seconds for which a send or receive occupies its rank, as for `simulate`.
     objective: "step", from the first start to the last end; or "slowest", of the rank that takes longest from its own
      start to its own end, which is the time between steps if ranks don't wait for each other in between.
     seconds: about how long the search takes on a machine of 2024; the result depends on it, and on `seed`, but not on
@@ -102,7 +104,9 @@ def search_schedule(
     limits = _limits(memory_limit, count)
     edges = chain(stages) if edges is None else edges
     choices = _placements(stages, count) if placements is None else [list(placement) for placement in placements]
-    problems = [make_problem(placement, micro_batches, edges, cost, saved, kept, limits) for placement in choices]
+    problems = [
+        make_problem(placement, micro_batches, edges, cost, saved, kept, limits, overhead) for placement in choices
+    ]
     found = [_Search(problem, objective, seconds / len(problems), seed).run() for problem in problems]
     problem, named, best = min(found, key=lambda one: one[2].score if one[2] else (math.inf, 0.0))
     if best is None:
@@ -133,7 +137,7 @@ def _placements(stages: int, ranks: int) -> list[list[int]]:
 
 
 def _least_limit(problem: Problem) -> float:
-    return max(sum(problem.stores[stage] for stage in stages) for stages in problem.rank_stages)
+    return max(map(problem.least_memory, range(len(problem.limits))))
 
 
 class _Search:
@@ -171,10 +175,7 @@ class _Search:
 
     def _try(self, orders: list[Order], origin: str = "search") -> _Candidate | None:
         """Return the orders as a candidate, None if they don't run or don't fit; keep the best."""
-        if any(
-            self.problem.peak(order) > limit * (1 + 1e-9)
-            for order, limit in zip(orders, self.problem.limits, strict=True)
-        ):
+        if not self.problem.fits(orders):
             return None
         times = run(self.problem, orders)
         if times is None:
@@ -267,7 +268,7 @@ class _Search:
     def _try_filled(self, bare: list[Order], patience: float) -> _Candidate | None:
         """Return these orders with weight halves as a candidate; None if they don't run."""
         filled = run_filled(self.problem, bare, patience)
-        if filled is None:
+        if filled is None or not self.problem.fits(filled[0]):
             return None
         return self._keep(*filled)
 

@@ -16,7 +16,7 @@ def can_finish(
     """Return whether the free memory lets a rank finish its microbatches one after the other, oldest first.
 
     stages: of the rank.  forwards, inputs, weights: how many microbatches each stage has taken in each kind.
-    saved: what a stage saves for a microbatch; kept: what is left of it between its input half and its weight half.
+    saved: what a stage saves for a microbatch; kept: what it holds between its input half and its weight half.
 
     If this holds on every rank, the oldest microbatch of all can always go on, so ranks never wait for memory forever.
 
@@ -34,14 +34,16 @@ def can_finish(
     """
     begun, oldest = max(forwards[stage] for stage in stages), min(weights[stage] for stage in stages)
     for micro_batch in range(oldest, begun):
-        held = 0.0
+        held = growth = 0.0
         for stage in stages:
+            if inputs[stage] <= micro_batch:
+                growth += max(kept[stage] - saved[stage], 0.0)
             if forwards[stage] <= micro_batch:
                 free -= saved[stage]
                 held += saved[stage]
             elif weights[stage] <= micro_batch:
                 held += kept[stage] if inputs[stage] > micro_batch else saved[stage]
-        if free < 0:
+        if free < growth:
             return False
         free += held
     return free >= 0
