@@ -147,12 +147,12 @@ class _SavedTensorRecorder(Interpreter):
         """Return the result of a node."""
         if node.op != "call_function":
             made = super().run_node(node)
-            self.external.update(_memory(tensor)[0] for tensor in tensors_in(made) if node.op != "output")
+            self.external.update(memory_of(tensor)[0] for tensor in tensors_in(made) if node.op != "output")
             return made
 
         def pack(tensor: Tensor) -> Tensor:
             self.references.append(tensor)
-            key, size = _memory(tensor)
+            key, size = memory_of(tensor)
             if key not in self.external:
                 self.saved[node][key] = size
             return tensor
@@ -163,7 +163,7 @@ class _SavedTensorRecorder(Interpreter):
     def parameters(self, node: Node) -> dict[int, int]:
         """Return the bytes of an operator's parameters, by their memory."""
         used = [self.env[argument] for argument in node.all_input_nodes if argument.op == "get_attr"]
-        return dict(_memory(value) for value in used if isinstance(value, Tensor) and value.requires_grad)
+        return dict(memory_of(value) for value in used if isinstance(value, Tensor) and value.requires_grad)
 
 
 def _empty_backward_seconds() -> float:
@@ -195,7 +195,7 @@ def _clear_gradients(value: Any) -> None:
         tensor.grad = None
 
 
-def _memory(tensor: Tensor) -> tuple[int, int]:
+def memory_of(tensor: Tensor) -> tuple[int, int]:
     """Return the identity and the bytes of a tensor's memory; for a view, of its base."""
     array: Any = tensor.value
     while getattr(array, "base", None) is not None and hasattr(array.base, "nbytes"):
