@@ -14,7 +14,7 @@ import retrograd as rg
 from retrograd import autograd, nn
 from retrograd.nn.functional import cross_entropy, mse_loss
 from retrograd.optim import SGD
-from retrograd.pipelining import Pipeline, PipelineError
+from retrograd.pipelining import AutoSchedule, Pipeline, PipelineError
 from retrograd.pipelining.schedules import SCHEDULES
 
 RANKS = 2
@@ -215,6 +215,7 @@ def failures(transport):
     """Return the differences, by check."""
     checks = {name: lambda name=name: check_schedule(transport, name) for name in sorted(SCHEDULES)}
     checks["deterministic"] = lambda: check_schedule(transport, "interleaved1f1b", deterministic=True)
+    checks["auto"] = lambda: check_schedule(transport, AutoSchedule(seconds=0.2, rounds=1))
     for name in ("1f1b", "zbv", "interleaved1f1b"):
         checks[f"branches, {name}"] = lambda name=name: check_branches(transport, name)
     checks["failure"] = lambda: check_failure(transport)

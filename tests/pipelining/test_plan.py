@@ -48,6 +48,10 @@ some_operators = st.lists(
 )
 
 
+def summed(pipe, outputs):
+    return rg.sum(pipe.restored_output(outputs))
+
+
 def every_split(count, stages):
     return [[*ends, count - 1] for ends in combinations(range(count - 1), stages - 1)]
 
@@ -160,7 +164,8 @@ def test_every_stage_is_measured_forward_backward_and_in_halves(workers):
     model, (args, _) = mlp(), batch()
     pipe = pipeline(model, args, split_policy=planned(model, schedules=["1f1b"]).split_policy)
     with preserve_state(model):
-        (costs,) = measure_stages([pipe], MicroBatch(args, {}, 1.0), rg.sum, get_transport("threads"), workers, 1, 2)
+        microbatch, transport = MicroBatch(args, {}, 1.0), get_transport("threads")
+        (costs,) = measure_stages([pipe], microbatch, summed, transport, workers, 1, 2)
     assert set(costs.seconds) == {
         (kind, stage.stage_index) for kind in Kind if kind.is_compute for stage in pipe.stages
     }

@@ -12,7 +12,7 @@ from retrograd.pipelining.microbatch import (
 from retrograd.pipelining.microbatch import CustomReducer as _CustomReducer  # noqa: F401
 from retrograd.pipelining.microbatch import Replicate as _Replicate  # noqa: F401
 from retrograd.pipelining.pipeline_trainer import Pipeline
-from retrograd.pipelining.planning import FoundSchedule, Plan, plan, search_schedule
+from retrograd.pipelining.planning import AutoSchedule, FoundSchedule, Plan, plan, search_schedule
 from retrograd.pipelining.planning.simulate import Summary, peak_activations, simulate, simulate_costs
 from retrograd.pipelining.runtime.executor import DetachExecutor
 from retrograd.pipelining.runtime.manual_stage import PipelineStage
@@ -74,6 +74,7 @@ from retrograd.pipelining.transports.interface import RankMismatchError
 
 __all__ = [
     "Action",
+    "AutoSchedule",
     "Checkpoints",
     "CustomReducer",
     "DetachExecutor",

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -22,20 +22,21 @@ from retrograd.pipelining.microbatch import (
     merge_chunks,
     split_batch,
 )
+from retrograd.pipelining.planning.auto_schedule import AutoSchedule, AutoSearch
+from retrograd.pipelining.planning.schedule_search import FoundSchedule
 from retrograd.pipelining.planning.simulate import Costs, median_costs, simulate
 from retrograd.pipelining.runtime.agreement import Agreement
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.microbatch_loss import LossWeights, MicroBatchLoss, backward_to_inputs
 from retrograd.pipelining.runtime.randomness import Draw, record_draws
-from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of, timeline_of
+from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of, merge_dicts, timeline_of
 from retrograd.pipelining.runtime.rng_plan import RngPlan
-from retrograd.pipelining.runtime.stage import PipelineStageBase
 from retrograd.pipelining.runtime.unsplit import check_unsplit, predict_unsplit, step_unsplit
 from retrograd.pipelining.schedules.actions import Action, Schedule
-from retrograd.pipelining.schedules.program import Program, default_stages, load_schedule, make_program
+from retrograd.pipelining.schedules.program import AUTO, Program, default_stages, load_schedule, make_program
 from retrograd.pipelining.split.capture import Policy
 from retrograd.pipelining.split.capture_cache import Captured, CaptureReport, Captures
-from retrograd.pipelining.split.manual_stages import AnyPipe
+from retrograd.pipelining.split.manual_stages import AnyPipe, stages_of
 from retrograd.pipelining.split.markers import SplitPoint
 from retrograd.pipelining.split.recapture import Cutter
 from retrograd.pipelining.split.shared_parameters import MultiUseParamSpec
@@ -57,7 +58,8 @@ class Pipeline(SuggestsKeywords):
      `**plan.options`.
     ranks: how many; None: as many as `retrograd run` has started, else the number that suits the schedule, see
      `default_ranks`.
-    schedule: a name, see `make_schedule`; the path of a CSV file, see `read_csv`; or the action list of each rank.
+    schedule: a name, see `make_schedule`; the path of a CSV file, see `read_csv`; the action list of each rank; or
+     "auto" for a schedule that is searched for in the first step, see `AutoSchedule`.
     micro_batches: the number of microbatches per batch.
     loss_fn: maps the model's output and the target to the mean loss of a microbatch, a 0-d tensor.  None if the
      model returns its loss, see `TrivialLossWrapper`.
@@ -99,7 +101,7 @@ class Pipeline(SuggestsKeywords):
         stages: int | None = None,
         *,
         ranks: int | None = None,
-        schedule: str | os.PathLike[str] | Schedule = "1f1b",
+        schedule: str | os.PathLike[str] | Schedule | AutoSchedule = "1f1b",
         micro_batches: int = 1,
         loss_fn: Callable[[Any, Any], Tensor] | None = None,
         loss_reduction: str = "mean",
@@ -133,7 +135,10 @@ class Pipeline(SuggestsKeywords):
         if world is not None and ranks not in (None, world):
             raise ValueError(f"Pipeline: ranks is {ranks}, but {world} processes were started")
         self.model = model if isinstance(model, Module) else ModuleList(model)
-        self.schedule = load_schedule(schedule, stages, ranks if world is None else world)
+        self._ranks = ranks if world is None else world
+        self._auto = AutoSearch.of(schedule, self._transport, self._ranks)
+        named = AUTO if isinstance(schedule, AutoSchedule) else schedule
+        self.schedule = load_schedule(named, stages, self._ranks)
         self.micro_batches = micro_batches
         self.loss_fn = loss_fn
         self.loss_scale = loss_scale
@@ -141,13 +146,12 @@ class Pipeline(SuggestsKeywords):
         self.watch_nan = watch_nan
         self.timeline: Timeline | None = None
         self.recorder: TimelineRecorder | None = None
-        self._ranks = ranks if world is None else world
         self._stages = stages
         cutter = Cutter(
             self.model,
             None if isinstance(model, Module) else list(model),
             stages,
-            default_stages(schedule, self._ranks),
+            default_stages(named, self._ranks),
             split_policy,
             split_spec,
             multi_use_param_spec,
@@ -164,13 +168,8 @@ class Pipeline(SuggestsKeywords):
         self._agreement = Agreement()
 
     def __repr__(self) -> str:
-        schedule = self.schedule if isinstance(self.schedule, str) else type(self.schedule).__name__
-        given = {
-            "stages": self._stages,
-            "ranks": self._ranks,
-            "schedule": schedule,
-            "micro_batches": self.micro_batches,
-        }
+        named = self.schedule if isinstance(self.schedule, str) else type(self.schedule).__name__
+        given = {"stages": self._stages, "ranks": self._ranks, "schedule": named, "micro_batches": self.micro_batches}
         settings = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
         return f"Pipeline({type(self.model).__name__}, {settings}, {type(self._transport).__name__})"
 
@@ -183,6 +182,11 @@ class Pipeline(SuggestsKeywords):
     def rank(self) -> int:
         """Return the rank of this process; 0 if it runs all ranks."""
         return self._transport.local[0] if self._transport.local else 0
+
+    @property
+    def found(self) -> FoundSchedule | None:
+        """Return the schedule that `schedule="auto"` has found; None before the first step, and otherwise."""
+        return None if self._auto is None else self._auto.found
 
     # -------------------------------------------------------------------------------------------------- training
 
@@ -324,7 +328,7 @@ class Pipeline(SuggestsKeywords):
         """Return the model's output for each microbatch."""
         captured = [self._captures.of(batch) for batch in batches]
         reports, _ = self._run(captured, batches, None, nullcontext())
-        results = _merge_dicts(report.results for report in reports)
+        results = merge_dicts(report.results for report in reports)
         return [one.pipe.restored_output(results[i]) for i, one in enumerate(captured)]
 
     # ----------------------------------------------------------------------------------------------------- state
@@ -351,7 +355,7 @@ class Pipeline(SuggestsKeywords):
         pipes = [one.pipe for one in self._captures.all()]
         if not pipes:
             return dict.fromkeys(self.model.state_dict(), 0)
-        return rank_of_tensors(self.model, _all_stages(pipes), self._program(pipes[:1], self.micro_batches).placement)
+        return rank_of_tensors(self.model, stages_of(pipes), self._program(pipes[:1], self.micro_batches).placement)
 
     def on_ranks(self, work: Callable[[int], Any]) -> list[Any]:
         """Run `work(rank)` for every rank in its process, and return all results in every process.
@@ -416,10 +420,12 @@ class Pipeline(SuggestsKeywords):
         shares = self._loss_weights.of(batches, targets)
         batches = [batch._replace(weight=share) for batch, share in zip(batches, shares, strict=True)]
         loss = MicroBatchLoss(self.loss_fn, [one.pipe for one in captured], targets, shares)
+        if self._auto is not None:
+            self._auto.measure(self.model, captured[0].pipe, batches[0], lambda outputs: loss(0, outputs))
         reports, timeline = self._run(captured, batches, loss, turn)
-        backward_to_inputs(captured, batches, _merge_dicts(report.input_gradients for report in reports))
+        backward_to_inputs(captured, batches, merge_dicts(report.input_gradients for report in reports))
         self._stale = self._transport.local is not None
-        losses = _merge_dicts(report.results for report in reports)
+        losses = merge_dicts(report.results for report in reports)
         weighted = [losses[i] * batch.weight for i, batch in enumerate(batches)]
         return sum(weighted[1:], start=weighted[0]), timeline
 
@@ -431,7 +437,7 @@ class Pipeline(SuggestsKeywords):
         pipes = [one.pipe for one in captured]
         program = self._program(pipes, len(batches), forward_only=loss is None)
         branches = [one.pipe for one in self._captures.all() if one.expected]  # may have copies of parameters
-        stages = _all_stages(dict.fromkeys([*pipes, *branches]))
+        stages = stages_of(dict.fromkeys([*pipes, *branches]))
         fingerprint = self._fingerprint(captured, program, batches)
         local, unordered = self._transport.local, program.unordered()
         gradients = Gradients(stages, program.placement, local, unordered=unordered, by_micro_batch=self.deterministic)
@@ -479,6 +485,8 @@ class Pipeline(SuggestsKeywords):
     def _program(self, pipes: Sequence[AnyPipe], micro_batches: int, forward_only: bool = False) -> Program:
         """Return the program for microbatches of these captures, with the edges of all of them."""
         edges = dict.fromkeys(sorted(edges_of(pipe.carried() for pipe in pipes)))
+        if self._auto is not None:
+            return self._auto.program(pipes[0].num_stages, micro_batches, edges, forward_only)
         return make_program(
             self.schedule, pipes[0].num_stages, micro_batches, edges, ranks=self._ranks, forward_only=forward_only
         )
@@ -488,12 +496,3 @@ class Pipeline(SuggestsKeywords):
         if first is None:
             raise RuntimeError("Pipeline: nothing is captured before the first step() or predict()")
         return first
-
-
-def _all_stages(pipes: Iterable[AnyPipe]) -> list[PipelineStageBase]:
-    return [stage for pipe in pipes for stage in pipe.stages]
-
-
-def _merge_dicts(parts: Any) -> dict:
-    """Merge dicts with disjoint keys."""
-    return {key: value for part in parts for key, value in part.items()}

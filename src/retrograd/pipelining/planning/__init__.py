@@ -7,15 +7,17 @@ from retrograd.core import Tensor, registry
 from retrograd.kernels.processors import available_processors
 from retrograd.nn import Module
 from retrograd.pipelining.microbatch import Spec, TensorChunkSpec, split_batch, tensors_in
+from retrograd.pipelining.planning.auto_schedule import AutoSchedule
 from retrograd.pipelining.planning.choose import Planner, Settings
 from retrograd.pipelining.planning.link_cost import LinearCost, MessageCost, message_cost
 from retrograd.pipelining.planning.operator_cost import preserve_state
-from retrograd.pipelining.planning.report import AUTO, Choice, Plan, SplitPolicy
+from retrograd.pipelining.planning.report import Choice, Plan, SplitPolicy
 from retrograd.pipelining.planning.schedule_search import FoundSchedule, search_schedule
 from retrograd.pipelining.schedules import SCHEDULES, get_schedule
+from retrograd.pipelining.schedules.program import AUTO
 from retrograd.pipelining.transports import Transport, get_transport
 
-__all__ = ["Choice", "FoundSchedule", "Plan", "SplitPolicy", "plan", "search_schedule"]
+__all__ = ["AutoSchedule", "Choice", "FoundSchedule", "Plan", "SplitPolicy", "plan", "search_schedule"]
 
 
 def plan(

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from retrograd.fx import GraphModule, Node
 from retrograd.nn import Module
@@ -13,7 +13,6 @@ from retrograd.pipelining.planning.balanced_split import Memory, NoFeasibleSplit
 from retrograd.pipelining.planning.link_cost import MessageCost
 from retrograd.pipelining.planning.operator_cost import Loss, Operator, operators
 from retrograd.pipelining.planning.report import (
-    AUTO,
     Choice,
     Plan,
     SplitPolicy,
@@ -27,6 +26,8 @@ from retrograd.pipelining.planning.simulate import Cost, peak_activations, simul
 from retrograd.pipelining.planning.stage_cost import StageCosts, measure_stages
 from retrograd.pipelining.schedules import get_schedule, make_schedule, stage_ranks
 from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.program import AUTO
+from retrograd.pipelining.split.manual_stages import AnyPipe
 from retrograd.pipelining.split.pipe import Pipe, split_as_traced
 from retrograd.pipelining.timeline.timeline import Timeline
 from retrograd.pipelining.transports import Transport
@@ -206,7 +207,11 @@ class Planner:
         args, kwargs = self.batch.args, self.batch.kwargs
         pipes = [split_as_traced(self.model, args, kwargs, split_policy=self._policy(ends)) for ends in splits]
         how = self.settings
-        found = measure_stages(pipes, self.batch, self.loss, self.transport, how.workers, how.rounds, how.micro_batches)
+
+        def loss(pipe: AnyPipe, outputs: dict[str, Any]) -> Any:
+            return self.loss(pipe.restored_output(outputs))
+
+        found = measure_stages(pipes, self.batch, loss, self.transport, how.workers, how.rounds, how.micro_batches)
         for ends, pipe, costs in zip(splits, pipes, found, strict=True):
             self.splits[ends] = MeasuredSplit(pipe, costs)
 

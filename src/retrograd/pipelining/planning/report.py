@@ -9,7 +9,6 @@ from retrograd.fx import GraphModule, Node
 from retrograd.pipelining.schedules.actions import Action
 from retrograd.pipelining.timeline.timeline import Timeline
 
-AUTO = "auto"  # the name of a schedule that was searched for
 TIE_FACTOR = 1.01  # steps that differ by less than this count as equal: memory decides
 
 

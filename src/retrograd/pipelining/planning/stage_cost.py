@@ -1,23 +1,24 @@
 """Measure the stages of a pipe while ranks run them, as in a step."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from statistics import median
 from typing import Any, NamedTuple
 
 from retrograd.pipelining.microbatch import MicroBatch
 from retrograd.pipelining.planning.link_cost import MessageCost
-from retrograd.pipelining.planning.operator_cost import Loss, bytes_of
+from retrograd.pipelining.planning.operator_cost import bytes_of
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.rank import Job, Rank
 from retrograd.pipelining.schedules import get_schedule
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.program import make_program
 from retrograd.pipelining.schedules.stage_placement import blocks, stages_by_rank
-from retrograd.pipelining.split.pipe import Pipe
+from retrograd.pipelining.split.manual_stages import AnyPipe
 from retrograd.pipelining.transports import Transport
 
+Loss = Callable[[AnyPipe, dict[str, Any]], Any]  # from a pipe and the outputs of its last stage to the loss
 Seconds = dict[tuple[Kind, int], float]
 Route = tuple[str, int, int]  # direction, source and target of messages
 MICRO_BATCHES = 4  # for each rank: they wait for each other a fifth of the time at most
@@ -44,7 +45,7 @@ class StageCosts(NamedTuple):
 
 
 def measure_stages(
-    pipes: Sequence[Pipe],
+    pipes: Sequence[AnyPipe],
     batch: MicroBatch,
     loss: Loss,
     transport: Transport,
@@ -76,7 +77,7 @@ class _TimedRun:
     """A pipe under a schedule, with identical microbatches."""
 
     def __init__(
-        self, pipe: Pipe, batch: MicroBatch, loss: Loss, schedule: str, micro_batches: int, workers: int
+        self, pipe: AnyPipe, batch: MicroBatch, loss: Loss, schedule: str, micro_batches: int, workers: int
     ) -> None:
         self.pipe = pipe
         self.batch = batch
@@ -97,7 +98,7 @@ class _TimedRun:
                 [self.pipe.stages] * self.micro_batches,
                 [inputs] * self.micro_batches,
                 [1.0] * self.micro_batches,
-                lambda _, outputs: self.loss(self.pipe.restored_output(outputs)),
+                lambda _, outputs: self.loss(self.pipe, outputs),
                 [self.pipe.carried()] * self.micro_batches,
                 gradients,
                 lambda stage, micro_batch: nullcontext(),
@@ -109,7 +110,7 @@ class _TimedRun:
                     yield action, end - start
 
 
-def _sizes(pipe: Pipe, batch: MicroBatch) -> dict[Route, int]:
+def _sizes(pipe: AnyPipe, batch: MicroBatch) -> dict[Route, int]:
     """Return the bytes that each stage sends on for a microbatch, and of the gradients that come back."""
     sizes: dict[Route, int] = defaultdict(int)
     values: dict[str, Any] = dict(pipe.named_inputs(batch.args, batch.kwargs))

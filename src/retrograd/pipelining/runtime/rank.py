@@ -87,6 +87,11 @@ def timeline_of(actions: Sequence[Sequence[Action]], reports: Sequence[Report], 
     return timeline if one_clock else align_clocks(timeline)
 
 
+def merge_dicts(parts: Iterable[Mapping]) -> dict:
+    """Return the items of several dicts, such as the parts of a step's results; their keys are disjoint."""
+    return {key: value for part in parts for key, value in part.items()}
+
+
 Edge = tuple[int, int, int]  # from stage, to stage, microbatch
 
 

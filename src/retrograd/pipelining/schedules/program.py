@@ -11,6 +11,8 @@ from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
 from retrograd.pipelining.schedules.lowering import Edges, lower, validate
 from retrograd.pipelining.schedules.tables import read_csv
 
+AUTO = "auto"  # a schedule that is searched for in the first step
+
 ScheduleLike = str | os.PathLike[str] | Schedule
 
 
@@ -36,11 +38,13 @@ class Program(NamedTuple):
 def default_stages(schedule: ScheduleLike, ranks: int | None) -> int | None:
     """Return the default number of stages for `ranks` ranks under a schedule; ValueError for an unknown one.
 
-    >>> default_stages("zbv", 2), default_stages("1f1b", None)
-    (4, None)
+    >>> default_stages("zbv", 2), default_stages("1f1b", None), default_stages("auto", 2)
+    (4, None, 4)
     """
     if not _is_name(schedule):
         return None
+    if schedule == AUTO:
+        return None if ranks is None else 2 * ranks
     kind = get_schedule(schedule)  # type: ignore[arg-type]
     return None if ranks is None else ranks * kind.per_rank
 
@@ -54,6 +58,8 @@ def load_schedule(schedule: ScheduleLike, stages: int | None, ranks: int | None)
     if not _is_name(schedule):
         return read_csv(schedule) if isinstance(schedule, (str, os.PathLike)) else schedule
     name = str(schedule)
+    if name == AUTO:
+        return name
     get_schedule(name)
     if stages is not None and ranks is not None:
         stage_ranks(name, stages, ranks)

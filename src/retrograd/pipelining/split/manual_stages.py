@@ -1,6 +1,6 @@
 """Stages split by the user: modules called in sequence, without capturing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import optree
@@ -79,6 +79,11 @@ class ManualPipe:
 
 
 AnyPipe = Pipe | ManualPipe
+
+
+def stages_of(pipes: Iterable[AnyPipe]) -> list[PipeStage]:
+    """Return the stages of several pipes."""
+    return [stage for pipe in pipes for stage in pipe.stages]
 
 
 def _flatten(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], Any]:

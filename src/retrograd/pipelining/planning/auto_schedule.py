@@ -1,0 +1,182 @@
+"""Schedules that a `Pipeline` searches for in its first step, from the costs of its own stages."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from retrograd.core import Tensor
+from retrograd.kernels.processors import available_processors
+from retrograd.nn import Module
+from retrograd.pipelining.microbatch import MicroBatch
+from retrograd.pipelining.planning.link_cost import MessageCost, message_cost
+from retrograd.pipelining.planning.operator_cost import preserve_state
+from retrograd.pipelining.planning.schedule_search import FoundSchedule, search_schedule
+from retrograd.pipelining.planning.simulate import Cost, zero_cost
+from retrograd.pipelining.planning.stage_cost import measure_stages
+from retrograd.pipelining.planning.stage_memory import measure_memory
+from retrograd.pipelining.schedules import SCHEDULES
+from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.gpipe import gpipe
+from retrograd.pipelining.schedules.program import AUTO, Program, make_program
+from retrograd.pipelining.schedules.stage_placement import stages_by_rank
+from retrograd.pipelining.split.manual_stages import AnyPipe
+from retrograd.pipelining.transports import Transport
+
+LossOfOutputs = Callable[[dict[str, Any]], Tensor]
+
+
+@dataclass(frozen=True)
+class AutoSchedule:
+    """The settings of `Pipeline(schedule="auto")`: pass `schedule=AutoSchedule(...)` to change them.
+
+    The first step measures each stage, the messages and the memory, and searches for a schedule with `search_schedule`;
+    so it is at least as fast, for these costs, as every named schedule within the limit.  Later steps run it; another
+    number of microbatches causes another search with the same costs and the same stages on ranks.
+
+    memory_limit: bytes that a rank may hold for backward passes, for all ranks or each; None: no limit.  Parameters,
+     their gradients and optimizer state do not count.
+    cost, overhead: as for `simulate`: seconds of computations and messages, and for which a message occupies its rank;
+     None: measured over the transport.
+    saved, kept: bytes of each stage for a microbatch, as for `search_schedule`; None: measured.
+    placements: the rank of each stage, several to choose among; None: blocks, looped and zigzag.
+    seconds, seed: of the search, as for `search_schedule`.
+    rounds: how often each stage is timed; the median is used.
+
+    Ranks that are processes need the same settings.  Errors are those of `search_schedule`, in the first step.
+
+    >>> import retrograd as rg
+    >>> from retrograd.pipelining import Pipeline
+    >>> model = rg.nn.Sequential(*[rg.nn.Linear(4, 4) for _ in range(4)])
+    >>> settings = AutoSchedule(seconds=0.1, rounds=1)
+    >>> p = Pipeline(model, 4, ranks=2, schedule=settings, micro_batches=4, loss_fn=rg.nn.functional.mse_loss)
+    >>> loss = p.step(rg.ones(8, 4), target=rg.ones(8, 4))
+    >>> p.found.step <= min(p.found.named.values())
+    True
+    """
+
+    memory_limit: float | Sequence[float] | None = None
+    cost: Cost | None = None
+    overhead: Cost | None = None
+    saved: Mapping[int, float] | None = None
+    kept: Mapping[int, float] | None = None
+    placements: Sequence[Sequence[int]] | None = None
+    seconds: float = 5.0
+    seed: int = 0
+    rounds: int = 3
+
+
+class _Costs(NamedTuple):
+    """The costs of a model's stages, given or measured."""
+
+    cost: Cost
+    overhead: Cost
+    saved: Mapping[int, float]
+    kept: Mapping[int, float]
+
+
+class AutoSearch:
+    """The schedules that a pipeline has found, by number of microbatches.
+
+    ranks: how many there are; None: one for each stage.
+    """
+
+    def __init__(self, settings: AutoSchedule, transport: Transport, ranks: int | None) -> None:
+        self.settings = settings
+        self.found: FoundSchedule | None = None
+        self._transport = transport
+        self._ranks = ranks
+        self._costs: _Costs | None = None
+        self._programs: dict[tuple, Program] = {}
+
+    @classmethod
+    def of(cls, schedule: object, transport: Transport, ranks: int | None) -> "AutoSearch | None":
+        """Return the search of a pipeline with this schedule; None for a schedule that is given."""
+        settings = AutoSchedule() if schedule == AUTO else schedule
+        return cls(settings, transport, ranks) if isinstance(settings, AutoSchedule) else None
+
+    def measure(self, model: Module, pipe: AnyPipe, batch: MicroBatch, loss: LossOfOutputs) -> None:
+        """Measure, at the first call, what is not given; every process must call it."""
+        if self._costs is not None:
+            return
+        given = self.settings
+        with preserve_state(model):
+            timed: tuple[Cost, Cost] = zero_cost, zero_cost
+            if given.cost is None:
+                timed = self._measured_seconds(pipe, batch, loss)
+            saved = kept = given.saved
+            if given.saved is None or given.kept is None:
+                memory = measure_memory(pipe, pipe.named_inputs(batch.args, batch.kwargs), loss)
+                saved, kept = (dict(enumerate(map(float, column))) for column in zip(*memory, strict=True))
+        self._costs = _Costs(
+            given.cost or timed[0],
+            given.overhead or timed[1],
+            given.saved or saved or {},
+            given.kept or kept or {},
+        )
+
+    def _measured_seconds(self, pipe: AnyPipe, batch: MicroBatch, loss: LossOfOutputs) -> tuple[Cost, Cost]:
+        """Return the seconds of actions, and for which messages occupy their ranks."""
+        ranks = self._transport.world or min(self._ranks or pipe.num_stages, available_processors())
+        messages = message_cost(self._transport)
+        found = measure_stages(
+            [pipe],
+            batch,
+            lambda _, outputs: loss(outputs),
+            self._transport,
+            ranks,
+            self.settings.rounds,
+            4 * pipe.num_stages,
+        )[0]
+        return _with(found.cost, messages), _with(found.overhead, messages)
+
+    def program(self, stages: int, micro_batches: int, edges: Iterable[tuple[int, int]], forward_only: bool) -> Program:
+        """Return the program of a step; before the first step, one of a named schedule."""
+        edges = frozenset(edges)
+        if self._costs is None:
+            return make_program(
+                "gpipe", stages, micro_batches, dict.fromkeys(edges), ranks=self._ranks, forward_only=forward_only
+            )
+        key = stages, micro_batches, edges, forward_only
+        if key not in self._programs:
+            if forward_only and self.found is not None:
+                schedule = _forwards(self.found.placement, micro_batches)
+            else:
+                schedule = self._search(stages, micro_batches, edges).schedule
+            self._programs[key] = make_program(
+                schedule, stages, micro_batches, dict.fromkeys(edges), ranks=self._ranks, forward_only=forward_only
+            )
+        return self._programs[key]
+
+    def _search(self, stages: int, micro_batches: int, edges: frozenset[tuple[int, int]]) -> FoundSchedule:
+        costs, settings = self._costs, self.settings
+        assert costs is not None, "program() checks it"
+        found = search_schedule(
+            stages,
+            micro_batches,
+            costs.cost,
+            ranks=self._ranks,
+            # Parameters stay where they have been trained.
+            placements=settings.placements if self.found is None else [self.found.placement],
+            edges=edges,
+            saved=costs.saved,
+            kept=costs.kept,
+            memory_limit=settings.memory_limit,
+            overhead=costs.overhead,
+            seconds=settings.seconds,
+            seed=settings.seed,
+        )
+        self.found = self.found or found
+        return found
+
+
+def _with(part: Callable[[Action, MessageCost], float], messages: MessageCost) -> Cost:
+    return lambda action: part(action, messages)
+
+
+def _forwards(placement: Sequence[int], micro_batches: int) -> list[list[Action]]:
+    """Return the forwards of each rank, in the order of a named schedule with this placement."""
+    ranks = stages_by_rank(list(placement))
+    orders = (kind.order for kind in SCHEDULES.values() if kind.place(len(placement), len(ranks)) == list(placement))
+    return [
+        [action for action in actions if action.kind is Kind.F] for actions in next(orders, gpipe)(ranks, micro_batches)
+    ]

@@ -1,0 +1,128 @@
+"""`Pipeline(schedule="auto")`: the unsplit model's numbers, no slower than a named schedule, within the memory."""
+
+import math
+
+import pytest
+from tests.pipelining.matrix import check_schedule
+
+import retrograd as rg
+from retrograd import nn
+from retrograd.nn.functional import mse_loss
+from retrograd.pipelining import AutoSchedule, Pipeline, simulate_costs
+from retrograd.pipelining.planning.schedule_search import search_schedule
+from retrograd.pipelining.planning.simulate import unit_cost
+from retrograd.pipelining.planning.stage_memory import measure_memory
+from retrograd.pipelining.schedules import SCHEDULES, make_schedule
+from retrograd.pipelining.schedules.lowering import chain
+from retrograd.pipelining.split.manual_stages import ManualPipe
+
+
+def model_and_data(layers=8):
+    rg.manual_seed(0)
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(layers)])
+    return model, rg.randn(16, 8), rg.randn(16, 8)
+
+
+def found_by(settings, ranks=2, **options):
+    model, x, y = model_and_data()
+    pipeline = Pipeline(model, 4, ranks=ranks, schedule=settings, micro_batches=8, loss_fn=mse_loss, **options)
+    pipeline.step(x, target=y)
+    return pipeline
+
+
+@pytest.mark.parametrize("schedule", ["auto", AutoSchedule(memory_limit=1e6, seconds=0.1, rounds=1)])
+def test_training_gives_the_numbers_of_the_unsplit_model(schedule):
+    check_schedule("threads", schedule)
+
+
+def test_the_schedule_is_no_slower_than_a_named_one_for_the_costs_given():
+    def cost(action):
+        return {"F": 1.0, "I": 1.5, "W": 0.5, "B": 2.0}.get(action.kind.value, 0.3) * (1 + (action.stage == 2))
+
+    def overhead(action):
+        return 0.1
+
+    found = found_by(AutoSchedule(cost=cost, overhead=overhead, seconds=0.2, rounds=1)).found
+    assert simulate_costs(found.schedule, chain(4), cost, overhead).span == pytest.approx(found.step, rel=1e-12)
+    for name in SCHEDULES:
+        named = simulate_costs(make_schedule(name, 4, 8, ranks=2), chain(4), cost, overhead)
+        assert found.step <= named.span * (1 + 1e-12)
+
+
+def test_ranks_hold_no_more_than_the_limit_in_bytes():
+    sizes = {"saved": dict.fromkeys(range(4), 100.0), "kept": dict.fromkeys(range(4), 130.0)}
+    found = found_by(AutoSchedule(cost=unit_cost, overhead=unit_cost, memory_limit=420, seconds=0.2, **sizes)).found
+    assert max(found.peaks) <= 420
+    with pytest.raises(ValueError, match=r"no schedule is within the memory limit of 199; .* save 260.0 bytes"):
+        found_by(AutoSchedule(cost=unit_cost, overhead=unit_cost, memory_limit=199, seconds=0.1, **sizes))
+
+
+def test_measuring_changes_no_gradient_buffer_or_generator():
+    model, x, y = model_and_data()
+    model.append(nn.BatchNorm1d(8))
+    model.append(nn.Dropout(0.5))
+    expected = {name: value.clone() for name, value in model.state_dict().items()}
+    pipeline = Pipeline(
+        model, 2, ranks=2, micro_batches=1, loss_fn=mse_loss, schedule=AutoSchedule(seconds=0.1, rounds=1)
+    )
+    rg.manual_seed(3)
+    loss = pipeline.step(x, target=y)
+    after = rg.rand(3)
+    gradients = [parameter.grad.clone() for parameter in model.parameters()]
+    model.load_state_dict(expected)
+    model.zero_grad()
+    rg.manual_seed(3)
+    unsplit = mse_loss(model(x), y)
+    unsplit.backward()
+    rg.testing.assert_close(loss, unsplit.detach(), rtol=1e-5, atol=1e-6)
+    rg.testing.assert_close(after, rg.rand(3))
+    for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+        rg.testing.assert_close(parameter.grad, gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_other_numbers_of_microbatches_keep_stages_on_their_ranks():
+    pipeline = found_by(AutoSchedule(seconds=0.1, rounds=1))
+    placement, homes = pipeline.found.placement, pipeline.homes()
+    _, x, y = model_and_data()
+    pipeline.step_microbatches([(x,), (x,), (x,)], target_mbs=[y, y, y])
+    pipeline.predict(x[:3])
+    assert pipeline.found.placement == placement
+    assert pipeline.homes() == homes
+
+
+def test_predictions_before_the_first_step_need_no_costs():
+    model, x, _ = model_and_data()
+    pipeline = Pipeline(model, 4, ranks=2, schedule="auto", micro_batches=8, loss_fn=mse_loss)
+    rg.testing.assert_close(pipeline.predict(x), model(x).detach())
+    assert pipeline.found is None
+
+
+def test_two_stages_per_rank_are_the_default():
+    model, x, y = model_and_data()
+    pipeline = Pipeline(model, ranks=2, schedule=AutoSchedule(seconds=0.1, rounds=1), micro_batches=4, loss_fn=mse_loss)
+    pipeline.step(x, target=y)
+    assert len(pipeline.found.placement) == 4
+
+
+def test_the_memory_of_stages_is_what_their_runs_refer_to():
+    x = rg.ones(4, 16)
+    modules = [nn.Linear(16, 16), nn.Sequential(nn.Linear(16, 16), nn.Tanh(), nn.LayerNorm(16)), nn.Linear(16, 1)]
+    pipe = ManualPipe(modules, (x,), {})
+    sizes = measure_memory(pipe, pipe.named_inputs((x,), {}), lambda outputs: outputs["stage_2_0"].sum())
+    row = 4 * 16 * 4  # bytes of a value
+    assert sizes[0] == (0, row)  # the model's own input is not counted; W needs the gradient of the output
+    assert row * 2 <= sizes[1].saved < row * 4  # the input of the stage, the result of tanh, and statistics
+    assert sizes[1].kept > row * 2  # the input and the gradient of the linear layer, and more for the norm
+    assert sizes[2].saved == row
+
+
+def test_memory_that_grows_at_the_input_half_is_within_the_limit():
+    saved, kept = dict.fromkeys(range(4), 1.0), dict.fromkeys(range(4), 1.5)
+    for limit in (1.5, 2.0, 4.25, math.inf):
+        found = search_schedule(4, 8, unit_cost, saved=saved, kept=kept, memory_limit=limit, seconds=0.1)
+        for actions in found.schedule:
+            held = 0.0
+            for action in actions:
+                held += {"F": 1.0, "I": 0.5}.get(action.kind.value, 0.0)
+                assert held <= limit
+                held -= {"W": 1.5, "B": 1.0}.get(action.kind.value, 0.0)
