@@ -38,7 +38,7 @@ BUDGET = {
     "ops": 31100,
     "optim": 3300,
     "pipelining": 17000,
-    "scipy": 3700,
+    "scipy": 4700,
     "signal": 100,
     "sklearn": 400,
     "sparse": 2200,

@@ -23,6 +23,9 @@ CASES = {
     "lu_solve": lambda m, a, b: m.lu_solve(m.lu_factor(a), b),
     "lu_solve, transposed": lambda m, a, b: m.lu_solve(m.lu_factor(a), b, 1),
     "eigh": lambda m, a, b: m.eigh(a @ a.T, eigvals_only=True) * b,
+    "polar": lambda m, a, b: m.polar(a)[0] @ b + m.polar(a)[1] @ b,
+    "svd": lambda m, a, b: m.svd(a, compute_uv=False) * b,
+    "lu": lambda m, a, b: m.lu(a)[1] @ m.lu(a)[2] @ b,
     "block_diag": lambda m, a, b: m.block_diag(a, a.T) @ np.ones(6),
 }
 

@@ -1,4 +1,4 @@
-"""`scipy.linalg`: its functions with tensor support; the rest is SciPy's own."""
+"""Solvers, functions of matrices and factors as `scipy.linalg` has them."""
 
 from retrograd.core import registry
 from retrograd.core.dtype import complex_of, is_floating
@@ -15,41 +15,31 @@ from retrograd.interop.numpy_protocol.table import (
     tensor,
     values,
 )
-from retrograd.scipy._mirror import fallback_members, generate, on_tensors, scipy_member
+from retrograd.scipy._mirror import on_tensors, scipy_member
+from retrograd.scipy.linalg.decompositions import flags, logarithm
 
 _linalg = on_tensors("scipy.linalg")
-
-globals().update(generate("linalg"))
-
-
-def _defaults(name, check_finite=True, **given):
-    """Ignore flags about overwriting and checks; refuse other non-default arguments."""
-    given = {key: value for key, value in given.items() if not key.startswith("overwrite_")}
-    only_default(f"linalg.{name}", **{key: (value, None) for key, value in given.items()})
 
 
 @_linalg
 def sqrtm(A, **kwargs):
     """Return the principal square root of a matrix, which is complex if no real one is."""
-    _defaults("sqrtm", **kwargs)
-    return _principal("sqrtm", as_floating(A))
+    flags("sqrtm", **kwargs)
+    A = as_floating(A)
+    return registry["sqrtm"](cast(A, complex_of(A.dtype)) if _has_complex_root(A) else A)
 
 
 @_linalg
 def logm(A, **kwargs):
     """Return the principal logarithm of a matrix, which is complex if no real one is."""
-    _defaults("logm", **kwargs)
-    return _principal("logm", as_floating(A))
+    flags("logm", **kwargs)
+    return logarithm(as_floating(A))
 
 
-def _principal(name, x):
-    """Return a function of a matrix that is complex where SciPy's is; assumed real under vmap."""
-    return registry[name](cast(x, complex_of(x.dtype)) if _has_complex_value(name, x) else x)
-
-
-def _has_complex_value(name, x):
+def _has_complex_root(x):
+    """Return whether SciPy's square root is complex; assumed real under vmap, where values are unknown."""
     try:
-        return is_floating(x.dtype) and getattr(scipy_member("scipy.linalg"), name)(values(x)).dtype.kind == "c"
+        return is_floating(x.dtype) and scipy_member("scipy.linalg").sqrtm(values(x)).dtype.kind == "c"
     except ReadError:
         return False
 
@@ -57,7 +47,7 @@ def _has_complex_value(name, x):
 @_linalg
 def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, **kwargs):
     """Return x with a x = b for a triangular matrix; trans=1 or 2 uses its transpose or adjoint."""
-    _defaults("solve_triangular", **kwargs)
+    flags("solve_triangular", **kwargs)
     a, b = promote_operands(as_floating(a), as_floating(b))
     if trans in (1, "T", 2, "C"):
         a = O.conj(a.mT) if trans in (2, "C") else a.mT
@@ -70,7 +60,7 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, **kwargs):
 @_linalg
 def solve_banded(l_and_u, ab, b, **kwargs):
     """Return x with a x = b for a banded matrix, whose diagonals are the rows of `ab`, the highest first."""
-    _defaults("solve_banded", **kwargs)
+    flags("solve_banded", **kwargs)
     below, above = l_and_u
     ab = as_floating(ab)
     size = ab.shape[1]
@@ -86,9 +76,9 @@ def _band(row, offset, size):
 
 
 @_linalg
-def solve(a, b, lower=False, assume_a="gen", transposed=False, **kwargs):
+def solve(a, b, lower=False, *, assume_a="gen", transposed=False, **kwargs):
     """Return x with a x = b; assumptions about a are ignored."""
-    _defaults("solve", **kwargs)
+    flags("solve", **kwargs)
     if assume_a not in (None, "gen", "general"):
         refuse("linalg.solve", f"assume_a={assume_a!r}, which reads one triangle, is not supported for tensors")
     return functions()["linalg.solve"](tensor(a).T if transposed else a, b)
@@ -97,21 +87,21 @@ def solve(a, b, lower=False, assume_a="gen", transposed=False, **kwargs):
 @_linalg
 def inv(a, **kwargs):
     """Return the inverse."""
-    _defaults("inv", **kwargs)
+    flags("inv", **kwargs)
     return O.linalg.inv(as_floating(a))
 
 
 @_linalg
 def det(a, **kwargs):
     """Return the determinant."""
-    _defaults("det", **kwargs)
+    flags("det", **kwargs)
     return O.linalg.det(as_floating(a))
 
 
 @_linalg
 def cholesky(a, lower=False, **kwargs):
     """Return the triangular R with R^H R = a, or with lower=True the L with L L^H = a."""
-    _defaults("cholesky", **kwargs)
+    flags("cholesky", **kwargs)
     return O.linalg.cholesky(as_floating(a), upper=not lower)
 
 
@@ -267,7 +257,7 @@ def cho_factor(a, lower=False, **kwargs):
 @_linalg
 def cho_solve(c_and_lower, b, **kwargs):
     """Return x with a x = b from the factor of `cho_factor`."""
-    _defaults("cho_solve", **kwargs)
+    flags("cho_solve", **kwargs)
     c, lower = c_and_lower
     first, second = ("N", "C") if lower else ("C", "N")
     return solve_triangular(c, solve_triangular(c, b, first, lower=lower), second, lower=lower)
@@ -276,7 +266,7 @@ def cho_solve(c_and_lower, b, **kwargs):
 @_linalg
 def lu_factor(a, **kwargs):
     """Return the packed triangular factors, and the rows that were swapped, from 0."""
-    _defaults("lu_factor", **kwargs)
+    flags("lu_factor", **kwargs)
     factors, pivots = O.linalg.lu_factor(as_floating(a))
     return factors, pivots - 1
 
@@ -284,7 +274,7 @@ def lu_factor(a, **kwargs):
 @_linalg
 def lu_solve(lu_and_piv, b, trans=0, **kwargs):
     """Return x with a x = b from the factors of `lu_factor`; trans=1 or 2 uses the transpose or adjoint."""
-    _defaults("lu_solve", **kwargs)
+    flags("lu_solve", **kwargs)
     factors, b = promote_operands(as_floating(lu_and_piv[0]), as_floating(b))
     pivots = tensor(lu_and_piv[1]) + 1
     columns = O.unsqueeze(b, -1) if b.ndim == 1 else b
@@ -297,28 +287,43 @@ def lu_solve(lu_and_piv, b, trans=0, **kwargs):
 @_linalg
 def lu(a, permute_l=False, **kwargs):
     """Return P, L and U with a = P L U; with permute_l P L and U."""
-    _defaults("lu", **kwargs)
+    flags("lu", **kwargs)
     P, L, U = O.linalg.lu(as_floating(a))
     return (P @ L, U) if permute_l else (P, L, U)
 
 
 @_linalg
-def eigh(a, b=None, *, lower=True, eigvals_only=False, type=1, **kwargs):
-    """Return eigenvalues and eigenvectors of a v = w v, or of a v = w b v for Hermitian a and positive definite b.
+def eigh(a, b=None, *, lower=True, eigvals_only=False, type=1, subset_by_index=None, **kwargs):
+    """Return eigenvalues and eigenvectors of a Hermitian matrix, or with a positive definite b of a pencil.
 
-    The vectors satisfy v^H b v = 1.  Only type 1 is available for tensors.
+    type=1 solves a v = w b v with v^H b v = 1, type=2 a b v = w v with the same, and type=3 b a v = w v with
+    v^H b⁻¹ v = 1.  `subset_by_index` is the first and the last eigenvalue, of the ascending ones.
     """
-    only_default("linalg.eigh", type=(type, 1))
-    _defaults("eigh", **kwargs)
+    flags("eigh", **{k: v for k, v in kwargs.items() if k != "driver"})
+    a = _hermitian(as_floating(a), lower)
     if b is None:
-        w, v = O.linalg.eigh(_hermitian(as_floating(a), lower))
-        return w if eigvals_only else (w, v)
-    a, b = promote_operands(as_floating(a), as_floating(b))
-    factor = O.linalg.cholesky(_hermitian(b, lower))
-    left = O.linalg.solve_triangular(factor, _hermitian(a, lower), upper=False)
-    reduced = O.linalg.solve_triangular(factor, O.conj(left.mT), upper=False)
+        w, v = O.linalg.eigh(a)
+    else:
+        a, b = promote_operands(a, _hermitian(as_floating(b), lower))
+        w, v = _generalized(a, O.linalg.cholesky(b), type)
+    if subset_by_index is not None:
+        first, last = subset_by_index
+        w, v = w[first : last + 1], v[:, first : last + 1]
+    return w if eigvals_only else (w, v)
+
+
+def _generalized(a, factor, type):
+    """Return the eigenvalues and eigenvectors of a pencil, whose b has this Cholesky factor."""
+    if type not in (1, 2, 3):
+        raise ValueError(f"linalg.eigh: type must be 1, 2 or 3, got {type!r}")
+    if type == 1:
+        left = O.linalg.solve_triangular(factor, a, upper=False)
+        reduced = O.linalg.solve_triangular(factor, O.conj(left.mT), upper=False)
+    else:
+        reduced = O.conj(factor.mT) @ a @ factor
     w, v = O.linalg.eigh(reduced)
-    return w if eigvals_only else (w, O.linalg.solve_triangular(O.conj(factor.mT), v, upper=True))
+    v = factor @ v if type == 3 else O.linalg.solve_triangular(O.conj(factor.mT), v, upper=True)
+    return w, v
 
 
 def _hermitian(a, lower):
@@ -331,6 +336,3 @@ def _hermitian(a, lower):
 def eigvalsh(a, b=None, **kwargs):
     """Return the eigenvalues of `eigh`."""
     return eigh(a, b, eigvals_only=True, **kwargs)
-
-
-__getattr__, __dir__ = fallback_members("scipy.linalg")
