@@ -65,6 +65,11 @@ def fill(array, shape):
     return np.broadcast_to(array.reshape(()), shape)
 
 
+def vector(numbers, dtype):
+    """Return numbers as an array."""
+    return np.array(numbers, dtype)
+
+
 def copy(array):
     """Return a copy with the same order of the dimensions in memory."""
     return array.copy(order="K")

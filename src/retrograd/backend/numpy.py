@@ -24,7 +24,7 @@ from retrograd.backend.sorting import *  # noqa: F403
 from retrograd.backend.special import *  # noqa: F403
 from retrograd.backend.special import scipy_special
 from retrograd.backend.stored_dtypes import convert
-from retrograd.backend.traced_array import visible
+from retrograd.backend.traced_array import like_quotient, visible
 from retrograd.core.dtype import is_extension
 from retrograd.core.errors import OperandIndexError
 from retrograd.core.views import are_apart
@@ -332,6 +332,7 @@ def lookup(weight, ids):
     return np.take(weight, ids, axis=0)
 
 
+@visible(like=like_quotient, does="divide")
 def quotient_or_nan(a, b):
     """Return a / b, and NaN for 0 / 0, without a warning."""
     if on_host and b.ndim == 0 and b:
@@ -340,6 +341,7 @@ def quotient_or_nan(a, b):
         return np.true_divide(a, b)
 
 
+@visible(like=like_quotient, does="divide or zero")
 def quotient_or_zero(a, b):
     """Return a / b, and 0 where b is 0."""
     if on_host and b.ndim == 0 and b:
@@ -396,11 +398,16 @@ def class_grad(g, x, target, ignore_index):
 def _classes(target, ignore_index, classes):
     """Return the targets and the ignored class as the kernels take them, after checking the range of all targets."""
     ids = target.astype(np.int64, copy=False)
-    if (
-        on_host and ids.size and ids.view(np.uint64).max() >= classes
-    ):  # negative targets become the largest unsigned values
-        class_indices("cross_entropy", target, ignore_index, classes)
+    _check_classes(ids, ignore_index, classes)
     return ids, np.int64(ignore_index)
+
+
+@visible(like=None, does="check classes")
+def _check_classes(ids, ignore_index, classes):
+    """Raise IndexError if a target is out of range."""
+    # As unsigned numbers, negative targets are the largest.
+    if on_host and ids.size and ids.view(np.uint64).max() >= classes:
+        class_indices("cross_entropy", ids, ignore_index, classes)
 
 
 def class_gather(x, target, ignore_index):

@@ -2,16 +2,20 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from operator import methodcaller
 from typing import Any
 
 import numpy as np
 
+from retrograd import kernels
+from retrograd.backend.array_programs import layout
 from retrograd.backend.kernel_trace import constant_of
 from retrograd.backend.traced_array import Number, UntraceableError, blank, type_of_number
 
 _DTYPES = "?bBhHiIlLqQfdFD"
-_ZERO = {char: np.add.reduce(np.full(1, -0.0, char)) for char in "fd"}  # to which NumPy adds the elements of a sum
+_CONVERSIONS = {*map("".join, product("?il", "fd")), "?l", "il", "fd", "df"}
+_ZERO = {char: np.add.reduce(np.full(1, -0.0, char)) for char in "fdl"}  # to which NumPy adds the elements of a sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +36,15 @@ class New:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A ufunc, or None for a copy, that writes the values `outs`; operands are numbers of values, or constants."""
+    """A ufunc, or None for a copy, that writes the values `outs`; operands are numbers of values, or constants.
+
+    A conversion is a copy to another dtype. Where `checks`, the flags of the loop count in backward passes, too.
+    """
 
     function: Any
     operands: tuple
     outs: tuple[int, ...]
+    checks: bool = False
 
 
 @lru_cache(4096)
@@ -81,6 +89,13 @@ class _Planner:
             self.steps.append(Loop(None, (self._view(step.operands[0], lambda x: x.reshape(())),), step.results))
         elif getattr(function, "does", None) == "concatenate":
             self._add_concatenation(step)
+        elif getattr(function, "does", None) == "check classes":
+            target, *numbers = step.operands
+            self._add_check(kernels.flag_classes, target, *[np.array(n, np.int64) for n in numbers])
+        elif getattr(function, "does", None) in ("divide", "divide or zero"):
+            self._add_quotient(step)
+        elif type(function) is methodcaller and function.__reduce__()[1][0] == "astype":
+            self._add_conversion(step)
         else:
             self._add_view(step)
 
@@ -97,6 +112,37 @@ class _Planner:
             part = self._view(number, lambda x, index=index: x[index])
             self.steps.append(Loop(None, (int(operand),), (part,)))
             begin = end
+
+    def _add_check(self, ufunc, value, *constants):
+        """Append a loop that raises the flag of invalid operations where a kernel does not compute as usual."""
+        if not isinstance(ufunc, np.ufunc):
+            raise UntraceableError  # a plain Python build
+        number = len(self.layouts)
+        self.layouts[number] = layout(np.empty(self.layouts[value][0], np.bool_))
+        self._new(number)
+        self.steps.append(Loop(ufunc, (int(value), *constants), (number,), checks=True))
+
+    def _add_quotient(self, step):
+        """Append a division, which is no division where the denominator is 0."""
+        if step.function.does == "divide or zero":
+            self._add_check(kernels.flag_zeros, step.operands[1])
+        self._add_ufunc(step._replace(function=np.true_divide))
+
+    def _add_conversion(self, step):
+        (source,), (number,) = step.operands, step.results
+        own, made = self.layouts[source][1], self.layouts[number][1]
+        if own == made or own.char + made.char not in _CONVERSIONS:
+            raise UntraceableError
+        self._new(number)
+        self.steps.append(Loop(None, (int(source),), (int(number),)))
+
+    def _converted(self, source, dtype):
+        """Return the number of an array converted to another dtype."""
+        number = len(self.layouts)
+        self.layouts[number] = layout(np.empty(self.layouts[source][0], dtype))
+        self._new(number)
+        self.steps.append(Loop(None, (int(source),), (number,)))
+        return number
 
     def _new(self, number):
         self._likes[number] = self._check(blank(*self.layouts[number]))
@@ -172,11 +218,16 @@ class _Planner:
 
     def _add_sum(self, step):
         """Append a sum as NumPy computes it: an addition to an array that repeats its elements."""
-        x, axis, dtype, _, keepdims = step.operands
-        shape, own, _ = self.layouts[x]
-        if step.function.__self__ is not np.add or own.char not in _ZERO or (dtype is not None and dtype != own):
-            raise UntraceableError
+        x, axis, _, _, keepdims = step.operands
         (number,) = step.results
+        shape, own, _ = self.layouts[x]
+        made = self.layouts[number][1]
+        if step.function.__self__ is not np.add or made.char not in _ZERO:
+            raise UntraceableError
+        if own != made:
+            if made.char != "l" or own.char + "l" not in _CONVERSIONS:
+                raise UntraceableError
+            x, own = self._converted(x, made), made
         axes = range(len(shape)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, len(shape))
         made = self.layouts[number]
         self._new(number)

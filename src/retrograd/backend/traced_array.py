@@ -253,7 +253,8 @@ def type_of_number(value):
 def visible(like, does):
     """Let traces see the calls of a function of an array and constants; `like` returns an array like its result.
 
-    `does` says what happens to the result's memory: "fill" with the one element of the array, or "nothing".
+    `does` says what happens to the result's memory: "fill" with the one element of the array, or "nothing"; or what the
+    function computes, or checks. A check has no result, and `like` is None.
     """
 
     def decorate(function):
@@ -261,9 +262,17 @@ def visible(like, does):
 
         def call(x, *others):
             if type(x) is TracedArray:
-                return x.trace.note(function, (x, *others), [like(x.like, *others)])[0]
+                likes = [] if like is None else [like(x.like, *others)]
+                return next(iter(x.trace.note(function, (x, *others), likes)), None)
             return function(x, *others)
 
         return call
 
     return decorate
+
+
+def like_quotient(x, y):
+    """Return an array like the quotient of one in row-major order and a single number of its dtype."""
+    if type(y) is not TracedArray or y.ndim > 0 or y.dtype != x.dtype or not x.flags.c_contiguous:
+        raise UntraceableError
+    return blank(x.shape, x.dtype)

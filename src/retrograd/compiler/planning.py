@@ -15,6 +15,8 @@ from retrograd.compiler.program import Call, FusedCalls, Instruction, Layouts, P
 from retrograd.compiler.specialization import specialize, trace_call
 from retrograd.core.dispatch import as_array
 from retrograd.core.engine import copy_in_layout, ones_array
+from retrograd.core.operand_errors import explain
+from retrograd.core.tensor import make
 from retrograd.kernels import planned_calls
 
 MOST_STEPS = 800  # in a plan, which has at most 1,024 memories
@@ -29,6 +31,11 @@ class _Steps:
     steps: list[Any]
     layouts: dict[int, tuple]
     results: tuple[int, ...]
+
+    @property
+    def checks(self) -> bool:
+        """Whether a step may find that the call has to raise an error."""
+        return any(isinstance(step, Loop) and step.checks for step in self.steps)
 
 
 def plan_calls(
@@ -46,7 +53,7 @@ def plan_calls(
         if isinstance(instruction, SetGrad) and run.takes(instruction):
             continue
         found = _steps_of(instruction, layouts)
-        if found is None or run.is_full() or not run.may_add(instruction):
+        if found is None or run.is_full() or not run.may_add(instruction, found):
             out += run.finish(number)
             run = _Run(layouts, last, quiet)
         if found is None:
@@ -131,9 +138,9 @@ class _Run:
             self._later.append(instruction)
         return bool(self._calls)
 
-    def may_add(self, instruction: Any) -> bool:
+    def may_add(self, instruction: Any, found: _Steps) -> bool:
         """Return whether a call may run before the instructions that follow: one that warns, or raises, may not."""
-        return not self._later or instruction.backward or self._quiet
+        return not self._later or ((instruction.backward or self._quiet) and not found.checks)
 
     def add(self, instruction: Any, found: _Steps, number: int) -> None:
         """Append a call; `number` is its position."""
@@ -172,7 +179,7 @@ class _Run:
         else:
             operands = [values[a] if isinstance(a, int) else self._constant(a) for a in step.operands]
             outs = [values[number] for number in step.outs]
-            self._steps.append((step.function, quiet, len(outs), *operands, *outs))
+            self._steps.append((step.function, quiet and not step.checks, len(outs), *operands, *outs))
 
     def _constant(self, array: Any) -> int:
         self._constants.append(array)
@@ -193,7 +200,7 @@ class _Run:
             tuple([(starts[kind] + i, offset, layout) for (kind, i), offset, layout in self._values]),
             tuple(self._steps),
             tuple([self._slots[slot] for slot in outs]),
-            CallsOneByOne(specialize([*self._calls], self._layouts), self._operands, outs, self._quiet),
+            CallsOneByOne(self._calls, self._layouts, self._operands, outs, self._quiet),
         )
         backward = all(call.backward for call in self._calls)
         return [PlannedCalls(function, self._calls, tuple(self._operands), tuple(outs), backward), *self._later]
@@ -204,26 +211,38 @@ class CallsOneByOne:
 
     __slots__ = ("_calls", "_operands", "_outs", "_quiet")
 
-    def __init__(self, calls: list[Any], operands: list[Slot], outs: list[Slot], quiet: bool) -> None:
-        self._calls, self._operands, self._outs, self._quiet = calls, operands, outs, quiet
+    def __init__(self, calls: list[Any], layouts: Layouts, operands: list[Slot], outs: list[Slot], quiet: bool) -> None:
+        self._calls = list(zip(specialize([*calls], layouts), calls, strict=True))
+        self._operands, self._outs, self._quiet = operands, outs, quiet
 
     def __call__(self, *arrays: Any) -> tuple:
         """Return the results that others need."""
         values = dict(zip(self._operands, arrays, strict=True))
-        for call in self._calls:
-            with array_programs.quiet() if call.backward or self._quiet else nullcontext():
-                self._run(call, values)
+        for call, recorded in self._calls:
+            with array_programs.quiet() if recorded.backward or self._quiet else nullcontext():
+                self._run(call, recorded, values)
         return tuple([values[slot] for slot in self._outs])
 
     @staticmethod
-    def _run(call: Any, values: dict[Slot, Any]) -> None:
+    def _run(call: Any, recorded: Any, values: dict[Slot, Any]) -> None:
         operands = [values[a] if isinstance(a, Slot) else a for a in call.operands]
         if isinstance(call, FusedCalls):
             values.update(zip(call.outs, call.function(*operands), strict=True))
             return
-        found = call.function(*operands, **call.params)
+        try:
+            found = call.function(*operands, **call.params)
+        except (ValueError, TypeError, IndexError, AttributeError):
+            CallsOneByOne._explain(recorded, values)
+            raise
         for out, array in zip(call.outs, found if call.several else (found,), strict=True):
             values[out] = as_array(array)
+
+    @staticmethod
+    def _explain(call: Call, values: dict[Slot, Any]) -> None:
+        """Raise what the operator of a call says about its operands."""
+        if call.op is not None:
+            args = [make(values[a], None, None) if isinstance(a, Slot) else a for a in call.operands]
+            explain(call.op, tuple(args), call.params)
 
 
 def _bytes(layout: tuple) -> int:

@@ -68,6 +68,7 @@ get_vector_bytes, set_vector_bytes = chosen.get_vector_bytes, chosen.set_vector_
 set_grain_size = chosen.set_grain_size
 empty, caching = chosen.empty, chosen.caching
 fused_group, planned_calls = chosen.fused_group, chosen.planned_calls
+flag_classes, flag_zeros = chosen.flag_classes, chosen.flag_zeros
 cached_bytes, set_cache_limit = chosen.cached_bytes, chosen.set_cache_limit
 set_cache_limit(allocator.limit())
 processors.limit_threads(set_num_threads)

@@ -192,9 +192,36 @@ bool set_ufunc(PlannedStep& step, PyUFuncObject* ufunc, const std::vector<const 
     return true;
 }
 
+template <class From, class To>
+void convert(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {
+    for (npy_intp i = 0; i < dimensions[0]; i++)
+        *reinterpret_cast<To*>(args[1] + i * steps[1]) = static_cast<To>(*reinterpret_cast<const From*>(args[0] + i * steps[0]));
+}
+
+template <class From>
+PyUFuncGenericFunction conversion_from(int to) {
+    if (to == NPY_FLOAT) return convert<From, npy_float>;
+    if (to == NPY_DOUBLE) return convert<From, npy_double>;
+    if (to == NPY_INT64 && std::is_integral_v<From>) return convert<From, npy_int64>;
+    return nullptr;  // of a float to an integer: the result depends on the processor, and NumPy may warn
+}
+
+// Returns the loop of a conversion; null if there is none.
+PyUFuncGenericFunction conversion(int from, int to) {
+    if (from == NPY_BOOL) return conversion_from<npy_bool>(to);
+    if (from == NPY_INT32) return conversion_from<npy_int32>(to);
+    if (from == NPY_INT64) return conversion_from<npy_int64>(to);
+    if (from == NPY_FLOAT) return conversion_from<npy_float>(to);
+    return from == NPY_DOUBLE ? conversion_from<npy_double>(to) : nullptr;
+}
+
+// Reads a copy, or a conversion.
 bool set_copy(PlannedStep& step, const std::vector<const PlannedValue*>& operands) {
-    if (operands.size() != 2 || operands[0]->layout.dtype->type_num != operands[1]->layout.dtype->type_num) return false;
-    step.kind = StepKind::COPY, step.quiet = true, step.bytes = PyDataType_ELSIZE(operands[1]->layout.dtype);
+    if (operands.size() != 2) return false;
+    const int from = operands[0]->layout.dtype->type_num, to = operands[1]->layout.dtype->type_num;
+    if (from != to) step.loop = conversion(from, to);
+    else step.kind = StepKind::COPY, step.quiet = true, step.bytes = PyDataType_ELSIZE(operands[1]->layout.dtype);
+    if (from != to && !step.loop) return false;
     Dimensions of;
     if (!of.add(operands, {0, 0})) return false;
     of.sort();

@@ -5,6 +5,7 @@
 // steps is planned once; large ones get theirs for as long as they live, so the peak is that of the single calls.
 // Where a step would warn, or an operand is not as planned, a function that runs the calls by themselves is called.
 
+#include <atomic>
 #include <memory>
 
 #include "array_memory.hpp"
@@ -54,8 +55,9 @@ void run_outer(const PlannedStep& step, char* const* at, size_t d) {
     }
 }
 
-// Runs a loop on several threads: they share its first dimension.
-void run_shared(const PlannedStep& step, char* const* at) {
+// Runs a loop on several threads, which share its first dimension; returns the flags that it has raised on any of them.
+unsigned run_shared(const PlannedStep& step, char* const* at) {
+    std::atomic<unsigned> flags{0};
     const size_t count = step.memories.size();
     const bool inner = step.outer.empty();
     const npy_intp n = inner ? step.dimensions[0] : step.outer[0];
@@ -63,25 +65,28 @@ void run_shared(const PlannedStep& step, char* const* at) {
     parallel_for(n, std::max<npy_intp>(1, ENOUGH / each), [&](npy_intp begin, npy_intp end) {
         char* args[MOST_OF_STEP];
         for (size_t k = 0; k < count; k++) args[k] = at[k] + begin * (inner ? step.strides[k] : step.jumps[k]);
-        if (inner) {
-            const npy_intp length = end - begin;
-            return run_inner(step, args, &length);
-        }
-        for (npy_intp i = begin; i < end; i++) {
+        clear_raised();
+        const npy_intp length = end - begin;
+        if (inner) run_inner(step, args, &length);
+        for (npy_intp i = begin; !inner && i < end; i++) {
             run_outer(step, args, 1);
             for (size_t k = 0; k < count; k++) args[k] += step.jumps[k];
         }
+        flags |= raised();
     });
+    return flags;
 }
 
+// Returns the flags that a step has raised, if it is not quiet.
 unsigned run_step(const PlannedStep& step, char* const* bases) {
     char* at[MOST_OF_STEP];
     for (size_t k = 0; k < step.memories.size(); k++) at[k] = bases[step.memories[k]] + step.offsets[k];
     if (step.kind == StepKind::GROUP) return run_group(step.group, at);
-    if (step.shared) without_gil([&] { run_shared(step, at); });
+    unsigned flags = 0;
+    if (step.shared) without_gil([&] { flags = run_shared(step, at); });
     else if (step.heavy) without_gil([&] { run_outer(step, at, 0); });
     else run_outer(step, at, 0);
-    return 0;
+    return step.quiet ? 0 : flags | raised();
 }
 
 // Returns whether an argument has the layout of an operand.
@@ -162,10 +167,9 @@ class Run {
         for (const PlannedStep& step : plan.steps) {
             for (int memory : step.begin)
                 if (!begin(memory)) return false;
-            const unsigned of_group = run_step(step, bases);
-            if (step.quiet) {
-                if (plan.loud) clear_raised();
-            } else flags |= step.kind == StepKind::GROUP ? of_group : raised();
+            const unsigned found = run_step(step, bases);
+            if (!step.quiet) flags |= found;
+            else if (plan.loud) clear_raised();
             if (PyErr_Occurred()) return false;
             for (int memory : step.end) Py_CLEAR(owners[memory]);
             if (flags & ~UNDERFLOWN) return true;

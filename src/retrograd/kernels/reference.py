@@ -445,6 +445,16 @@ def class_grad_rows(x, target, ignored, g):
     return out
 
 
+def flag_classes(target, ignored, classes):
+    """Return whether classes are out of range and not `ignored`; NumPy warns of an invalid value if any is."""
+    return flag_zeros(np.where((target == ignored) | ((target >= 0) & (target < classes)), 1.0, 0.0))
+
+
+def flag_zeros(x):
+    """Return whether elements are 0; NumPy warns of an invalid value if any is."""
+    return np.isnan(np.multiply(np.inf, x)) & (x == 0)
+
+
 def norm_rows(x, weight, bias, eps, center):
     """Return (x - mean) / sqrt(variance + eps) * weight + bias of each row; if center is 0, the mean is taken as 0."""
     return _standard(x, eps, center)[0] * weight + bias
