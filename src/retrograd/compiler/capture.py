@@ -11,6 +11,7 @@ from retrograd.compiler.fusion import fuse
 from retrograd.compiler.graph_template import GraphTemplate
 from retrograd.compiler.output_tree import OutputTree
 from retrograd.compiler.plain_values import is_plain_value
+from retrograd.compiler.planned_update import plan_updates
 from retrograd.compiler.planning import plan_calls
 from retrograd.compiler.program import Instruction, Slot, without_dead_code
 from retrograd.compiler.python_watch import PythonWatch
@@ -171,7 +172,7 @@ class Capture:
         if not self.recorder.refusal:
             program.plan = self._optimize(instructions, output.slots())
             planned = plan_calls(program.plan, self.recorder.layouts, output.slots())
-            program.played = specialize(planned, self.recorder.layouts)
+            program.played = plan_updates(specialize(planned, self.recorder.layouts))
             player.write_source(program.played, source, output.write, output.slots())
             program.play = player.function_of(source)
         return program

@@ -229,7 +229,7 @@ def is_plain(t, most):
 
     It has at most `most` elements, no snapshots, and its memory can be written to as its versions are counted.
     """
-    if t.level is not None or t._view is not None or t._overrides or t.tag is not None:
+    if t.level is not None or t._view is not None or t._overrides:
         return False
     if t.version is not None and (t.version.count < 0 or t.version.snapshots is not None):
         return False
@@ -258,7 +258,14 @@ def split_plain(tensors, most):
         if t._grad is None:
             continue
         g: TensorBase = t._grad
-        if not g._requires_grad and is_plain(t, most) and is_plain(g, most) and same_kind(t.value, g.value):
+        noted = t.tag is not None or g.tag is not None  # where it was detached, which a write passes on
+        if (
+            not noted
+            and not g._requires_grad
+            and is_plain(t, most)
+            and is_plain(g, most)
+            and same_kind(t.value, g.value)
+        ):
             plain.append(t)
             grads.append(g)
         else:

@@ -14,6 +14,7 @@ from retrograd.optim.declared_settings import (
     with_settings,
 )
 from retrograd.optim.foreach import elementwise
+from retrograd.optim.next_update import Update
 from retrograd.optim.optimizer import Group, State, count_step
 from retrograd.optim.state_entries import count, declare_entries
 
@@ -56,15 +57,21 @@ class Adam(DeclaredOptimizer):
     @elementwise
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
-        kernel, names = ("amsgrad", _WITH_LARGEST) if group["amsgrad"] else ("adam", _MEANS)
+        kernel, names, numbers, _ = self.next_update(state, group)
         count_step(param, state, *names)
+        state.update(zip(names, update(kernel, param, grad, [state[name] for name in names], numbers), strict=True))
+
+    def next_update(self, state: State, group: Group) -> Update:
+        """Return how the next step is taken."""
+        count = state.get("step", 0) + 1
         # The bias corrections are scalars, so they are applied to step and eps instead of to arrays.
         lr, decay, (beta1, beta2) = group["lr"], group["weight_decay"], group["betas"]
-        root = math.sqrt(1 - beta2 ** state["step"])
-        eps, step = group["eps"] * root, lr * root / (1 - beta1 ** state["step"])
+        root = math.sqrt(1 - beta2**count)
+        eps, step = group["eps"] * root, lr * root / (1 - beta1**count)
         pull, left = (0.0, 1 - lr * decay) if group["decoupled_weight_decay"] else (decay, 1.0)
         numbers = (-1 if group["maximize"] else 1, pull, left, beta1, beta2, 1 - beta1, 1 - beta2, eps, step)
-        state.update(zip(names, update(kernel, param, grad, [state[name] for name in names], numbers), strict=True))
+        kernel, names = ("amsgrad", _WITH_LARGEST) if group["amsgrad"] else ("adam", _MEANS)
+        return Update(kernel, names, numbers, {"step": count})
 
 
 @with_settings

@@ -14,6 +14,7 @@ from retrograd.optim.declared_settings import (
     with_settings,
 )
 from retrograd.optim.foreach import elementwise
+from retrograd.optim.next_update import Update
 from retrograd.optim.optimizer import Group, State
 from retrograd.optim.state_entries import declare_entries
 
@@ -65,7 +66,15 @@ class SGD(DeclaredOptimizer):
         if group["momentum"]:
             _apply_momentum(param, grad, state, group)
         else:
-            update("descent", param, grad, [], (*_direction(group), group["lr"]))
+            kernel, _, numbers, _ = self.next_update(state, group)
+            update(kernel, param, grad, [], numbers)
+
+    def next_update(self, state: State, group: Group) -> Update:
+        """Return how the next step is taken, after the first one."""
+        if group["momentum"]:
+            numbers = _momentum_numbers(group, 1.0 - group["dampening"])
+            return Update("momentum", ("momentum_buffer",), numbers, {})
+        return Update("descent", (), (*_direction(group), group["lr"]), {})
 
     def update_sparse(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for the elements that have entries; with momentum, for those that the running sum has."""
@@ -82,15 +91,20 @@ def _next_sum(buffer: Any, d: Any, group: Group) -> Any:
 
 
 def _apply_momentum(param: Any, grad: Any, state: State, group: Group) -> None:
-    lr, momentum, taken, buffer = group["lr"], group["momentum"], 1.0 - group["dampening"], state.get("momentum_buffer")
+    taken, buffer = 1.0 - group["dampening"], state.get("momentum_buffer")
     if buffer is None:
         buffer = _zeros_like(param)
         taken = 1.0
     elif has_sparse_layout(buffer):  # earlier gradients were sparse
         buffer = buffer.to_dense()
+    [state["momentum_buffer"]] = update("momentum", param, grad, [buffer], _momentum_numbers(group, taken))
+
+
+def _momentum_numbers(group: Group, taken: float) -> tuple[float, ...]:
+    """Return the numbers of the kernel; `taken` is the factor of the gradient in the running sum."""
+    lr, momentum = group["lr"], group["momentum"]
     far, further = (lr, lr * momentum) if group["nesterov"] else (0.0, lr)
-    numbers = (*_direction(group), momentum, taken, far, further)
-    [state["momentum_buffer"]] = update("momentum", param, grad, [buffer], numbers)
+    return (*_direction(group), momentum, taken, far, further)
 
 
 def _direction(group: Group) -> tuple[float, float]:
