@@ -27,12 +27,14 @@ REFERENCE = "retrograd.kernels.reference"
 PACKAGES = ("retrograd", "retrograd.backend", KERNELS)
 
 
-def load_namespace(library: Any, modules: dict[str, Any]) -> types.ModuleType:
-    """Return the namespace of a library's arrays: `backend/numpy.py` and all that it imports, over that library.
+def load_namespace(library: Any, modules: dict[str, Any]) -> tuple[types.ModuleType, types.ModuleType]:
+    """Return the namespace of a library's arrays, `backend/numpy.py` and all that it imports, and that of its kernels.
 
-    modules: what the library has in other modules, by the names of `LibraryNames`, as `special` for scipy.special.
+    modules: what the library has in other modules, by the names of `LibraryNames`, as `special` for scipy.special, and
+    `kernels`: functions by names of reference functions, each from the reference to what replaces it.
     """
-    return Loader(LibraryNames(library, modules)).module("retrograd.backend.numpy")
+    loader = Loader(LibraryNames(library, modules))
+    return loader.module("retrograd.backend.numpy"), loader.module(KERNELS)
 
 
 class Loader:

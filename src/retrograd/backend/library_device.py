@@ -22,7 +22,7 @@ class LibraryDevice(ArrayDevice):
         self.device = device(name)
         self.array_type = library.ndarray
         self._library = library
-        self.namespace = load_namespace(library, modules)
+        self.namespace, self.kernels = load_namespace(library, modules)
 
     def from_host(self, array: Any) -> Any:
         """Return a copy of a NumPy array on the device; a single number is an argument of a kernel, without a copy."""

@@ -65,6 +65,9 @@ class LibraryNames:
         """Replace the functions of a module of the backend that ask SciPy, once the module is loaded."""
         if name == "retrograd.kernels.host_values":
             module["on_host"] = False
+        if name == "retrograd.kernels.reference":
+            for function, make in self._modules.get("kernels", {}).items():
+                module[function] = make(module[function])
         if name == "retrograd.backend.special":
             module["scipy_special"] = lambda: self._modules["special"]
         if name == "retrograd.backend.linalg":

@@ -86,5 +86,17 @@ class ArrayDevice:
         """Return whether two arrays of the device are in one allocation."""
         raise NotImplementedError
 
+    def has_index(self, index):
+        """Return whether this is the device of its type with an index; None is any."""
+        return index in (None, 0)
+
+    def uniform(self, state, size, dtype):
+        """Return random numbers of a state of NumPy's Philox generator; None if they must be drawn in host memory."""
+        return None
+
+    def update_kernel(self, name):
+        """Return the kernel of an optimizer's step, None for the formula."""
+        return None
+
 
 array_devices = {}  # array type -> `ArrayDevice`, filled by retrograd.backend.devices
