@@ -2,7 +2,7 @@
 
 Its arrays have no `__array__`, take no host arrays as operands, and cannot be a condition, an index or a number. Data
 moves by `array.get`, `item`, `tolist`, `asnumpy`, `array` and `asarray` only, and each move is counted. The names are
-those of CuPy 14.2; results without dimensions are arrays, and there are no dtypes but booleans and numbers.
+those of CuPy 14.2; results without dimensions are arrays. Dtypes are booleans, numbers, and bfloat16 of ml_dtypes.
 """
 
 import functools
@@ -195,7 +195,7 @@ def wrap(result):
     if isinstance(result, np.generic):
         result = np.asarray(result)
     if isinstance(result, np.ndarray):
-        if result.dtype.kind not in "biufc" or result.dtype.isbuiltin != 1:
+        if result.dtype.name != "bfloat16" and (result.dtype.kind not in "biufc" or result.dtype.isbuiltin != 1):
             raise TypeError(f"strict: there are no arrays of dtype {result.dtype}")
         out = ndarray.__new__(ndarray)
         out._host, out._memory = result, Memory.of(result)
