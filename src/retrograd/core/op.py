@@ -3,7 +3,7 @@
 from numpy import generic, ndarray
 
 from retrograd.core.device import array_devices
-from retrograd.core.dtype import is_bfloat16
+from retrograd.core.dtype import is_bfloat16, is_extension
 from retrograd.core.state import current, override_state
 from retrograd.core.tensor import TensorBase, has_numpy_dtype, unwrap_all
 from retrograd.core.vjp_rule import VjpRule
@@ -127,7 +127,7 @@ class OpBase:
         self.rules = _vjp_rules(schema, definition)
         self.snapshots = _snapshot_mask(schema, definition)
         self.kernels = {}
-        self.device_rules = {}
+        self.device_rules = {}  # (device, whether the result is bfloat16) -> rules
         self.kernel = None
         self.widened = self.widened_rules = None
 
@@ -140,7 +140,7 @@ class OpBase:
                 if not has_numpy_dtype(array):
                     return self.bound_widened()
             elif type(array) in namespaces:
-                return self.bound(type(array))
+                return self.bound(type(array)) if type(array) not in array_devices else self.bound_on(arrays, array)
         if made:
             device = current().device
             if device is not None:
@@ -155,6 +155,16 @@ class OpBase:
             self.kernel = self.kernels[ndarray]
         return self.kernels[array_type]
 
+    def bound_on(self, arrays, array):
+        """Return the kernel for arrays on the device of one of them."""
+        kind = type(array)
+        for other in arrays:
+            if type(other) is kind and is_extension(other.dtype):
+                if (kind, "widened") not in self.kernels:
+                    self.kernels[kind, "widened"] = self.definition.bind_widened(namespaces[kind])
+                return self.kernels[kind, "widened"]
+        return self.bound(kind)
+
     def bound_widened(self):
         """Return the kernel for arrays of bfloat16, bound on first use."""
         if self.widened is None:
@@ -164,17 +174,17 @@ class OpBase:
     def rules_for(self, out):
         """Return the vjp rules of a result: they compute on its device, and in float32 if it is bfloat16."""
         device = array_devices.get(type(unwrap_all(out)))
-        if device is not None:
-            if device not in self.device_rules:
-                self.device_rules[device] = tuple(
-                    [rule and rule.replaced(on_device(device, rule.fn)) for rule in self.rules]
-                )
-            return self.device_rules[device]
-        if not is_bfloat16(out.dtype):
-            return self.rules
-        if self.widened_rules is None:
-            self.widened_rules = self.definition.widened_rules(self)
-        return self.widened_rules
+        rules = self.rules
+        if is_bfloat16(out.dtype):
+            if self.widened_rules is None:
+                self.widened_rules = self.definition.widened_rules(self)
+            rules = self.widened_rules
+        if device is None:
+            return rules
+        key = device, is_bfloat16(out.dtype)
+        if key not in self.device_rules:
+            self.device_rules[key] = tuple([rule and rule.replaced(on_device(device, rule.fn)) for rule in rules])
+        return self.device_rules[key]
 
 
 def on_device(device, rule):

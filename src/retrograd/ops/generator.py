@@ -83,11 +83,18 @@ class Generator:
     def draw(self, method, *args, **kwargs):
         """Return random values from the source's method of that name; one thread draws at a time.
 
-        They are drawn in host memory, and copied to the device where operators make arrays now.
+        They are drawn in host memory, and copied to the device where operators make arrays now; a device may compute
+        uniform values itself.
         """
         device = current().device
         if device is not None:
             args = tuple([device.to_host(a) if type(a) is device.array_type else a for a in args])
+            if method == "random":
+                with self._lock:
+                    drawn = device.uniform(self._source.bit_generator.state, *(*args, dtypes.float64)[:2])
+                if drawn is not None:
+                    self.skip(method, *args)
+                    return drawn
         with self._lock:
             if method == "random":
                 out = philox.uniform(self._source, *args)
