@@ -7,8 +7,9 @@ from typing import Any
 import optree
 
 from retrograd.autograd.grad_mode import Mode
+from retrograd.backend.devices import device_named
 from retrograd.core.extension_dtypes import bfloat16
-from retrograd.levels.autocast import AutocastLevel, cast_operand, casts_operands, innermost_autocast
+from retrograd.levels.autocast import AutocastLevel, cast_operand, innermost_autocast
 from retrograd.ops.dtype_aliases import dtype as dtype_type
 from retrograd.ops.dtype_aliases import half
 
@@ -24,9 +25,9 @@ class autocast(Mode):
     lists are PyTorch's for the CPU. Gradients of parameters have the dtype of the parameters.  `enabled=False` suspends
     the blocks around it.  `cache_enabled` keeps the cast of each parameter until the block ends.
 
-    `device_type` is "cpu". Other devices that PyTorch knows, and a dtype that is not supported, disable the block with
-    a warning, as in PyTorch without the device. A RuntimeError for an unknown device, a ValueError for one that is no
-    string.
+    `device_type` is that of the operands that are cast: "cpu", or "cuda" where there is a GPU, for which None is
+    float16. Other devices that PyTorch knows, and a dtype that is not supported, disable the block with a warning, as
+    in PyTorch without the device. A RuntimeError for an unknown device, a ValueError for one that is no string.
 
     >>> import retrograd as rg
     >>> x, w = rg.ones(2, 3), rg.ones(3, 4, requires_grad=True)
@@ -49,20 +50,21 @@ class autocast(Mode):
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
         self._enabled = bool(enabled)
         self._cache_enabled = True if cache_enabled is None else bool(cache_enabled)
-        if self._enabled and device_type != "cpu":
+        if self._enabled and not is_autocast_available(device_type):
             warnings.warn(f"autocast: there is no device {device_type!r} here: the block is disabled", stacklevel=2)
             self._enabled = False
         if self._enabled and self.fast_dtype not in (bfloat16, half):
             warnings.warn(
-                f"autocast: the CPU supports bfloat16 and float16, not {self.fast_dtype}: the block is disabled",
+                f"autocast: the {device_type.upper()} supports bfloat16 and float16, not {self.fast_dtype}: the block "
+                "is disabled",
                 stacklevel=2,
             )
             self._enabled = False
 
     def _block(self) -> Any:
-        if self.device != "cpu":  # has no effect on blocks for the CPU around it
+        if not is_autocast_available(self.device):  # has no effect on blocks for other devices around it
             return _NoBlock()
-        return AutocastLevel(self.fast_dtype if self._enabled else None, self._cache_enabled)
+        return AutocastLevel(self.fast_dtype if self._enabled else None, self._cache_enabled, self.device)
 
 
 class _NoBlock:
@@ -78,20 +80,20 @@ class _NoBlock:
 def _check_device(device_type: Any) -> None:
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-    if device_type not in _DEVICES:
+    if device_type not in _DEVICES and device_named(device_type) is None:
         raise RuntimeError(
             f"User specified an unsupported autocast device_type '{device_type}': the devices are {', '.join(_DEVICES)}"
         )
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Return whether `autocast(device_type)` casts: it does for "cpu".
+    """Return whether `autocast(device_type)` casts: it does for "cpu", and for "cuda" where there is a GPU.
 
     >>> is_autocast_available("cpu")
     True
     """
     _check_device(device_type)
-    return device_type == "cpu"
+    return device_type == "cpu" or device_named(device_type) is not None
 
 
 def is_autocast_enabled(device_type: str = "cpu") -> bool:
@@ -102,7 +104,8 @@ def is_autocast_enabled(device_type: str = "cpu") -> bool:
     True
     """
     _check_device(device_type)
-    return device_type == "cpu" and casts_operands()
+    level = innermost_autocast()
+    return level is not None and level.device == device_type and level.dtype is not None
 
 
 def get_autocast_dtype(device_type: str = "cpu") -> Any:
@@ -113,7 +116,7 @@ def get_autocast_dtype(device_type: str = "cpu") -> Any:
     """
     _check_device(device_type)
     level = innermost_autocast()
-    if device_type == "cpu" and level is not None and level.dtype is not None:
+    if level is not None and level.device == device_type and level.dtype is not None:
         return level.dtype
     return _defaults.get(device_type, bfloat16 if device_type == "cpu" else half)
 

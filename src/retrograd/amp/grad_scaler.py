@@ -5,18 +5,26 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from retrograd.amp.autocast_mode import is_autocast_available
 from retrograd.autograd.grad_mode import no_grad
 from retrograd.core import Tensor
 from retrograd.foundation.suggestions import CALLER_OF_INIT, SuggestsKeywords
 from retrograd.ops.dtype_aliases import half
+from retrograd.ops.join import stack
+
+
+def _all_of(flags: list[Tensor]) -> Tensor:
+    """Return whether all of several flags are True, on the device of the first."""
+    return stack([flag.to(flags[0].device) for flag in flags]).all()
 
 
 class GradScaler(SuggestsKeywords):
     """Scale losses before `backward()`, unscale gradients before a step, and skip steps with infinite or NaN gradients.
 
     The scale begins with `init_scale`. `update()` multiplies it by `backoff_factor` after a skipped step, and by
-    `growth_factor` after `growth_interval` steps in a row that were not skipped. With `enabled=False`, and for other
-    devices than "cpu" (with a warning), all methods do what a script without a scaler does.
+    `growth_factor` after `growth_interval` steps in a row that were not skipped. With `enabled=False`, and for devices
+    that are not there (with a warning), all methods do what a script without a scaler does. Whether gradients on a GPU
+    are finite is read once per optimizer and step.
 
     Raises ValueError for factors that would not grow or shrink the scale.
 
@@ -43,7 +51,7 @@ class GradScaler(SuggestsKeywords):
         enabled: bool = True,
     ) -> None:
         self._device = device
-        if enabled and device != "cpu":
+        if enabled and not is_autocast_available(device):
             warnings.warn(
                 f"GradScaler: there is no device {device!r} here: the scaler is disabled", stacklevel=CALLER_OF_INIT
             )
@@ -89,12 +97,12 @@ class GradScaler(SuggestsKeywords):
         if any(grad.dtype == half for grad in grads):
             raise ValueError("Attempting to unscale FP16 gradients. Keep the parameters in float32.")
         with no_grad():
-            finite = True
+            finite = []
             for grad in grads:
                 grad.mul_(1.0 / self._scale)
                 numbers = grad.coalesce().values() if grad.is_sparse else grad
-                finite = finite and bool(numbers.isfinite().all())
-        self._unscaled[id(optimizer)] = finite
+                finite.append(numbers.isfinite().all())
+            self._unscaled[id(optimizer)] = not finite or bool(_all_of(finite))
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Return `optimizer.step(*args, **kwargs)` on unscaled gradients; None, without a step, if some are not finite.

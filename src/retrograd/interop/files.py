@@ -3,7 +3,13 @@
 import os
 from typing import Any, BinaryIO
 
+import optree
+
+from retrograd.backend.devices import device_named
+from retrograd.core import Tensor
+from retrograd.core.device import ArrayDevice, device
 from retrograd.interop import pytorch, safetensors
+from retrograd.ops.layout import find_device, is_device, place
 
 __all__ = ["load", "save"]
 
@@ -45,19 +51,31 @@ def load(
 ) -> Any:
     """Load a file of `rg.save` or `torch.save`, or the tensors of a `.safetensors` file by name; runs no code from it.
 
-    No tensor requires grad. `map_location` may be "cpu", the only device, a dict of devices to
-    it, or a function, which is not called. `mmap=True` maps the file of a path into
+    No tensor requires grad. Tensors are loaded on the CPU, whatever device they were saved on; `map_location`, a device
+    or its name, moves them. It may also be a dict of devices to the CPU, or a function, which is not called.
+    `mmap=True` maps the file of a path into
     memory and reads only what is used. Raises FileNotFoundError; ValueError for damaged files, content that is not
     plain data, and `weights_only=False`, which would run code from the file.
     """
-    targets = map_location.values() if isinstance(map_location, dict) else [map_location]
-    if not callable(map_location) and any(target not in (None, "cpu") for target in targets):
-        raise ValueError(f"load: map_location must be 'cpu' or None, got {map_location!r}")
+    target = _target_of(map_location)
     if not weights_only:
         raise ValueError(
             "load: weights_only=False would run code that the file brings, which this function never does; "
             "rg.serialization.add_safe_globals([...]) allows the classes that a file may hold"
         )
-    if _is_safetensors(f):
-        return safetensors.load_file(f)  # type: ignore[arg-type]
-    return pytorch.load_file(f, mmap=bool(mmap))
+    loaded: Any = safetensors.load_file(f) if _is_safetensors(f) else pytorch.load_file(f, mmap=bool(mmap))  # type: ignore
+    if target is None:
+        return loaded
+    return optree.tree_map(lambda x: place(x, target) if isinstance(x, Tensor) else x, loaded)
+
+
+def _target_of(map_location: Any) -> ArrayDevice | None:
+    """Return the device that `map_location` asks for, None for host memory; ValueError for one that is not there."""
+    if map_location is None or callable(map_location):
+        return None
+    if is_device(map_location) and (device_named(device(map_location).type) is not None):
+        return find_device(map_location)
+    targets = map_location.values() if isinstance(map_location, dict) else [map_location]
+    if any(target not in (None, "cpu") for target in targets):
+        raise ValueError(f"load: map_location must be 'cpu' or None, got {map_location!r}")
+    return None

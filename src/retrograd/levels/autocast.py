@@ -4,6 +4,7 @@ import threading
 from typing import Any
 
 from retrograd.core import Operator, Tensor, call, current
+from retrograd.core.device import array_devices
 from retrograd.core.dtype import is_floating
 from retrograd.core.level import TransparentLevel
 from retrograd.core.state import is_recording
@@ -43,10 +44,13 @@ _decided = _Decided()
 
 
 class AutocastLevel(TransparentLevel):
-    """The level of one entered autocast block; `dtype` None disables the blocks around it."""
+    """The level of one entered autocast block; `dtype` None disables the blocks around it.
 
-    def __init__(self, dtype: Any, cache_enabled: bool) -> None:
-        self.dtype = dtype
+    It casts operands of operators on devices of the type `device`.
+    """
+
+    def __init__(self, dtype: Any, cache_enabled: bool, device: str = "cpu") -> None:
+        self.dtype, self.device = dtype, device
         self.casts: dict[int, tuple[Tensor, int, Tensor]] | None = {} if cache_enabled else None
 
     def on_exit(self, error: BaseException | None) -> None:
@@ -56,7 +60,7 @@ class AutocastLevel(TransparentLevel):
 
     def intercept(self, op: Operator, args: tuple, params: dict[str, Any]) -> Any:
         """Return the result of a listed operator on cast operands; others take their usual course."""
-        if _decided.now or self.dtype is None:
+        if _decided.now or self.dtype is None or not self._is_for(args):
             return NotImplemented
         if op.name in LOWER_PRECISION:
             args = tuple([self._lowered(a) for a in args])
@@ -73,7 +77,13 @@ class AutocastLevel(TransparentLevel):
 
     def process(self, op: Operator, args: tuple, params: dict[str, Any]) -> Any:
         """Run an operator that is on no list."""
-        return call(op, args, params) if _decided.now else _call_decided(op, args, params)
+        return call(op, args, params) if _decided.now or not self._is_for(args) else _call_decided(op, args, params)
+
+    def _is_for(self, args: tuple) -> bool:
+        """Return whether operands are on the level's device; with the CPU alone, there is no need to look."""
+        if self.device == "cpu" and not array_devices:
+            return True
+        return any(isinstance(a, Tensor) and a.device.type == self.device for a in args)
 
     def _lowered(self, a: Any) -> Any:
         """Return an operand in lower precision; the cast of a parameter is made once in a block."""

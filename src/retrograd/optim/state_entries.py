@@ -10,6 +10,7 @@ from typing import Any
 from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_differentiable
 from retrograd.ops.create import as_tensor
+from retrograd.ops.layout import array_device, place
 
 _clone = operator_named("clone")
 _detach = operator_named("detach")
@@ -109,7 +110,8 @@ def load_entries(
         if value is None and name in entries:
             continue
         try:
-            state[name] = entries.get(name, any_value)(value, params)
+            entry = entries.get(name, any_value)(value, params)
+            state[name] = place(entry, array_device(params[0])) if isinstance(entry, Tensor) and entry.ndim else entry
         except (TypeError, ValueError) as error:
             raise type(error)(f"load_state_dict: {name} of {where} {error}") from error
     return state

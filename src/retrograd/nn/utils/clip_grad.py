@@ -102,6 +102,11 @@ def clip_grads_with_norm_(
 
 
 def _scale_gradients(grads: list[Any], max_norm: float, total: Any) -> None:
+    if isinstance(total, Tensor) and total.device.type != "cpu":  # reading the norm would wait for the device
+        factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
+        for g in grads:
+            g.mul_(factor.to(g.device))
+        return
     scale = max_norm / (float(total) + 1e-6)
     if not scale >= 1:  # a NaN spreads to all gradients, as in PyTorch
         for g in grads:
