@@ -1767,7 +1767,7 @@ def set_deterministic_debug_mode(debug_mode: Any) -> Any:
     """Set `use_deterministic_algorithms` by a name or number: "default" or 0, "warn" or 1, "error" or 2."""
 
 def set_float32_matmul_precision(precision: Any) -> Any:
-    """Accept how precise products of float32 matrices need to be: "highest", "high" or "medium"."""
+    """Set how precise products of float32 matrices need to be: "highest", "high" or "medium"."""
 
 def set_flush_denormal(mode: Any) -> Any:
     """Return False: numbers below the smallest normal one are never replaced by 0."""

@@ -7,6 +7,7 @@ from zlib import crc32
 import numpy as np
 
 from retrograd.backend import numpy as numpy_namespace
+from retrograd.backend.devices import cupy_device, device_named
 from retrograd.backend.stored_dtypes import as_strided
 from retrograd.backend.stored_dtypes import convert as convert
 from retrograd.core import namespaces
@@ -16,6 +17,8 @@ from retrograd.core.views import memory_of
 from retrograd.foundation.lazy_imports import lazy_module
 
 namespaces[np.ndarray] = numpy_namespace
+
+DLPACK_CUDA = 2  # the type of GPUs in DLPack
 
 # Primes, so that no usual size of a row is their multiple.
 SUMMED_WORDS, SAMPLED_WORDS = 1021, 509
@@ -79,8 +82,20 @@ def checksum(buffer, before=0):
 
 
 def from_dlpack(obj, copy):
-    """Return an array that shares the memory of another library's array, or has a copy of it."""
-    return np.from_dlpack(obj, copy=copy)
+    """Return an array that shares the memory of another library's array, or has a copy of it; on a GPU a CuPy array."""
+    kind, _ = obj.__dlpack_device__() if hasattr(obj, "__dlpack_device__") else (1, 0)
+    gpu = device_named("cuda") if kind == DLPACK_CUDA else None
+    return np.from_dlpack(obj, copy=copy) if gpu is None else gpu.from_dlpack(obj, copy)
+
+
+def pinned_copy(array):
+    """Return a copy of a NumPy array in pinned memory; RuntimeError without a GPU."""
+    return cupy_device().pinned_copy(array)
+
+
+def is_pinned(array):
+    """Return whether a NumPy array is in pinned memory."""
+    return cupy_device().is_pinned(array)
 
 
 def address(array):

@@ -6,6 +6,12 @@ import numpy as np
 
 from retrograd.core import namespaces
 from retrograd.core.device import ArrayDevice, array_devices
+from retrograd.foundation.lazy_imports import lazy_module
+
+
+def cupy_device() -> Any:
+    """Return the module of the device "cuda", imported on first use."""
+    return lazy_module("retrograd.backend.cupy")
 
 
 def register_device(found: ArrayDevice) -> ArrayDevice:
@@ -19,8 +25,17 @@ def register_device(found: ArrayDevice) -> ArrayDevice:
 
 
 def device_named(name: str) -> ArrayDevice | None:
-    """Return the registered device of a type, such as "cuda"; None if there is none."""
-    return next((found for found in array_devices.values() if found.device.type == name), None)
+    """Return the device of a type, such as "cuda"; None if there is none. That of CuPy is made when it is asked for."""
+    found = next((found for found in array_devices.values() if found.device.type == name), None)
+    if found is None and name == "cuda":
+        made = cupy_device().make_device()
+        return None if made is None else register_device(made)
+    return found
+
+
+def forget_device(found: ArrayDevice) -> None:
+    """Undo `register_device`."""
+    del namespaces[found.array_type], array_devices[found.array_type]
 
 
 def move(array: Any, target: ArrayDevice | None) -> Any:

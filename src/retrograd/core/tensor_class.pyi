@@ -710,7 +710,7 @@ class Tensor:
     def is_nonzero(self) -> _bool:
         """Whether the only element of the tensor is nonzero; RuntimeError unless it has exactly one."""
     def is_pinned(self, device: Any = None) -> _bool:
-        """Whether the memory is pinned for an accelerator: never."""
+        """Whether the memory is pinned for a GPU, as that of `pin_memory` is."""
     @property
     def is_quantized(self) -> Any:
         """Whether the tensor is quantized: never."""
@@ -1031,7 +1031,7 @@ class Tensor:
     def permute(self, *dims: _Ints) -> Tensor:
         """A view of x with dimensions reordered: dimension i of the result is dimension dims[i] of x."""
     def pin_memory(self, device: Any = None) -> Tensor:
-        """Raise a RuntimeError: there is no accelerator for which memory could be pinned."""
+        """Return a copy in memory that is not paged out, from which copies to the GPU need no staging; itself if it is."""
     def pinverse(self, rcond: _Number = 1e-15) -> Tensor:
         """The pseudo-inverse `linalg.pinv`, under its older name."""
     def polygamma(self, n: Any) -> Tensor:
@@ -1074,7 +1074,7 @@ class Tensor:
     def reciprocal_(self) -> Tensor:
         """`reciprocal`, written into the tensor; returns it."""
     def record_stream(self, stream: Any) -> None:
-        """Raise a RuntimeError: the CPU has no streams."""
+        """Do nothing on a device, whose memory pool keeps blocks by stream. RuntimeError for the CPU, without streams."""
     def register_hook(self, hook: Any) -> Any:
         """Call `hook(grad)` whenever the gradient of this tensor is complete; a result other than None replaces it."""
     def register_post_accumulate_grad_hook(self, hook: Any) -> Any:

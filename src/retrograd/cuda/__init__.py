@@ -1,6 +1,8 @@
-"""The questions that programs ask about GPUs, under the names of torch.cuda: there is none, tensors are on the CPU.
+"""GPUs under the names of torch.cuda, through CuPy: tensors are on the GPU that is current in this process.
 
-Code that chooses its device by `is_available()` runs unchanged. Functions that need a device raise a RuntimeError.
+Without CuPy or a GPU there is no device: code that chooses it by `is_available()` runs unchanged on the CPU, and
+functions that need a device raise a RuntimeError. CuPy is imported at the first question about a device. Nothing here
+has run on a GPU so far: docs/devices.md says what was tested and how.
 
 >>> from retrograd import cuda
 >>> "cuda" if cuda.is_available() else "cpu"
@@ -8,99 +10,163 @@ Code that chooses its device by `is_available()` runs unchanged. Functions that 
 """
 
 import sys
-from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from retrograd import cpu
+from retrograd.backend.devices import device_named
 from retrograd.core.errors import OutOfMemoryError as OutOfMemoryError
+from retrograd.cuda.memory import empty_cache as empty_cache
+from retrograd.cuda.memory import max_memory_allocated as max_memory_allocated
+from retrograd.cuda.memory import max_memory_reserved as max_memory_reserved
+from retrograd.cuda.memory import mem_get_info as mem_get_info
+from retrograd.cuda.memory import memory_allocated as memory_allocated
+from retrograd.cuda.memory import memory_reserved as memory_reserved
+from retrograd.cuda.memory import memory_summary as memory_summary
+from retrograd.cuda.memory import reset_peak_memory_stats as reset_peak_memory_stats
+from retrograd.cuda.random import get_rng_state as get_rng_state
+from retrograd.cuda.random import get_rng_state_all as get_rng_state_all
+from retrograd.cuda.random import initial_seed as initial_seed
+from retrograd.cuda.random import manual_seed as manual_seed
+from retrograd.cuda.random import manual_seed_all as manual_seed_all
+from retrograd.cuda.random import set_rng_state as set_rng_state
+from retrograd.cuda.random import set_rng_state_all as set_rng_state_all
+from retrograd.cuda.runtime import check_index, device_index, find_library, imported_library, require_library
+from retrograd.cuda.streams import Event as Event
+from retrograd.cuda.streams import Stream as Stream
+from retrograd.cuda.streams import current_stream as current_stream
+from retrograd.cuda.streams import default_stream as default_stream
+from retrograd.cuda.streams import set_stream as set_stream
+from retrograd.cuda.streams import stream as stream
 from retrograd.foundation.lazy_imports import lazy_names
 from retrograd.ops import layout
 
 
 def is_available() -> bool:
-    """Whether there is a CUDA device: never."""
-    return False
+    """Whether there is a CUDA device, and CuPy to use it."""
+    return find_library() is not None
 
 
 def is_initialized() -> bool:
-    """Whether CUDA has been started: never."""
-    return False
+    """Whether a program has asked for a CUDA device and there is one."""
+    return imported_library() is not None
+
+
+def init() -> None:
+    """Start CuPy; a RuntimeError without a device."""
+    require_library("init")
+    device_named("cuda")
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether the CUDA device computes in bfloat16: never, for there is none."""
-    return False
+    """Whether the CUDA device computes in bfloat16: those of compute capability 8.0 and later do."""
+    return is_available() and get_device_capability() >= (8, 0)
 
 
 def device_count() -> int:
-    """Return the number of CUDA devices, 0."""
-    return 0
+    """Return the number of CUDA devices, 0 without CuPy."""
+    library = find_library()
+    return 0 if library is None else library.cuda.runtime.getDeviceCount()
 
 
-def get_arch_list() -> list[str]:
-    """Return the architectures of the CUDA kernels, an empty list."""
-    return []
+def current_device() -> int:
+    """Return the index of the device that has this process's tensors. RuntimeError without a device."""
+    return require_library("current_device").cuda.Device().id
 
 
-def get_rng_state_all() -> list[Any]:
-    """Return the states of the random numbers of all CUDA devices, an empty list."""
-    return []
+def set_device(device: Any) -> None:
+    """Choose the device that has this process's tensors, before the first of them is made there.
 
-
-def set_rng_state_all(new_states: list[Any]) -> None:
-    """Accept an empty list, as `get_rng_state_all` returns; a state is refused, because it has no device.
-
-    RuntimeError: `new_states` has entries.
+    A negative index changes nothing. RuntimeError without a device, and for an index that no device has.
     """
-    if len(new_states):
-        _refuse("set_rng_state_all")
+    library = require_library("set_device")
+    index = device_index(device)
+    if index is not None and index >= 0:
+        check_index(library, index)
+        library.cuda.Device(index).use()
 
 
-def manual_seed(seed: int) -> None:
-    """Seed the random numbers of the CUDA device, of which there are none: `rg.manual_seed` seeds the CPU's."""
+class device:
+    """A block in which a device is current: `with rg.cuda.device(0): ...`. RuntimeError without a device."""
+
+    def __init__(self, device: Any) -> None:
+        self._index = device_index(device)
+        self._before: int | None = None
+
+    def __enter__(self) -> None:
+        self._before = current_device()
+        set_device(self._index)
+
+    def __exit__(self, *exception: Any) -> None:
+        set_device(self._before)
 
 
-def manual_seed_all(seed: int) -> None:
-    """Seed the random numbers of all CUDA devices, of which there are none: `rg.manual_seed` seeds the CPU's."""
+def synchronize(device: Any = None) -> None:
+    """Wait for all work on the device. RuntimeError without a device."""
+    library = require_library("synchronize")
+    library.cuda.Device(device_index(device)).synchronize()
 
 
-def empty_cache() -> None:
-    """Return unused memory of CUDA devices to the system; there is none."""
+def get_device_properties(device: Any = None) -> Any:
+    """Return the name, compute capability, memory and processors of a device as attributes of an object.
 
-
-def memory_allocated(device: Any = None) -> int:
-    """Return the bytes that tensors occupy on a CUDA device, 0."""
-    return 0
-
-
-def max_memory_allocated(device: Any = None) -> int:
-    """Return the most bytes that tensors have occupied on a CUDA device, 0."""
-    return 0
-
-
-def memory_reserved(device: Any = None) -> int:
-    """Return the bytes that the allocator holds on a CUDA device, 0."""
-    return 0
-
-
-def max_memory_reserved(device: Any = None) -> int:
-    """Return the most bytes that the allocator has held on a CUDA device, 0."""
-    return 0
-
-
-def _refuse(name: str) -> NoReturn:
-    raise RuntimeError(
-        f"cuda.{name}: there is no CUDA device, tensors are NumPy arrays on the CPU; ask cuda.is_available() first"
+    RuntimeError without a device.
+    """
+    library = require_library("get_device_properties")
+    index = current_device() if device_index(device) is None else device_index(device)
+    check_index(library, index)
+    found = library.cuda.runtime.getDeviceProperties(index)
+    return DeviceProperties(
+        found["name"].decode(), found["major"], found["minor"], found["totalGlobalMem"], found["multiProcessorCount"]
     )
 
 
-def _refusal(name: str) -> Callable[..., NoReturn]:
-    def refuse(*args: Any, **keywords: Any) -> NoReturn:
-        _refuse(name)
+class DeviceProperties:
+    """The properties of a device, under the names of PyTorch."""
 
-    refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = f"Raise a RuntimeError: {name} needs a CUDA device, and there is none."
-    return refuse
+    def __init__(self, name: str, major: int, minor: int, total_memory: int, multi_processor_count: int) -> None:
+        self.name, self.major, self.minor = name, major, minor
+        self.total_memory, self.multi_processor_count = total_memory, multi_processor_count
+
+    def __repr__(self) -> str:
+        return (
+            f"_CudaDeviceProperties(name={self.name!r}, major={self.major}, minor={self.minor}, "
+            f"total_memory={self.total_memory >> 20}MB, multi_processor_count={self.multi_processor_count})"
+        )
+
+
+def get_device_name(device: Any = None) -> str:
+    """Return the name of a device. RuntimeError without a device."""
+    require_library("get_device_name")
+    return get_device_properties(device).name
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """Return the compute capability of a device, as (9, 0). RuntimeError without a device."""
+    require_library("get_device_capability")
+    found = get_device_properties(device)
+    return found.major, found.minor
+
+
+def get_arch_list() -> list[str]:
+    """Return the architectures that kernels are compiled for: that of the device, at the first use of each kernel."""
+    if not is_available():
+        return []
+    major, minor = get_device_capability()
+    return [f"sm_{major}{minor}"]
+
+
+def is_current_stream_capturing() -> bool:
+    """Whether the current stream records a CUDA graph; False without a device."""
+    library = imported_library()
+    return library is not None and bool(library.cuda.get_current_stream().is_capturing())
+
+
+def ipc_collect() -> None:
+    """Return memory of tensors that other processes have released: none, tensors are not shared between processes.
+
+    RuntimeError without a device.
+    """
+    require_library("ipc_collect")
 
 
 def get_device_module(device: Any = None) -> Any:
@@ -117,14 +183,5 @@ def get_device_module(device: Any = None) -> Any:
         raise RuntimeError(f"get_device_module: device '{kind}' has no module; there are cpu and cuda")
     return cpu if kind == "cpu" else sys.modules[__name__]
 
-
-Event, Stream = _refusal("Event"), _refusal("Stream")
-current_device, set_device = _refusal("current_device"), _refusal("set_device")
-current_stream, stream, synchronize = _refusal("current_stream"), _refusal("stream"), _refusal("synchronize")
-get_device_capability, get_device_name = _refusal("get_device_capability"), _refusal("get_device_name")
-get_device_properties, mem_get_info = _refusal("get_device_properties"), _refusal("mem_get_info")
-memory_summary, reset_peak_memory_stats = _refusal("memory_summary"), _refusal("reset_peak_memory_stats")
-get_rng_state, set_rng_state = _refusal("get_rng_state"), _refusal("set_rng_state")
-init, ipc_collect = _refusal("init"), _refusal("ipc_collect")
 
 __getattr__, __dir__ = lazy_names("retrograd.cuda", {"amp": "retrograd.cuda.amp"})

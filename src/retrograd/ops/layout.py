@@ -121,8 +121,10 @@ def find_device(where):
     if kind == "cpu":
         return None
     found = device_named(kind)
-    if found is not None and where.index not in (None, 0):
-        raise RuntimeError(f"device: only the first device of a type has tensors, got {str(where)!r}")
+    if found is not None and not found.has_index(where.index):
+        raise RuntimeError(
+            f"device: tensors are on one device of a type, the first or that of rg.cuda.set_device, got {str(where)!r}"
+        )
     if found is None:
         raise RuntimeError(
             f"device: tensors are NumPy's arrays and live on the CPU, got {str(where)!r}; leave out the device, "

@@ -193,8 +193,12 @@ for _kind in ("ipu", "mtia", "xpu"):
 
 @method
 def record_stream(x, stream) -> None:
-    """Raise a RuntimeError: the CPU has no streams."""
-    raise RuntimeError("record_stream: tensors are on the CPU, which has no streams")
+    """Do nothing on a device, whose memory pool keeps blocks by stream. RuntimeError for the CPU, without streams.
+
+    CuPy's pool gives freed memory to the stream that allocated it: let that one wait for `stream` before it is freed.
+    """
+    if array_device(x) is None:
+        raise RuntimeError("record_stream: tensors are on the CPU, which has no streams")
 
 
 @method
@@ -247,14 +251,20 @@ def values(x) -> Tensor:
 
 @method
 def pin_memory(x, device=None) -> Tensor:
-    """Raise a RuntimeError: there is no accelerator for which memory could be pinned."""
-    raise RuntimeError("pin_memory: there is no accelerator that memory could be pinned for")
+    """Return a copy in memory that is not paged out, from which copies to the GPU need no staging; itself if it is.
+
+    Raises RuntimeError without a GPU, and for a tensor that is there.
+    """
+    if array_device(x) is not None:
+        raise RuntimeError(f"pin_memory: cannot pin a tensor on {x.device}, only those of the CPU can be pinned")
+    array = backend.as_numpy(concrete(x))
+    return x if backend.is_pinned(array) else Tensor(backend.pinned_copy(array))
 
 
 @method
 def is_pinned(x, device=None) -> bool:
-    """Whether the memory is pinned for an accelerator: never."""
-    return False
+    """Whether the memory is pinned for a GPU, as that of `pin_memory` is."""
+    return array_device(x) is None and backend.is_pinned(backend.as_numpy(concrete(x)))
 
 
 @method
@@ -281,7 +291,7 @@ def _dlpack(x, *, stream=None, max_version=None, dl_device=None, copy=None):
     why = lost_derivatives(x)
     if why:
         raise BufferError(f"__dlpack__: this tensor {why}; export x.detach()")
-    array = backend.as_numpy(concrete(x))
+    array = concrete(x) if array_device(x) is not None else backend.as_numpy(concrete(x))
     if is_extension(x.dtype):
         raise BufferError(
             f"__dlpack__: NumPy exports no {x.dtype.name}; x.view(rg.uint{8 * x.dtype.itemsize}) is the same memory, "
@@ -291,7 +301,8 @@ def _dlpack(x, *, stream=None, max_version=None, dl_device=None, copy=None):
 
 
 def _dlpack_device(x):
-    return backend.as_numpy(concrete(x)).__dlpack_device__()
+    array = concrete(x) if array_device(x) is not None else backend.as_numpy(concrete(x))
+    return array.__dlpack_device__()
 
 
 Tensor.__dlpack__, Tensor.__dlpack_device__ = _dlpack, _dlpack_device

@@ -1,5 +1,6 @@
-"""Settings of PyTorch that trade precision or repeatability for speed; kernels here make neither trade."""
+"""Settings of PyTorch that trade precision or repeatability for speed; kernels for the CPU make neither trade."""
 
+from retrograd.backend.devices import cupy_device
 from retrograd.ops.functions import function
 
 _PRECISIONS = ("highest", "high", "medium")
@@ -8,9 +9,9 @@ _settings = {"precision": "highest", "deterministic": False, "warn_only": False}
 
 @function()
 def set_float32_matmul_precision(precision):
-    """Accept how precise products of float32 matrices need to be: "highest", "high" or "medium".
+    """Set how precise products of float32 matrices need to be: "highest", "high" or "medium".
 
-    Products are computed in full float32 precision with each setting.
+    On a GPU, "high" and "medium" compute them in TF32. On the CPU they have full float32 precision with each setting.
 
     ValueError: another precision.
 
@@ -22,6 +23,7 @@ def set_float32_matmul_precision(precision):
     if precision not in _PRECISIONS:
         raise ValueError(f"set_float32_matmul_precision: expected one of {', '.join(_PRECISIONS)}, got {precision!r}")
     _settings["precision"] = precision
+    cupy_device().use_tf32(precision != "highest")
 
 
 @function()

@@ -3,10 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import optree
+
 from retrograd.backend import stack_arrays
 from retrograd.core import Tensor, registry
 from retrograd.ops import batch_loop
 from retrograd.ops.as_tensor import as_tensor, tensor
+from retrograd.ops.layout import strided
 
 Join = Callable[[list[Tensor]], Tensor]
 
@@ -110,6 +113,11 @@ def _rebuild_mapping(data: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
         return values if type(data) is dict else type(data)(values)  # type: ignore[call-arg]
     except TypeError:
         return values
+
+
+def pin_batch(batch: Any) -> Any:
+    """Return a batch with its dense tensors in pinned memory. RuntimeError without a GPU."""
+    return optree.tree_map(lambda x: x.pin_memory() if isinstance(x, Tensor) and x.layout is strided else x, batch)
 
 
 def _is_array(value: Any) -> bool:

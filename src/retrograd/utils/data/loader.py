@@ -8,9 +8,10 @@ from itertools import repeat
 from multiprocessing.context import BaseContext
 from typing import Any
 
+from retrograd.backend.devices import device_named
 from retrograd.foundation.suggestions import CALLER_OF_INIT, SuggestsKeywords
 from retrograd.ops.generator import Generator, resolve_generator
-from retrograd.utils.data.collate import default_collate, default_convert
+from retrograd.utils.data.collate import default_collate, default_convert, pin_batch
 from retrograd.utils.data.dataset import Dataset, IterableDataset
 from retrograd.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from retrograd.utils.data.worker import Epoch, Exhausted, Failure, FetchSettings
@@ -33,7 +34,8 @@ class DataLoader(SuggestsKeywords):
     `multiprocessing` for processes, each with a copy of it. worker_init_fn(worker_id) runs first in each worker, where
     `get_worker_info` describes the worker; random draws there come from the worker's own generator, seeded by
     `generator` and the worker's index. timeout: maximum seconds to wait for a batch, 0 for no limit.
-    persistent_workers: reuse workers in the next iteration. pin_memory: has no effect, and warns if it is True.
+    persistent_workers: reuse workers in the next iteration. pin_memory: batches in pinned memory, from which copies to
+    a GPU need no staging; without a GPU it has no effect, and warns if it is True.
 
     An error in a worker is raised in place of its batch, with its traceback. Workers end with the
     iteration, even if that is left early.
@@ -66,7 +68,8 @@ class DataLoader(SuggestsKeywords):
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
     ) -> None:
-        if pin_memory:
+        if pin_memory and device_named("cuda") is None:
+            pin_memory = False
             warnings.warn(
                 "DataLoader: pin_memory has no effect, because there is no GPU to copy to", stacklevel=CALLER_OF_INIT
             )
@@ -120,9 +123,9 @@ class DataLoader(SuggestsKeywords):
         # Drawn even without workers: so the order of examples does not depend on them.
         seed = int(resolve_generator(self.generator).draw("integers", 2**62))
         tasks = iter(self._tasks())
-        if not self.num_workers:
-            return _load_batches(settings, tasks)
-        return self._yield_batches(settings, seed, tasks)
+        workers = self.num_workers
+        batches = self._yield_batches(settings, seed, tasks) if workers else _load_batches(settings, tasks)
+        return map(pin_batch, batches) if self.pin_memory else batches
 
     # ------------------------------------------------------------------------------------------------ parts
 

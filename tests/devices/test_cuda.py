@@ -1,0 +1,199 @@
+"""`device="cuda"` and `rg.cuda` over a stand-in for CuPy, which has CuPy's names only and counts all transfers."""
+
+import pytest
+from tests.devices import cuda_on_host, cupy_stand_in
+from tests.devices.cupy_stand_in import calls, strict
+
+import retrograd as rg
+from retrograd import nn
+from retrograd.nn import functional as F
+from retrograd.utils.data import DataLoader, TensorDataset
+
+needs_compiler = pytest.mark.skipif(cuda_on_host.COMPILER is None, reason="needs g++ to run CUDA C++ on the CPU")
+
+
+@pytest.fixture(autouse=True)
+def device():
+    calls.clear()
+    with cupy_stand_in.installed() as found:
+        yield found
+
+
+def is_there(x):
+    return type(rg.core.tensor.unwrap_all(x)) is strict.ndarray
+
+
+def test_questions_about_the_device_have_the_answers_of_cupy():
+    assert rg.cuda.is_available()
+    assert rg.cuda.is_initialized()
+    assert (rg.cuda.device_count(), rg.cuda.current_device()) == (2, 0)
+    assert rg.cuda.get_device_name() == rg.cuda.get_device_properties("cuda:0").name == "Stand-in"
+    assert rg.cuda.get_device_capability() == (9, 0)
+    assert rg.cuda.get_arch_list() == ["sm_90"]
+    assert rg.cuda.is_bf16_supported()
+    assert rg.cuda.mem_get_info() == (3 << 30, 4 << 30)
+    assert "multi_processor_count=7" in repr(rg.cuda.get_device_properties())
+
+
+def test_tensors_are_made_on_and_moved_to_the_device_and_back():
+    x = rg.ones(2, 3)
+    there = [x.cuda(), x.to("cuda"), x.to("cuda:0", non_blocking=True), rg.zeros(2, device="cuda"), rg.rand(3).cuda(0)]
+    assert all(map(is_there, there))
+    assert {t.device for t in there} == {rg.device("cuda")}
+    assert [t.is_cuda for t in (there[0], x)] == [True, False]
+    assert there[0].cpu().tolist() == x.tolist()
+    assert there[0].get_device() == 0
+
+
+def test_another_device_can_be_chosen_for_all_tensors():
+    with pytest.raises(RuntimeError, match=r"tensors are on one device of a type.*cuda:1"):
+        rg.ones(2, device="cuda:1")
+    with rg.cuda.device(1):
+        assert rg.ones(2, device="cuda:1").is_cuda
+        assert rg.cuda.current_device() == 1
+    assert rg.cuda.current_device() == 0
+    rg.cuda.set_device("cuda:1")
+    assert rg.cuda.current_device() == 1
+    with pytest.raises(RuntimeError, match=r"invalid device ordinal.*2 devices, got 2"):
+        rg.cuda.set_device(2)
+    with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
+        rg.cuda.synchronize("cpu")
+
+
+def test_streams_and_events_make_the_calls_of_cupy_in_order():
+    stream, start, end = rg.cuda.Stream(), rg.cuda.Event(enable_timing=True), rg.cuda.Event(enable_timing=True)
+    address = stream.cuda_stream
+    assert stream != rg.cuda.current_stream() == rg.cuda.default_stream()
+    with rg.cuda.stream(stream):
+        assert rg.cuda.current_stream() == stream
+        start.record()
+        end.record()
+    assert rg.cuda.current_stream() == rg.cuda.default_stream()
+    rg.cuda.current_stream().wait_event(end)
+    stream.wait_stream(rg.cuda.default_stream())
+    end.synchronize()
+    stream.synchronize()
+    rg.cuda.synchronize()
+    kinds = [(kind, *(numbers[-1:] if kind == "record" else ())) for kind, *numbers in calls]
+    assert kinds == [
+        ("record", address), ("record", address), ("wait",), ("record", 0), ("wait",), ("synchronize event",),
+        ("synchronize stream",), ("synchronize device",),
+    ]  # fmt: skip
+    assert start.elapsed_time(end) > 0
+    assert end.query()
+    assert stream.query()
+
+
+def test_memory_is_that_of_the_pool():
+    before = rg.cuda.memory_allocated()
+    rg.cuda.reset_peak_memory_stats()
+    x = rg.zeros(1000, device="cuda")
+    assert rg.cuda.memory_allocated() - before >= x.nbytes
+    peak = rg.cuda.max_memory_allocated()
+    assert peak >= rg.cuda.memory_allocated()
+    del x
+    assert rg.cuda.max_memory_allocated() == peak > rg.cuda.memory_allocated()
+    assert rg.cuda.memory_reserved() == rg.cuda.max_memory_reserved() > rg.cuda.memory_allocated()
+    assert "reserved" in rg.cuda.memory_summary()
+    rg.cuda.empty_cache()
+    assert calls[-1] == ("free all blocks",)
+
+
+@needs_compiler
+def test_random_numbers_are_those_of_the_cpu_and_drawn_on_the_device():
+    rg.manual_seed(3)
+    expected = [rg.rand(5).tolist(), rg.rand(3, dtype=rg.float64).tolist(), rg.rand(1).tolist()]
+    rg.cuda.manual_seed_all(3)
+    with strict.counting() as moved:
+        found = [rg.rand(5, device="cuda"), rg.rand(3, dtype=rg.float64, device="cuda"), rg.rand(1, device="cuda")]
+    assert sum(moved.values()) == 0
+    assert [x.tolist() for x in found] == expected
+    state = rg.cuda.get_rng_state()
+    first = rg.rand(2, device="cuda").tolist()
+    rg.cuda.set_rng_state_all([state])
+    assert rg.rand(2, device="cuda").tolist() == first
+    assert rg.cuda.initial_seed() == 3
+
+
+def test_pinned_memory_is_copied_once():
+    x = rg.arange(4.0)
+    assert not x.is_pinned()
+    pinned = x.pin_memory()
+    assert pinned.is_pinned()
+    assert pinned[1:].is_pinned()
+    assert pinned.pin_memory() is pinned
+    assert pinned.to("cuda", non_blocking=True).tolist() == x.tolist()
+    with pytest.raises(RuntimeError, match="cannot pin a tensor on cuda"):
+        x.cuda().pin_memory()
+
+
+def test_loaders_give_batches_in_pinned_memory():
+    loader = DataLoader(TensorDataset(rg.arange(4), rg.ones(4, 2)), batch_size=2, pin_memory=True)
+    batches = list(loader)
+    assert all(x.is_pinned() and y.is_pinned() for x, y in batches)
+    assert batches[1][0].tolist() == [2, 3]
+
+
+def test_arrays_on_the_device_are_exchanged_without_copies():
+    x = rg.ones(3, device="cuda")
+    array = cupy_stand_in.from_dlpack(x)
+    array[0] = 5
+    assert x.tolist() == [5.0, 1.0, 1.0]
+    back = rg.from_dlpack(array)
+    back[1] = 7
+    assert back.device == "cuda"
+    assert x.tolist() == [5.0, 7.0, 1.0]
+    assert x.__dlpack_device__() == (cupy_stand_in.CUDA, 0)
+    assert rg.from_dlpack(rg.ones(2).numpy()).device == "cpu"
+
+
+def test_products_in_tf32_are_chosen_by_the_settings_of_pytorch():
+    default, tf32 = 1, 7
+    rg.backends.cuda.matmul.allow_tf32 = True
+    assert cupy_stand_in.compute_types["float32"] == tf32
+    rg.backends.cuda.matmul.allow_tf32 = False
+    assert cupy_stand_in.compute_types["float32"] == default
+    rg.set_float32_matmul_precision("high")
+    assert cupy_stand_in.compute_types["float32"] == tf32
+    assert rg.backends.cuda.matmul.allow_tf32
+    rg.set_float32_matmul_precision("highest")
+    assert cupy_stand_in.compute_types["float32"] == default
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", [rg.float16, rg.bfloat16])
+def test_autocast_computes_in_half_precision_on_the_device(dtype):
+    x, layer = rg.rand(4, 3, device="cuda"), nn.Linear(3, 2).cuda()
+    assert rg.amp.is_autocast_available("cuda")
+    with rg.autocast("cuda", dtype=dtype):
+        y = layer(x)
+        assert rg.is_autocast_enabled("cuda")
+    assert y.dtype == dtype
+    F.mse_loss(y.float(), rg.zeros(4, 2, device="cuda")).backward()
+    assert layer.weight.grad.dtype == rg.float32
+    assert is_there(layer.weight.grad)
+    with rg.autocast("cuda"):
+        assert layer(x).dtype == rg.float16
+
+
+@needs_compiler
+def test_kernels_of_the_device_are_used_and_give_the_numbers_of_the_cpu():
+    model = nn.Sequential(nn.Linear(3, 8), nn.GELU(), nn.LayerNorm(8), nn.Dropout(0.5), nn.Linear(8, 2))
+    x, target = rg.rand(5, 3), rg.tensor([0, 1, 1, 0, 1])
+    losses = []
+    for where in ("cpu", "cuda"):
+        rg.manual_seed(0)
+        for module in model:
+            if hasattr(module, "reset_parameters"):
+                module.cpu().reset_parameters()
+        model.to(where)
+        optimizer = rg.optim.AdamW(model.parameters(), 0.01)
+        for _ in range(2):
+            optimizer.zero_grad()
+            with strict.counting() as moved:
+                loss = F.cross_entropy(model(x.to(where)), target.to(where))
+            loss.backward()
+            optimizer.step()
+        assert moved == {"to host": 0, "from host": 2 * (where == "cuda")}  # x and target
+        losses.append(loss.item())
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
