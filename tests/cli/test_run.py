@@ -2,8 +2,10 @@
 
 import importlib.util
 import os
+import re
 import signal
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 
 from retrograd.cli import main
 from retrograd.cli.jobs import Job, shared_cores
-from retrograd.cli.mpi import command
+from retrograd.cli.mpi import RANK_PROCESS, command
 from retrograd.cli.mpi_banner import RULE, TITLE, BannerFilter
 
 needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
@@ -135,13 +137,54 @@ def test_an_exit_code_that_is_a_signal_s_number_is_the_script_s_own(script, code
 @ONCE
 @needs_mpi
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
-def test_a_killed_rank_is_one_line_on_standard_error_and_nothing_on_standard_output(script, number, capfd):
+def test_a_killed_rank_is_named_on_standard_error_and_nothing_on_standard_output(script, number, capfd):
     text = f"if rank == '1': os.kill(os.getpid(), {int(number)})\nsignal.pause()"
     assert main(["run", "-n", "2", script(text), "x"]) == 128 + number
     out, err = capfd.readouterr()
     assert out == ""
-    (line,) = err.splitlines()
-    assert f"a rank was killed by signal {int(number)} ({number.name})" in line
+    line, ending = err.splitlines()
+    assert re.fullmatch(rf"retrograd: rank 1 \(process \d+ on \S+\) was killed by {number.name}", line)
+    assert f"signal {int(number)} ({number.name}) has ended a rank" in ending
+
+
+@ONCE
+@needs_mpi
+def test_the_last_action_of_a_killed_rank_is_named(tmp_path, capfd):
+    path = tmp_path / "killed.py"
+    path.write_text(
+        "import os, signal\nfrom retrograd.pipelining.transports import get_transport\n"
+        "def work(link):\n"
+        "    link.doing = 'F(1, 3)'\n"
+        "    if link.rank == 1:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    signal.pause()\n"
+        "get_transport().launch(2, work)\n"
+    )
+    assert main(["run", "-n", "2", str(path)]) == 128 + signal.SIGKILL
+    assert re.search(r"rank 1 \(process \d+ on \S+; last action: F\(1, 3\)\) was killed", capfd.readouterr().err)
+
+
+@ONCE
+def test_a_rank_on_a_host_without_the_launcher_s_folder_reports_its_last_action(tmp_path):
+    code = (
+        "import os, signal; from retrograd.pipelining.transports.status_file import open_status_file\n"
+        "open_status_file().write('F(1, 3)'); os.kill(os.getpid(), signal.SIGTERM)"
+    )
+    variables = os.environ | {"RETROGRAD_STATUS": str(tmp_path / "elsewhere"), "PMI_RANK": "2", "PMI_SIZE": "3"}
+    line = [sys.executable, "-S", str(RANK_PROCESS), "first", sys.executable, "-c", code]
+    ended = subprocess.run(line, env=variables, capture_output=True, text=True)
+    assert ended.returncode == -signal.SIGTERM
+    assert re.fullmatch(
+        r"retrograd: rank 2 \(process \d+ on \S+; last action: F\(1, 3\)\) was killed by SIGTERM\n", ended.stderr
+    )
+
+
+@ONCE
+@needs_mpi
+@pytest.mark.parametrize("code", [75, 255])
+def test_codes_of_lost_ranks_may_be_a_script_s_own(script, code, capfd):
+    assert main(["run", "-n", "2", "--restarts", "1", script(f"sys.exit({code})"), "x"]) == code
+    assert "restart" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

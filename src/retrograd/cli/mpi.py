@@ -11,19 +11,13 @@ from retrograd.cli.errors import UsageError, needs_extra
 from retrograd.cli.jobs import Job, RunResult, shared_cores
 from retrograd.cli.mpi_banner import BannerFilter
 from retrograd.cli.processes import watch
-from retrograd.pipelining.transports.mpi import LOST
+from retrograd.pipelining.transports.mpi import ENDS_OTHERS, LOST
+from retrograd.pipelining.transports.status_file import STATUS_VARIABLE, last_action, status_folder
 
 # Signals that indicate a lost process.
 FATAL = {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}
 BROKEN = 255  # mpiexec's own exit code if it has lost a host, or a process on another host
-# Every process starts through this shell command, which lets only the first one print.
-# PyTorch's launcher sets these variables, which scripts for it read.
-RANKS = (
-    'export RANK="${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-0}}" WORLD_SIZE="${PMI_SIZE:-${OMPI_COMM_WORLD_SIZE:-1}}" '
-    'LOCAL_RANK="${MPI_LOCALRANKID:-${OMPI_COMM_WORLD_LOCAL_RANK:-0}}"; '
-)
-FIRST_PRINTS = RANKS + 'if [ "${PMI_RANK:-0}" = 0 ]; then exec "$@"; else exec "$@" >/dev/null; fi'
-
+RANK_PROCESS = Path(__file__).with_name("rank_process.py")
 
 # Python code for the case that all ranks print: it runs the script with line-buffered streams, because mpiexec puts the
 # rank before each write.
@@ -46,20 +40,31 @@ def run_mpi(job: Job) -> RunResult:
         raise UsageError("--transport mpi needs -n, the number of ranks")
     if job.hosts is not None and not job.hosts.is_file():
         raise UsageError(f"--hostfile is '{job.hosts}'; there is no such file")
-    on_one_host = -(-job.ranks // _count(job.hosts))
-    threads = shared_cores(on_one_host)
+    threads = shared_cores(-(-job.ranks // _count(job.hosts)))
     output = BannerFilter()
-    code = watch(command(job), {"PYTHONUNBUFFERED": "1", **os.environ, **threads, **job.environment}, output)
-    if code < 0:
-        return RunResult(128 - code)
-    if output.signal is not None:  # other exit codes, also those equal to a signal's number, are the script's own
-        print(
-            f"retrograd: a rank was killed by signal {output.signal.value} ({output.signal.name}), and the others were "
-            f"ended with it; --restarts runs the script again after such a loss",
-            file=sys.stderr,
-        )
-        return RunResult(128 + output.signal, lost=output.signal in FATAL)
-    return RunResult(code, lost=code == LOST or (code == BROKEN and job.hosts is not None))
+    with status_folder() as folder:
+        variables = {STATUS_VARIABLE: str(folder), **threads, **job.environment}
+        code = watch(command(job), {"PYTHONUNBUFFERED": "1", **os.environ, **variables}, output)
+        if code < 0:
+            return RunResult(128 - code)
+        if output.signal is None:  # any other exit code, also one equal to a signal's number, is the script's own
+            return RunResult(code, lost=_is_loss(code, job, folder))
+    print(
+        f"retrograd: signal {output.signal:d} ({output.signal.name}) has ended a rank, and the others were ended with "
+        f"it; --restarts runs the script again after such a loss",
+        file=sys.stderr,
+    )
+    return RunResult(128 + output.signal, lost=output.signal in FATAL)
+
+
+def _is_loss(code: int, job: Job, folder: Path) -> bool:
+    """Return whether an exit code means that ranks were lost: a script may end with the same codes.
+
+    The ranks on other hosts, which `--hostfile` names, cannot write into the folder.
+    """
+    if code == BROKEN or job.hosts is not None:
+        return code in (LOST, BROKEN) and job.hosts is not None
+    return code == LOST and any(last_action(folder, rank) == ENDS_OTHERS for rank in range(job.ranks or 0))
 
 
 def command(job: Job) -> list[str]:
@@ -67,10 +72,11 @@ def command(job: Job) -> list[str]:
     line = [mpiexec(), "-n", str(job.ranks)]
     if job.hosts is not None:
         line += ["-f", str(job.hosts)]
+    rank = [sys.executable, "-S", str(RANK_PROCESS)]
     if job.everything:
-        shell = ["sh", "-c", RANKS + 'exec "$@"', "sh"]
-        return [*line, "-prepend-rank", *shell, sys.executable, "-c", ALL_PRINT.format(module=job.module), *job.command]
-    return [*line, "sh", "-c", FIRST_PRINTS, "sh", sys.executable, *(["-m"] if job.module else []), *job.command]
+        code = ALL_PRINT.format(module=job.module)
+        return [*line, "-prepend-rank", *rank, "all", sys.executable, "-c", code, *job.command]
+    return [*line, *rank, "first", sys.executable, *(["-m"] if job.module else []), *job.command]
 
 
 def mpiexec() -> str:

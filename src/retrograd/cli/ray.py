@@ -6,6 +6,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from retrograd.cli.errors import UsageError, needs_extra
@@ -15,6 +16,12 @@ from retrograd.core.blocks import generator_block
 from retrograd.kernels.processors import available_processors
 from retrograd.pipelining.transports.mpi import LOST
 from retrograd.pipelining.transports.ray_worker import STDERR, STDOUT, THREADS, Script, Worker
+from retrograd.pipelining.transports.status_file import (
+    STATUS_VARIABLE,
+    create_status_file,
+    last_action,
+    status_folder,
+)
 
 GRACE = 10.0  # seconds for the other ranks to end by themselves, once one has failed or there was a signal
 CONNECT_TIMEOUT = 10.0  # seconds for the head of a cluster to accept a connection
@@ -40,8 +47,8 @@ def run_ray(job: Job) -> RunResult:
     if job.ranks is None:
         raise UsageError("--transport ray needs -n, the number of ranks")
     ray = _connect(job.address, job.ranks)
-    with _workers(ray, job.ranks, job.spread) as workers:
-        return _JobRun(ray, job, workers).wait()
+    with _workers(ray, job.ranks, job.spread) as workers, status_folder() as folder:
+        return _JobRun(ray, job, workers, folder).wait()
 
 
 def _connect(address: str | None, ranks: int) -> Any:
@@ -130,8 +137,8 @@ class _JobRun:
     running, printing: the called rank, by the reference to the call's future result.
     """
 
-    def __init__(self, ray: Any, job: Job, workers: list[Any]) -> None:
-        self.ray, self.job, self.workers = ray, job, workers
+    def __init__(self, ray: Any, job: Job, workers: list[Any], folder: Path) -> None:
+        self.ray, self.job, self.workers, self.folder = ray, job, workers, folder
         self.codes: list[int] = []  # of failed ranks, in order of failure
         self.lost: list[int] = []
         self.deadline: float | None = None
@@ -173,6 +180,7 @@ class _JobRun:
         hosts = [host for _, host in self.processes]
         numbers = {"RANK": rank, "WORLD_SIZE": len(hosts), "LOCAL_RANK": hosts[:rank].count(hosts[rank])}
         variables = {**self.job.environment, **{name: str(number) for name, number in numbers.items()}}
+        variables[STATUS_VARIABLE] = str(create_status_file(self.folder, rank))
         return Script(self.job.command, self.job.module, os.getcwd(), variables)
 
     def _handle_results(self) -> None:
@@ -204,7 +212,12 @@ class _JobRun:
             code = self.ray.get(call)
         except self.ray.exceptions.RayError:
             process, host = self.processes[rank]
-            _print_message(f"the process of rank {rank} is gone ({process} on {host})")
+            last = last_action(self.folder, rank)
+            action = f"; last action: {last}" if last else ""
+            _print_message(
+                f"rank {rank} (process {process} on {host}{action}) is gone; --restarts runs the script again after "
+                f"such a loss"
+            )
             self.lost.append(rank)
             self._call_running("mark_lost", rank)
             code = LOST

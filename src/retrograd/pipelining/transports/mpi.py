@@ -16,6 +16,7 @@ from retrograd.pipelining.transports.spmd import launch
 from retrograd.pipelining.transports.staging_ring import StagingRing, huge_pages
 
 LOST = 75  # the exit code if ranks were lost (EX_TEMPFAIL: trying again may help)
+ENDS_OTHERS = "ends all ranks, because some were lost"  # the last action then, by which a launcher knows its code
 LEAVING = 0.5  # seconds for the other ranks to exit by themselves if some are lost
 WINDOW = 4  # messages received at a time: later ones reuse memory that a receiver has just freed
 SMALL = 8192  # bytes up to which a buffer is sent with its header
@@ -79,6 +80,8 @@ def _peers() -> Peers:
 def _leave(mpi: Any, peers: Peers) -> None:
     """Wait for the other processes without occupying the core; if some are lost, MPI ends them and all others."""
     if not peers.leave(LEAVING):
+        if peers.status is not None:
+            peers.status.write(ENDS_OTHERS)
         sys.stdout.flush()
         sys.stderr.flush()
         mpi.COMM_WORLD.Abort(LOST)

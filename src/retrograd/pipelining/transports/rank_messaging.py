@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
 from retrograd.pipelining.transports.fingerprint import Fingerprint, first_difference
+from retrograd.pipelining.transports.status_file import StatusFile
 
 Packed = tuple[bytes, Sequence[Any]]  # the result of `wire.pack`: a header, buffers
 Head = tuple[int, Any, bytes]  # the `Kind` of packet, plain data, and the header of the packed payload
@@ -105,6 +106,7 @@ class Peers:
         self.lost: list[int] = []
         self.left: set[int] = set()
         self.doing: Callable[[], str] = _idle_text
+        self.status: StatusFile | None = None
         self.mail: dict[Subject, Packed] = {}
         self._ends: dict[int, dict[int, End]] = {}  # by launch and rank
         self._later: list[tuple[int, Subject, Packed]] = []  # messages for later launches

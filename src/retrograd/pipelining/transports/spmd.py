@@ -10,6 +10,7 @@ from retrograd.pipelining.transports.fingerprint import Fingerprint, describe_mi
 from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost, RankMismatchError
 from retrograd.pipelining.transports.rank_messaging import EMPTY, Kind, Packed, Peers
 from retrograd.pipelining.transports.serialization import pack, unpack
+from retrograd.pipelining.transports.status_file import StatusFile, open_status_file
 
 # The default timeout: a multiple of the longest launch so far, and its minimum in seconds.
 TIMEOUT_FACTOR, SHORTEST_TIMEOUT = 20.0, 600.0
@@ -30,6 +31,7 @@ def launch(
     if peers.lost:
         raise PeerLost(f"a step has ended without {format_ranks(peers.lost)}; start the script again")
     start = peers.clock()
+    peers.status = peers.status or open_status_file()
     link = _ProcessLink(peers, default_timeout(peers.slowest) if timeout is None else timeout)
     peers.doing = link.state
     peers.begin(fingerprint or Fingerprint.of_work(work))
@@ -175,9 +177,21 @@ class _ProcessLink:
     def __init__(self, peers: Peers, timeout: float) -> None:
         self.rank = peers.rank
         self.patience = _Patience(peers, timeout)
+        self._status: StatusFile | None = peers.status
         self.doing = "starts"
         self._awaited: tuple[Message, int] | None = None
         self._peers = peers
+
+    @property
+    def doing(self) -> str:
+        """The current action of the rank, which is also in its status file."""
+        return self._doing
+
+    @doing.setter
+    def doing(self, text: str) -> None:
+        self._doing = text
+        if self._status is not None:
+            self._status.write(text)
 
     def state(self) -> str:
         """Return the current action of the rank, and the message that it waits for."""

@@ -1,0 +1,57 @@
+"""Files with the last action of each rank, which a launcher reads after the rank's process was killed."""
+
+import mmap
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from retrograd.core.blocks import generator_block
+
+# The environment variable of the files: for launchers their folder, for a rank the path of its file, named by its rank.
+STATUS_VARIABLE = "RETROGRAD_STATUS"
+SIZE = 256  # bytes of a file
+
+
+class StatusFile:
+    """The file of one rank. A write is a copy into mapped memory, so every action can be written.
+
+    >>> with status_folder() as folder:
+    ...     StatusFile(create_status_file(folder, 3)).write("F(2, 0)")
+    ...     last_action(folder, 3)
+    'F(2, 0)'
+    """
+
+    def __init__(self, path: Path) -> None:
+        with path.open("r+b") as file:
+            self._memory = mmap.mmap(file.fileno(), SIZE)
+
+    def write(self, text: str) -> None:
+        """Replace the text; only its first 256 bytes are kept."""
+        self._memory[:] = text.encode()[:SIZE].ljust(SIZE, b"\0")
+
+
+def open_status_file() -> StatusFile | None:
+    """Return the file of this rank; None if its launcher has made none that this host can read."""
+    path = Path(os.environ.get(STATUS_VARIABLE, ""))
+    return StatusFile(path) if path.is_file() and path.stat().st_size == SIZE else None
+
+
+@generator_block
+def status_folder() -> Iterator[Path]:
+    """Make a folder for the files of a launch, which exists while entered."""
+    with TemporaryDirectory(prefix="retrograd-status-") as folder:
+        yield Path(folder)
+
+
+def create_status_file(folder: Path, rank: int) -> Path:
+    """Create the empty file of a rank, and return its path."""
+    path = folder / str(rank)
+    path.write_bytes(bytes(SIZE))
+    return path
+
+
+def last_action(folder: Path, rank: int) -> str:
+    """Return the last action of a rank, empty if it has written none."""
+    path = folder / str(rank)
+    return path.read_bytes().rstrip(b"\0").decode(errors="replace") if path.exists() else ""
