@@ -10,6 +10,9 @@ from retrograd.compiler.disabling import assume_constant_result as assume_consta
 from retrograd.compiler.disabling import cudagraph_mark_step_begin as cudagraph_mark_step_begin
 from retrograd.compiler.disabling import disable as disable
 from retrograd.compiler.disabling import nested_compile_region as nested_compile_region
+from retrograd.compiler.dynamic_sizes import mark_dynamic as mark_dynamic
+from retrograd.compiler.dynamic_sizes import mark_static as mark_static
+from retrograd.compiler.dynamic_sizes import maybe_mark_dynamic as maybe_mark_dynamic
 from retrograd.compiler.explanation import explain as explain
 from retrograd.compiler.stance import set_stance as set_stance
 
@@ -23,6 +26,9 @@ __all__ = [
     "is_compiling",
     "is_dynamo_compiling",
     "list_backends",
+    "mark_dynamic",
+    "mark_static",
+    "maybe_mark_dynamic",
     "nested_compile_region",
     "reset",
     "set_stance",

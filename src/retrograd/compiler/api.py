@@ -27,14 +27,16 @@ def compile(
     gradients of leaves, random numbers. Later calls with arguments of the same kind run the recorded kernels, and the
     methods of optimizers and schedules, which stay as they are. The results have the bits of the eager run. Guards
     check all that the code reads: shapes, dtypes, strides, numbers, modules, global variables, modes. Where they fail,
-    another program is made, up to 8 of them. A result that requires grad is the output of one node for the whole call,
-    whose backward pass is recorded when it first runs. A function that cannot be recorded runs eagerly, and a warning
-    says why: it reads the value of a tensor, prints, or changes Python objects.
+    another program is made, up to 8 of them, not counting sizes. A result that requires grad is the output of one node
+    for the whole call, whose backward pass is recorded when it first runs. A function that cannot be recorded runs
+    eagerly, and a warning says why: it reads the value of a tensor, prints, or changes Python objects.
 
     - model: a function, or a `Module`, of which a module with the same parameters is returned. None: return the
       decorator.
     - fullgraph: raise RuntimeError in place of running eagerly. The call that finds the reason has run then.
-    - dynamic: True, False and None are accepted; each shape gets a program of its own.
+    - dynamic: each shape has a program of its own. None: programs that differ only in the sizes of tensors count as one
+      for the limit, and the latest 64 of them are kept. True: this holds for integers, too. False: only for the sizes
+      that `rg.compiler.mark_dynamic` names.
     - backend: "retrograd". The names of PyTorch's backends are accepted and mean the same. A function is refused.
     - mode: one of PyTorch's four modes; all of them mean the same here.
     - options: a dict, whose entries are settings of PyTorch's backends and have no effect. Not with a mode.
@@ -62,7 +64,8 @@ def compile(
     tensor([0., 0., 0.], requires_grad=True)
     """
     _check_settings(backend, mode, options)
-    settings = {"fullgraph": fullgraph, "name": name, "limit": LIMIT if recompile_limit is None else recompile_limit}
+    limit = LIMIT if recompile_limit is None else recompile_limit
+    settings = {"fullgraph": fullgraph, "name": name, "limit": limit, "dynamic": dynamic}
     if model is None:
         return functools.partial(_compile, settings=settings, disable=disable)
     return _compile(model, settings, disable)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.backend import array_programs
+from retrograd.compiler.dynamic_sizes import Change
 from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.core import Tensor
 from retrograd.core.guards import TensorGuard, have_arrays_of_their_own, match_values
@@ -117,6 +118,14 @@ class ArgumentGuards:
         same = [a is b for a, b in zip(self.tensors, now.tensors, strict=False)]
         return len(self.tensors) == len(now.tensors) and all(same) and _is_alike(self._args, now._args)
 
+    def size_changes(self, args: tuple, kwargs: dict[str, Any]) -> list[Change] | None:
+        """Return in which sizes arguments differ from those of the guards; None if they differ in anything else."""
+        now, changes = ArgumentGuards(args, kwargs), _SizeChanges()
+        if now.refusal or now._same != self._same:
+            return None
+        same = changes.compare(self._args, now._args) and changes.compare(self._kwargs, now._kwargs)
+        return changes.found if same else None
+
     def find_difference(self, args: tuple, kwargs: dict[str, Any]) -> str:
         """Return which argument does not match, in words; "" if all do."""
         if len(args) != len(self._args) or list(kwargs) != list(self._kwargs):
@@ -149,6 +158,51 @@ def _is_alike(one: Any, other: Any) -> bool:
     if type(one) in (list, tuple):
         return len(one) == len(other) and all(map(_is_alike, one, other))
     return type(one) is TensorGuard or (one is other if type(one) is type else is_same(one.value, other.value))
+
+
+class _SizeChanges:
+    """The comparison of two patterns up to sizes."""
+
+    def __init__(self) -> None:
+        self.found: list[Change] = []
+        self._tensors = 0
+
+    def compare(self, one: Any, other: Any) -> bool:
+        """Return whether two patterns differ in sizes only, and note these."""
+        kind = type(one)
+        if kind is not type(other):
+            return False
+        if kind is dict:
+            return list(one) == list(other) and all(self.compare(one[key], other[key]) for key in one)
+        if kind in (list, tuple):
+            return len(one) == len(other) and all(map(self.compare, one, other))
+        if kind is TensorGuard:
+            return self._compare_tensors(one, other)
+        if kind is type:
+            return one is other
+        if type(one.value) is int and type(other.value) is int and one.value != other.value:
+            self.found.append((None, 0, other.value))
+            return True
+        return is_same(one.value, other.value)
+
+    def _compare_tensors(self, one: TensorGuard, other: TensorGuard) -> bool:
+        self._tensors += 1
+        if not _is_alike_up_to_sizes(one, other):
+            return False
+        sizes = [(d, n) for d, (m, n) in enumerate(zip(one.shape, other.shape, strict=True)) if m != n]
+        self.found += [(self._tensors - 1, dim, size) for dim, size in sizes]
+        return bool(sizes) or one.strides == other.strides
+
+
+_BESIDES_SIZES = ("kind", "composite", "ndim", "dtype", "requires_grad", "is_leaf", "is_view", "has_hooks", "inference")
+
+
+def _is_alike_up_to_sizes(one: TensorGuard | None, other: TensorGuard | None) -> bool:
+    """Return whether guards, those of .grad included, differ in shapes and strides only."""
+    if one is None or other is None:
+        return one is other
+    same = all(getattr(one, name) == getattr(other, name) for name in _BESIDES_SIZES)
+    return same and _is_alike_up_to_sizes(one.grad_guard, other.grad_guard)
 
 
 def _match(pattern: Any, value: Any, tensors: list[Any]) -> bool:

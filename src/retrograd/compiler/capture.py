@@ -53,6 +53,8 @@ class Program:
         self.graph: CompiledGraph | None = None  # of results that require grad
         self.source: Any = None
         self.play: Any = None
+        self.kind: Any = None  # the `ProgramKind`
+        self.uses = 0  # calls that it has run
         self._ids: frozenset[int] = frozenset()
         self._shared: list[int] = []
 
@@ -83,6 +85,13 @@ class Program:
         if tensors is None or not self.guards.hold() or (self._ids and self._find_shared(tensors) != self._shared):
             return None
         return tensors if all_hold(self.tensor_guards, self.tensors) else None
+
+    def is_for_sizes(self, args: tuple, kwargs: dict[str, Any]) -> bool:
+        """Return whether the program would be for a call if it were for other sizes, which its kind allows."""
+        changes = self.arguments.size_changes(args, kwargs) if self.modes.hold() else None
+        if not changes or not self.kind.allows(changes):
+            return False
+        return self.guards.hold() and all_hold(self.tensor_guards, self.tensors)
 
     def find_difference(self, args: tuple, kwargs: dict[str, Any]) -> str:
         """Return why the program is not for a call, in words."""

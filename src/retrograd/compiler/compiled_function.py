@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.compiler.capture import Capture, Program
+from retrograd.compiler.dynamic_sizes import MOST_UNUSED, ProgramKind
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.stance import current_stance
 from retrograd.compiler.surroundings import FunctionHolder
@@ -25,20 +26,27 @@ class CompiledFunction(FunctionHolder):
     """A function that runs by programs, captured from calls of it, or eagerly where that is not possible."""
 
     def __init__(
-        self, function: Callable[..., Any], fullgraph: bool = False, limit: int = LIMIT, name: str | None = None
+        self,
+        function: Callable[..., Any],
+        fullgraph: bool = False,
+        limit: int = LIMIT,
+        name: str | None = None,
+        dynamic: bool | None = None,
     ) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function = function
         self._name = name
         self._fullgraph = fullgraph
         self._limit = limit
+        self._dynamic = dynamic
         self._lock = threading.Lock()  # one thread captures at a time
         self.reset()
         _functions.add(self)
 
     def reset(self) -> None:
         """Forget all programs, and the warnings that were given."""
-        self.programs: list[Program] = []
+        self.programs: list[Program] = []  # in the order of their captures
+        self._recent: list[Program] = []  # the latest one that ran is first; the list is replaced, never changed
         self._refused: dict[bool, str] = {}  # by grad mode: why the function runs eagerly
         self._changes: dict[bool, int] = {}  # by grad mode: in how many captures it changed Python objects
         self._warned: set[str] = set()
@@ -50,9 +58,12 @@ class CompiledFunction(FunctionHolder):
         stance = current_stance()
         if stance == "force_eager":
             return self._function(*args, **kwargs)
-        for program in self.programs:
+        for program in self._recent:
             tensors = program.match(args, kwargs)
             if tensors is not None:
+                program.uses += 1
+                if program is not self._recent[0]:
+                    self._move_to_front(program)
                 return program.run(tensors)
         if stance == "fail_on_recompile":
             raise RuntimeError(
@@ -65,7 +76,7 @@ class CompiledFunction(FunctionHolder):
 
     def __reduce__(self) -> Any:
         """Return how a copy is made: with the function, and without its programs."""
-        return type(self), (self._function, self._fullgraph, self._limit, self._name)
+        return type(self), (self._function, self._fullgraph, self._limit, self._name, self._dynamic)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -80,18 +91,38 @@ class CompiledFunction(FunctionHolder):
             return self._run_eagerly(refusal, args, kwargs)
         if sys.getprofile() is not None:
             return self._run_eagerly("a profiling function is set by sys.setprofile", args, kwargs)
-        if len(self.programs) >= self._limit:
-            changed = self.programs[-1].find_difference(args, kwargs)
-            reason = f"there are {self._limit} programs already, and no more are made; since the last, {changed}"
+        kind = next((p.kind for p in self.programs if p.is_for_sizes(args, kwargs)), None)
+        reason = self._reason_against_program(kind, args, kwargs)
+        if reason:
             return self._run_eagerly(reason, args, kwargs)
         with self._lock:
             capture = Capture(self._function, args, kwargs)
-        if capture.program is not None:
-            self.programs.append(capture.program)
-        else:
+            if capture.program is not None:
+                capture.program.kind = kind or ProgramKind(capture.arguments.tensors, self._dynamic)
+                self._recent = [capture.program, *capture.program.kind.drop(self._recent)]
+                self.programs = [*[p for p in self.programs if p in self._recent], capture.program]
+        if capture.program is None:
             self._note_refusal(capture)
             self._report(capture.refusal)
         return capture.result
+
+    def _reason_against_program(self, kind: ProgramKind | None, args: tuple, kwargs: dict[str, Any]) -> str:
+        """Return why no program is made for a call; "" if one is."""
+        if kind is not None and kind.is_exhausted:
+            return f"{MOST_UNUSED} programs were made for sizes that did not come again, and no more are made"
+        if kind is not None or len({id(p.kind) for p in self.programs}) < self._limit:
+            return ""
+        changed = self.programs[-1].find_difference(args, kwargs)
+        return f"there are {self._limit} programs already, and no more are made; since the last, {changed}"
+
+    def _move_to_front(self, program: Program) -> None:
+        """Let a program be the first one that is tried, unless another thread changes the programs."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if program in self._recent:
+                    self._recent = [program, *[p for p in self._recent if p is not program]]
+            finally:
+                self._lock.release()
 
     def _note_refusal(self, capture: Capture) -> None:
         """Let later calls run eagerly, unless one of them may be captured after this one has changed objects."""
