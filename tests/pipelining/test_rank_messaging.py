@@ -11,8 +11,7 @@ from retrograd.pipelining.transports.interface import Aborted, PeerLost
 from retrograd.pipelining.transports.rank_messaging import EMPTY, Kind, Peers
 from retrograd.pipelining.transports.serialization import pack
 from retrograd.pipelining.transports.spmd import launch
-
-from .rank_threads import Post
+from retrograd.pipelining.transports.thread_ranks import ThreadChannel
 
 MESSAGE = Message("F", 0, 1, 0)
 
@@ -42,7 +41,7 @@ class TurnClock:
 
 def group(size):
     boxes = [deque() for _ in range(size)]
-    return [Peers(Post(rank, boxes)) for rank in range(size)]
+    return [Peers(ThreadChannel(rank, boxes)) for rank in range(size)]
 
 
 def all_at_once(peers, work, timeout=None, leave=lambda rank: None):
@@ -136,7 +135,7 @@ def test_only_the_failure_is_raised_and_not_that_others_were_woken():
 def pair_with_silent_rank():
     """Return two ranks of three, the clock that they share, and the function to call when the part of one is over."""
     boxes, clock = [deque() for _ in range(3)], TurnClock((0, 1))
-    return [Peers(Post(rank, boxes), clock.of(rank)) for rank in range(2)], clock.leave
+    return [Peers(ThreadChannel(rank, boxes), clock.of(rank)) for rank in range(2)], clock.leave
 
 
 def test_a_launch_without_a_timeout_ends_after_a_multiple_of_the_longest_one(monkeypatch):
@@ -150,7 +149,7 @@ def test_a_launch_without_a_timeout_ends_after_a_multiple_of_the_longest_one(mon
 
 def test_the_longest_launch_is_measured():
     boxes, clock = [deque() for _ in range(2)], TurnClock((0, 1))
-    peers = [Peers(Post(rank, boxes), clock.of(rank)) for rank in range(2)]
+    peers = [Peers(ThreadChannel(rank, boxes), clock.of(rank)) for rank in range(2)]
     all_at_once(peers, lambda link: None, None, clock.leave)
     assert all(one.slowest > 0 for one in peers)
 

@@ -45,6 +45,17 @@ class MPI:
         self.world: int = comm.size
         self.local = [comm.rank]
 
+    @property
+    def peers(self) -> Peers:
+        """Return the messaging of this process."""
+        return _peers()
+
+    @property
+    def comm(self) -> Any:
+        """Return the communicator of mpi4py for collective operations on buffers."""
+        _peers()
+        return _collectives[0]
+
     def launch(self, ranks: int, work: Callable[[Link], Any], fingerprint: Fingerprint | None = None) -> list[Any]:
         """Run `work(link)` for this process's rank while the other processes do so for theirs.
 
@@ -68,11 +79,15 @@ def _mpi() -> Any:
     return mpi
 
 
+_collectives: list[Any] = []  # the communicator for collective operations, once there is messaging
+
+
 @cache
 def _peers() -> Peers:
     """Return the messaging of this process; all transports of a process share it."""
     mpi = _mpi()
     peers = Peers(_MPIChannel(mpi, mpi.COMM_WORLD.Dup()))
+    _collectives[:] = [mpi.COMM_WORLD.Dup()]  # here, because all processes must do so at the same time
     atexit.register(_leave, mpi, peers)
     return peers
 

@@ -1,17 +1,22 @@
 """The processes that run one script together, and the default group of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from functools import cached_property
 from typing import Any
 
 from retrograd.pipelining.transports import get_transport
 from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import Link, Transport
+from retrograd.pipelining.transports.rank_messaging import Head, Packet, Peers
+from retrograd.pipelining.transports.subgroup import Subgroup
 
 
 class ProcessGroup:
     """The ranks that run a script: this process's rank among them, and the transport between them.
 
-    A script that no launcher has started is a group of one rank.
+    A script that no launcher has started is a group of one rank.  ranks: the numbers of the ranks in the group of all
+    processes, by default 0, 1, ....
 
     >>> from retrograd.pipelining.transports.threads import Threads
     >>> group = ProcessGroup(Threads())
@@ -19,9 +24,22 @@ class ProcessGroup:
     (0, 1, [0])
     """
 
-    def __init__(self, transport: Transport, name: str = "threads") -> None:
+    def __init__(self, transport: Transport, name: str = "threads", ranks: Sequence[int] | None = None) -> None:
         self.transport = transport
         self.name = name
+        self.ranks = tuple(range(self.size())) if ranks is None else tuple(ranks)
+        self.calls = 0  # how many collective operations this rank has started
+
+    @cached_property
+    def peers(self) -> Peers:
+        """Return the messaging of this rank."""
+        found: Peers | None = getattr(self.transport, "peers", None)
+        return Peers(_Alone()) if found is None else found
+
+    @cached_property
+    def comm(self) -> Any:
+        """Return mpi4py's communicator of the ranks, or None if they are not processes of MPI."""
+        return getattr(self.transport, "comm", None)
 
     def rank(self) -> int:
         """Return the rank of this process."""
@@ -39,21 +57,60 @@ class ProcessGroup:
         """
         return self.transport.launch(self.size(), work, fingerprint)
 
+    def subgroup(self, ranks: Sequence[int], timeout: float | None = None) -> "ProcessGroup | None":
+        """Return the group of these of its ranks, or None on the other ranks; all ranks must call it.
+
+        timeout: seconds that a member waits for a message; None: that of this group.
+        """
+        self.peers.groups += 1
+        if self.rank() not in ranks:
+            return None
+        key = self.peers.groups
+        comm = self.comm and self.comm.Create_group(self.comm.group.Incl(ranks), key % 32768)
+        timeout = self.transport.timeout if timeout is None else timeout
+        transport = Subgroup(self.peers, ranks, key, timeout, comm)
+        return ProcessGroup(transport, self.name, [self.ranks[rank] for rank in ranks])
+
     def __repr__(self) -> str:
         return f"ProcessGroup(rank {self.rank()} of {self.size()}, {self.name})"
 
 
-_default: list[ProcessGroup] = []
+class _Alone:
+    """The channel of a group of one rank."""
+
+    rank, size = 0, 1
+
+    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
+        """Raise, because there is no other rank."""
+        raise ValueError(f"there is no rank {rank} in a group of one")
+
+    def poll(self) -> list[Packet]:
+        """Return no packets."""
+        return []
+
+    def moving(self) -> bool:
+        """Return False."""
+        return False
+
+
+_process_default: list[ProcessGroup] = []
+_default: ContextVar[list[ProcessGroup]] = ContextVar("default_group", default=_process_default)
+
+
+def isolate_default_group() -> None:
+    """Give the present context, as of a thread that is a rank, a default group of its own."""
+    _default.set([])
 
 
 def set_default_group(group: ProcessGroup | None) -> None:
     """Make a group the default; None removes it."""
-    _default[:] = [] if group is None else [group]
+    _default.get()[:] = [] if group is None else [group]
 
 
 def default_group() -> ProcessGroup | None:
     """Return the default group, or None if there is none."""
-    return _default[0] if _default else None
+    found = _default.get()
+    return found[0] if found else None
 
 
 def group_or_default(group: ProcessGroup | None) -> ProcessGroup:

@@ -7,6 +7,7 @@ launch, and the next launch starts clean, even after a failure.
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
@@ -62,6 +63,8 @@ class Kind(IntEnum):
     ANSWER = 3
     LEFT = 4  # the sender's script has ended
     HELLO = 5  # the sender's fingerprint of its launch
+    DIRECT = 6  # a message outside of launches
+    GROUP = 7  # a packet of a group of some of the ranks
 
 
 class End(NamedTuple):
@@ -91,6 +94,8 @@ class Peers:
     failed, is gone or runs something else.  fingerprint: of the present launch.  differs: whether another rank is
     known to have another one; that of the previous rank arrives first, the others with the ends.  lost: the ranks
     without which a launch has ended; no further launch is possible.
+    direct: the messages outside of launches, by sender and subject, in the order in which they were sent.
+    group_packets: the packets of groups of some of the ranks, by the group's key.  groups: the number of groups made.
     slowest: seconds of the longest completed launch.  clock: returns the seconds that timeouts are measured in.
     """
 
@@ -108,6 +113,10 @@ class Peers:
         self.doing: Callable[[], str] = _idle_text
         self.status: StatusFile | None = None
         self.mail: dict[Subject, Packed] = {}
+        self.direct: dict[tuple[int, Any], deque[Packed]] = {}
+        self.group_packets: dict[Any, list[Packet]] = {}
+        self.groups = 0
+        self.receives: list[Any] = []  # the receives that wait for messages outside of launches
         self._ends: dict[int, dict[int, End]] = {}  # by launch and rank
         self._later: list[tuple[int, Subject, Packed]] = []  # messages for later launches
         self._hellos: dict[int, Mapping[str, str]] = {}  # by launch, the fields of the previous rank
@@ -122,6 +131,8 @@ class Peers:
             Kind.ANSWER: self._handle_status,
             Kind.LEFT: self._handle_leave,
             Kind.HELLO: self._handle_hello,
+            Kind.DIRECT: self.accept_direct,
+            Kind.GROUP: self._handle_group_packet,
         }
 
     @property
@@ -218,6 +229,10 @@ class Peers:
         self._later = [entry for entry in self._later if entry[0] > self.launch]
         self._update_over()
 
+    def awaits_this_rank(self) -> bool:
+        """Return whether another rank is known to be in a launch, while this rank is between two."""
+        return self.launch in self._hellos or bool(self.ends)
+
     def ask(self, ranks: Sequence[int], patience: float) -> dict[int, str]:
         """Return the current action of each rank that answers in time."""
         self._answers.clear()
@@ -261,6 +276,15 @@ class Peers:
     def _handle_leave(self, rank: int, _: None, __: Packed) -> None:
         self.left.add(rank)
         self._update_over()
+
+    def accept_direct(self, rank: int, subject: Any, packed: Packed) -> None:
+        """Store a message outside of launches."""
+        self.direct.setdefault((rank, subject), deque()).append(packed)
+
+    def _handle_group_packet(self, rank: int, subject: tuple[Any, int, Any], packed: Packed) -> None:
+        key, kind, inner = subject
+        header, buffers = packed
+        self.group_packets.setdefault(key, []).append((rank, (kind, inner, header), buffers))
 
     def _update_over(self) -> None:
         """Update whether the launch cannot be completed; its fingerprint is empty before and after it."""

@@ -33,9 +33,9 @@ class Ray:
 
     def __init__(self, timeout: float | None = None) -> None:
         self.timeout = timeout
-        self._peers = _peers()
-        self.world: int = self._peers.size
-        self.local = [self._peers.rank]
+        self.peers = _peers()
+        self.world: int = self.peers.size
+        self.local = [self.peers.rank]
 
     def launch(self, ranks: int, work: Callable[[Link], Any], fingerprint: Fingerprint | None = None) -> list[Any]:
         """Run `work(link)` for this actor's rank while the other actors do so for theirs.
@@ -48,7 +48,7 @@ class Ray:
                 f"a pipeline of {ranks} ranks needs {ranks} actors, and Ray has started {self.world}: "
                 f"retrograd run -n {ranks} --transport ray SCRIPT"
             )
-        return launch(self._peers, work, self.timeout, fingerprint)
+        return launch(self.peers, work, self.timeout, fingerprint)
 
 
 _here: list[Peers] = []  # the messaging of this process, once it is a rank
