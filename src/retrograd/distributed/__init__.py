@@ -5,39 +5,70 @@ Scripts for `torch.distributed.pipelining` and for data parallelism find their n
 """
 
 import datetime
+import importlib.util
+from collections.abc import Callable
 from typing import Any
 
 from retrograd.distributed.collectives import (
-    ReduceOp,
     all_gather,
-    all_gather_object,
+    all_gather_into_tensor,
     all_reduce,
+    all_to_all,
+    all_to_all_single,
+    barrier,
     broadcast,
-    broadcast_object_list,
-    initialized_group,
+    gather,
+    reduce,
+    reduce_scatter,
+    reduce_scatter_tensor,
+    scatter,
 )
+from retrograd.distributed.device_mesh import DeviceMesh, init_device_mesh
+from retrograd.distributed.groups import (
+    GroupMember,
+    get_global_rank,
+    get_group_rank,
+    get_process_group_ranks,
+    group,
+    initialized_group,
+    is_member,
+    new_group,
+    new_subgroups,
+    new_subgroups_by_enumeration,
+)
+from retrograd.distributed.objects import (
+    all_gather_object,
+    broadcast_object_list,
+    gather_object,
+    recv_object_list,
+    scatter_object_list,
+    send_object_list,
+)
+from retrograd.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
+from retrograd.distributed.reduce_op import ReduceOp
+from retrograd.distributed.work import Work
 from retrograd.pipelining.transports import get_transport
-from retrograd.pipelining.transports.fingerprint import Fingerprint
-from retrograd.pipelining.transports.process_group import ProcessGroup, default_group, set_default_group
+from retrograd.pipelining.transports.interface import PeerLost, Transport
+from retrograd.pipelining.transports.process_group import (
+    ProcessGroup,
+    default_group,
+    isolate_default_group,
+    set_default_group,
+)
+from retrograd.pipelining.transports.thread_ranks import ThreadRank, outcomes_of_threads, rank_of_thread
 from retrograd.utils.data.sampler import default_ranks
 
 __all__ = [
-    "ProcessGroup",
-    "ReduceOp",
-    "all_gather",
-    "all_gather_object",
-    "all_reduce",
-    "barrier",
-    "broadcast",
-    "broadcast_object_list",
-    "destroy_process_group",
-    "get_backend",
-    "get_rank",
-    "get_world_size",
-    "init_process_group",
-    "is_available",
-    "is_initialized",
-]
+    "DeviceMesh", "GroupMember", "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
+    "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
+    "broadcast_object_list", "destroy_process_group", "gather", "gather_object", "get_backend", "get_global_rank",
+    "get_group_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_device_mesh",
+    "init_process_group", "irecv", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available",
+    "is_nccl_available", "isend",
+    "monitored_barrier", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list",
+    "reduce", "reduce_scatter", "reduce_scatter_tensor", "run_threads", "scatter", "scatter_object_list", "send",
+    "send_object_list",
+]  # fmt: skip
 
 BACKENDS = {"gloo": "auto", "cpu:gloo": "auto", "mpi": "mpi", "ray": "ray", "threads": "threads", "fake": "threads"}
 
@@ -75,7 +106,7 @@ def init_process_group(
         known = ", ".join(sorted(BACKENDS))
         raise ValueError(f"init_process_group: there is no backend {backend!r}; there are {known}")
     seconds = None if timeout is None else timeout.total_seconds()
-    group = ProcessGroup(get_transport(BACKENDS[backend or "gloo"], seconds), backend or "gloo")
+    group = ProcessGroup(_transport(BACKENDS[backend or "gloo"], seconds), backend or "gloo")
     for name, given, actual in (("world_size", world_size, group.size()), ("rank", rank, group.rank())):
         if given not in (-1, actual):
             raise ValueError(
@@ -83,6 +114,50 @@ def init_process_group(
                 f"`retrograd run -n {max(world_size, 1)} --transport mpi SCRIPT`, which sets RANK and WORLD_SIZE"
             )
     set_default_group(group)
+
+
+def _transport(name: str, timeout: float | None) -> Transport:
+    """Return the transport of the rank of `run_threads` that this thread is, else that of the launcher."""
+    rank = rank_of_thread()
+    if rank is None or name not in ("auto", "threads"):
+        return get_transport(name, timeout)
+    if timeout is not None:
+        rank.timeout = timeout
+    return rank
+
+
+def run_threads(script: Callable[..., Any], ranks: int, *args: Any) -> list[Any]:
+    """Return by rank what `script(*args)` returns on ranks that are threads of this process.
+
+    Each thread has its own default group, which is initialized before and destroyed after the script.  The threads
+    exchange copies, as processes do.  It serves to try and to test scripts; they do not run faster than on one rank.
+
+    Raises the first error of a rank; the other ranks end with PeerLost when they wait for it.
+
+    >>> import retrograd as rg
+    >>> import retrograd.distributed as dist
+    >>> def script():
+    ...     x = rg.tensor([dist.get_rank()])
+    ...     dist.all_reduce(x)
+    ...     return x.item()
+    >>> dist.run_threads(script, 3)
+    [3, 3, 3]
+    """
+
+    def run(transport: ThreadRank) -> Any:
+        isolate_default_group()
+        init_process_group()
+        try:
+            return script(*args)
+        finally:
+            if is_initialized():
+                destroy_process_group()
+
+    outcomes = outcomes_of_threads(ranks, run)
+    errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+    if errors:
+        raise next((error for error in errors if not isinstance(error, PeerLost)), errors[0])
+    return outcomes
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
@@ -103,13 +178,19 @@ def is_initialized() -> bool:
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
-    """Return the rank of this process.  Raises ValueError before `init_process_group`."""
-    return initialized_group(group).rank()
+    """Return the rank of this process in the group; -1 if it is no member.
+
+    Raises ValueError before `init_process_group`.
+    """
+    return initialized_group(group).rank() if is_member(group) else -1
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
-    """Return the number of ranks.  Raises ValueError before `init_process_group`."""
-    return initialized_group(group).size()
+    """Return the number of ranks in the group; -1 if this rank is no member.
+
+    Raises ValueError before `init_process_group`.
+    """
+    return initialized_group(group).size() if is_member(group) else -1
 
 
 def get_backend(group: ProcessGroup | None = None) -> str:
@@ -117,20 +198,29 @@ def get_backend(group: ProcessGroup | None = None) -> str:
     return initialized_group(group).name
 
 
-def barrier(
-    group: ProcessGroup | None = None,
-    async_op: bool = False,
-    device_ids: Any = None,
-    timeout: datetime.timedelta | None = None,
-) -> None:
-    """Wait until all ranks have called it.
+def is_mpi_available() -> bool:
+    """Return whether mpi4py is installed."""
+    return importlib.util.find_spec("mpi4py") is not None
 
-    Raises NotImplementedError for `async_op`, and ValueError before `init_process_group`.  device_ids has no effect,
-    and the timeout is the group's.
+
+def is_gloo_available() -> bool:
+    """Return True: the name stands for the transport that has started the script."""
+    return True
+
+
+def is_nccl_available() -> bool:
+    """Return False: there are no GPUs."""
+    return False
+
+
+def monitored_barrier(
+    group: ProcessGroup | None = None, timeout: datetime.timedelta | None = None, wait_all_ranks: bool = False
+) -> None:
+    """Wait until all ranks of the group have called it, as `barrier` does, which also names ranks that do not answer.
+
+    timeout and wait_all_ranks have no effect.
     """
-    if async_op:
-        raise NotImplementedError("barrier: async_op is not supported; call it without")
-    initialized_group(group).launch(lambda link: None, Fingerprint.of_call("barrier"))
+    barrier(group)
 
 
 default_ranks.rank, default_ranks.size = get_rank, get_world_size

@@ -1,58 +1,28 @@
-"""Collective operations of the ranks of a group, over the messages of its transport."""
+"""Collective operations: all ranks of a group exchange and combine tensors."""
 
-import enum
-import pickle
 from collections.abc import Sequence
-from functools import reduce as fold
 from typing import Any
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, registry
-from retrograd.pipelining.schedules.actions import Message
-from retrograd.pipelining.transports.fingerprint import Fingerprint
-from retrograd.pipelining.transports.interface import Link
-from retrograd.pipelining.transports.process_group import ProcessGroup, default_group
-
-CHANNEL = "R"  # the direction of the messages of reductions; those of pipelines are F and B
-
-
-class ReduceOp(enum.Enum):
-    """How `all_reduce` combines the tensors of the ranks."""
-
-    SUM = "sum"
-    AVG = "avg"
-    PRODUCT = "product"
-    MIN = "min"
-    MAX = "max"
-
-
-_COMBINE = {
-    ReduceOp.SUM: "add",
-    ReduceOp.AVG: "add",
-    ReduceOp.PRODUCT: "mul",
-    ReduceOp.MIN: "minimum",
-    ReduceOp.MAX: "maximum",
-}
-
-
-def initialized_group(group: ProcessGroup | None = None) -> ProcessGroup:
-    """Return the group, or the default one; ValueError if there is none."""
-    found = group or default_group()
-    if found is None:
-        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
-    return found
+from retrograd.distributed import buffers
+from retrograd.distributed.exchange import Exchange, start
+from retrograd.distributed.groups import chosen_rank, initialized_group, is_member
+from retrograd.distributed.reduce_op import ReduceOp, combine
+from retrograd.distributed.work import Steps, Work
+from retrograd.pipelining.transports.process_group import ProcessGroup
 
 
 def all_reduce(
     tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
-) -> None:
+) -> Work | None:
     """Combine a tensor elementwise with those of the other ranks, and write the result into it on every rank.
 
-    The tensors have the same shape and dtype on all ranks.  Results are the same on all ranks to the last bit: each
-    element is combined on one rank, in the order of ranks.  `ReduceOp.AVG` divides the sum by the number of ranks.
+    The tensors have the same shape and dtype on all ranks.  Results are the same on all ranks to the last bit.
+    `ReduceOp.AVG` divides the sum by the number of ranks.  async_op: return at once, with a handle to wait for.
 
     Raises TypeError for another operation or no tensor; RankMismatchError, on every rank, for different shapes, dtypes
-    or operations; NotImplementedError for `async_op`; ValueError before `init_process_group`.
+    or operations; ValueError before `init_process_group`.
 
     >>> import retrograd as rg
     >>> import retrograd.distributed as dist
@@ -63,119 +33,405 @@ def all_reduce(
     tensor([1., 2.])
     >>> dist.destroy_process_group()
     """
-    if not isinstance(op, ReduceOp):
-        raise TypeError(f"all_reduce: expected one of {', '.join(map(str, ReduceOp))}, got {op!r}")
+    return reduce_all("all_reduce", tensor, op, group, async_op)
+
+
+def reduce_all(call: str, x: Tensor, op: ReduceOp, group: ProcessGroup | None, async_op: bool) -> Work | None:
+    """Run `all_reduce` under another name in errors."""
+    if not is_member(group):
+        return None
     members = initialized_group(group)
-    _check("all_reduce", tensor, async_op)
-    with no_grad():
-        flat = tensor.detach().reshape(-1)
-        tensor.detach().copy_(sum_over_ranks("all_reduce", flat, op, members).reshape(tensor.shape))
+    _check(call, x, op)
+    exchange = Exchange(members, call, {"tensor": x.detach().aval, "op": op.name})
+    if members.comm is not None and buffers.reduces_natively(x, op):
+        steps = buffers.all_reduce(members.comm, x, op)
+    else:
+        steps = _all_reduce(exchange, x, op)
+    return start(members, exchange, steps, async_op)
 
 
-def sum_over_ranks(call: str, flat: Tensor, op: ReduceOp, group: ProcessGroup) -> Tensor:
-    """Return a vector combined with those of the other ranks: each rank combines one part, and all get all parts.
+def _all_reduce(exchange: Exchange, x: Tensor, op: ReduceOp) -> Steps:
+    """Let each rank combine one part, and send it to all."""
+    size = exchange.group.size()
+    for rank, part in enumerate(x.detach().reshape(-1).tensor_split(size)):
+        exchange.send(rank, part)
+    received = yield from exchange.receive(range(size))
+    combined = combine(op, [received[rank] for rank in range(size)])
+    for rank in range(size):
+        exchange.send(rank, combined, 1)
+    parts = yield from exchange.receive(range(size), 1)
+    return [_write(x, registry["cat"]([parts[rank] for rank in range(size)]))]
 
-    call: the name of the caller for errors.
+
+def reduce(
+    tensor: Tensor,
+    dst: int | None = None,
+    op: ReduceOp = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Combine the tensors of all ranks, and write the result into that of rank `dst`; the others keep theirs.
+
+    Raises what `all_reduce` raises, and ValueError unless exactly one of dst and group_dst, its number in the group,
+    is given.
     """
-    if group.size() == 1:
-        return flat
-    parts = flat.tensor_split(group.size())
-
-    def work(link: Link) -> Tensor:
-        for rank, part in enumerate(parts):
-            if rank != link.rank:
-                link.send(rank, _message(link.rank, rank), part)
-        received = [
-            parts[rank] if rank == link.rank else link.receive(rank, _message(rank, link.rank))
-            for rank in range(len(parts))
-        ]
-        combined = fold(registry[_COMBINE[op]], received)
-        return combined / len(parts) if op is ReduceOp.AVG else combined
-
-    return registry["cat"](group.launch(work, Fingerprint.of_call(call, tensor=flat.aval, op=op.name)))
+    if not is_member(group):
+        return None
+    members = initialized_group(group)
+    _check("reduce", tensor, op)
+    root = chosen_rank("reduce", members, dst, group_dst, None)
+    exchange = Exchange(members, "reduce", {"dst": root, "tensor": tensor.detach().aval, "op": op.name})
+    if members.comm is not None and buffers.reduces_natively(tensor, op):
+        steps = buffers.reduce(members.comm, tensor, root, op)
+    else:
+        steps = _reduce(exchange, tensor, root, op)
+    return start(members, exchange, steps, async_op)
 
 
-def broadcast(tensor: Tensor, src: int = 0, group: ProcessGroup | None = None, async_op: bool = False) -> None:
+def _reduce(exchange: Exchange, x: Tensor, root: int, op: ReduceOp) -> Steps:
+    received = yield from _gathered(exchange, x, root)
+    return [_write(x, combine(op, received)) if received else x]
+
+
+def broadcast(
+    tensor: Tensor,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
     """Write the tensor of rank `src` into the tensors of all other ranks, which have its shape and dtype.
 
-    Raises RankMismatchError, on every rank, for different shapes or dtypes; NotImplementedError for `async_op`;
-    ValueError for a rank that does not exist, and before `init_process_group`.
+    src: by default 0.  Raises RankMismatchError, on every rank, for different shapes or dtypes; ValueError for a rank
+    that does not exist, and before `init_process_group`.
     """
-    _check("broadcast", tensor, async_op)
-    broadcast_all([tensor], initialized_group(group), src)
+    if not is_member(group):
+        return None
+    members = initialized_group(group)
+    _check("broadcast", tensor)
+    root = chosen_rank("broadcast", members, src, group_src, 0)
+    return broadcast_all([tensor], members, root, async_op)
 
 
-def broadcast_all(tensors: Sequence[Tensor], group: ProcessGroup, src: int = 0) -> None:
-    """Write tensors of one rank into those of all others."""
-    _check_rank("broadcast", src, group)
-    kinds = ", ".join(str(x.aval) for x in tensors)
+def broadcast_all(tensors: Sequence[Tensor], group: ProcessGroup, src: int = 0, async_op: bool = False) -> Work | None:
+    """Write tensors of one rank of the group into those of all others."""
+    kinds = ", ".join(str(x.detach().aval) for x in tensors)
+    exchange = Exchange(group, "broadcast", {"src": src, "tensors": kinds})
+    steps = _broadcast(exchange, tensors, src) if group.comm is None else buffers.broadcast(group.comm, tensors, src)
+    return start(group, exchange, steps, async_op)
 
-    def work(link: Link) -> Any:
-        # Copies, because this rank may write to its tensors before the others have read the message.
-        return [x.detach().clone() for x in tensors] if link.rank == src else None
 
-    results = group.launch(work, Fingerprint.of_call("broadcast", src=src, tensors=kinds))
-    if group.rank() != src:
-        with no_grad():
-            for x, value in zip(tensors, results[src], strict=True):
-                x.detach().copy_(value)
+def _broadcast(exchange: Exchange, tensors: Sequence[Tensor], src: int) -> Steps:
+    if exchange.group.rank() == src:
+        for rank in range(exchange.group.size()):
+            if rank != src:
+                exchange.send(rank, list(tensors))
+        return list(tensors)
+    received = yield from exchange.receive([src])
+    return [_write(x, value) for x, value in zip(tensors, received[src], strict=True)]
 
 
 def all_gather(
     tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
-) -> None:
+) -> Work | None:
     """Write the tensor of each rank into the tensors of a list, in the order of ranks, on every rank.
 
-    Raises ValueError unless the list has a tensor for each rank, and before `init_process_group`; NotImplementedError
-    for `async_op`.
+    The tensors of the ranks may differ in shape, if the lists have the same shapes on all ranks.
+
+    Raises ValueError unless the list has a tensor for each rank, and before `init_process_group`.
     """
+    if not is_member(group):
+        return None
     members = initialized_group(group)
-    _check("all_gather", tensor, async_op)
-    if len(tensor_list) != members.size():
-        raise ValueError(f"all_gather: the list has {len(tensor_list)} tensors for {members.size()} ranks")
+    _check("all_gather", tensor)
+    _check_list("all_gather", tensor_list, members)
+    exchange = Exchange(members, "all_gather", {})
+    return start(members, exchange, _all_to_all(exchange, tensor_list, [tensor] * members.size()), async_op)
+
+
+def all_gather_into_tensor(
+    output_tensor: Tensor, input_tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
+) -> Work | None:
+    """Write the tensors of all ranks into one, in the order of ranks: concatenated or stacked along dimension 0.
+
+    Raises ValueError unless output_tensor has as many elements as the tensors of all ranks.
+    """
+    if not is_member(group):
+        return None
+    members = initialized_group(group)
+    _check("all_gather_into_tensor", output_tensor)
+    _check("all_gather_into_tensor", input_tensor)
+    _check_size("all_gather_into_tensor", "output_tensor", output_tensor, input_tensor, members)
+    exchange = Exchange(members, "all_gather_into_tensor", {"tensor": input_tensor.detach().aval})
+    if members.comm is not None:
+        steps = buffers.all_gather(members.comm, output_tensor, input_tensor)
+    else:
+        steps = _all_gather_into(exchange, output_tensor, input_tensor)
+    return start(members, exchange, steps, async_op)
+
+
+def _all_gather_into(exchange: Exchange, output: Tensor, x: Tensor) -> Steps:
+    size = exchange.group.size()
+    for rank in range(size):
+        exchange.send(rank, x)
+    received = yield from exchange.receive(range(size))
+    return [_write(output, registry["cat"]([received[rank].reshape(-1) for rank in range(size)]))]
+
+
+def reduce_scatter(
+    output: Tensor,
+    input_list: list[Tensor],
+    op: ReduceOp = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Combine the lists of all ranks, and write entry `rank` of the result into `output` on each rank.
+
+    Raises what `all_reduce` raises, and ValueError unless the list has a tensor for each rank.
+    """
+    if not is_member(group):
+        return None
+    members = initialized_group(group)
+    _check("reduce_scatter", output, op)
+    _check_list("reduce_scatter", input_list, members)
+    kinds = ", ".join(str(x.detach().aval) for x in input_list)
+    exchange = Exchange(members, "reduce_scatter", {"tensors": kinds, "op": op.name})
+    return start(members, exchange, _reduce_scatter(exchange, output, input_list, op), async_op)
+
+
+def reduce_scatter_tensor(
+    output: Tensor,
+    input: Tensor,
+    op: ReduceOp = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Combine the tensors of all ranks, and write one part of the result into `output` on each rank.
+
+    The parts are equal, along dimension 0, in the order of ranks.  Raises what `all_reduce` raises, and ValueError
+    unless `input` has as many elements as the outputs of all ranks.
+    """
+    if not is_member(group):
+        return None
+    members = initialized_group(group)
+    _check("reduce_scatter_tensor", output, op)
+    _check("reduce_scatter_tensor", input)
+    _check_size("reduce_scatter_tensor", "input", input, output, members)
+    fields = {"tensor": input.detach().aval, "op": op.name}
+    exchange = Exchange(members, "reduce_scatter_tensor", fields)
+    if members.comm is not None and buffers.reduces_natively(input, op):
+        steps = buffers.reduce_scatter(members.comm, output, input, op)
+    else:
+        parts = list(input.detach().reshape(-1).chunk(members.size())) if input.numel() else [input] * members.size()
+        steps = _reduce_scatter(exchange, output, parts, op)
+    return start(members, exchange, steps, async_op)
+
+
+def _reduce_scatter(exchange: Exchange, output: Tensor, parts: Sequence[Tensor], op: ReduceOp) -> Steps:
+    for rank, part in enumerate(parts):
+        exchange.send(rank, part)
+    received = yield from exchange.receive(range(len(parts)))
+    return [_write(output, combine(op, [received[rank] for rank in range(len(parts))]))]
+
+
+def gather(
+    tensor: Tensor,
+    gather_list: list[Tensor] | None = None,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Write the tensors of all ranks into a list on rank `dst`, by default 0.
+
+    Raises ValueError if rank `dst` has no list with a tensor for each rank, or another rank has a list.
+    """
+    if not is_member(group):
+        return None
+    members = initialized_group(group)
+    _check("gather", tensor)
+    root = chosen_rank("gather", members, dst, group_dst, 0)
+    _check_root_list("gather", "gather_list", gather_list, root, members)
+    exchange = Exchange(members, "gather", {"dst": root})
+    return start(members, exchange, _gather(exchange, gather_list or [], tensor, root), async_op)
+
+
+def _gather(exchange: Exchange, targets: Sequence[Tensor], x: Tensor, root: int) -> Steps:
+    received = yield from _gathered(exchange, x, root)
+    return [_write(target, value) for target, value in zip(targets, received, strict=True)]
+
+
+def _gathered(exchange: Exchange, x: Any, root: int) -> Any:
+    """Return the tensors of all ranks on one of them; an empty list on the others."""
+    exchange.send(root, x)
+    if exchange.group.rank() != root:
+        return []
+    received = yield from exchange.receive(range(exchange.group.size()))
+    return [received[rank] for rank in range(exchange.group.size())]
+
+
+def scatter(
+    tensor: Tensor,
+    scatter_list: list[Tensor] | None = None,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
+    """Write entry `rank` of a list of rank `src`, by default 0, into the tensor of each rank.
+
+    Raises ValueError if rank `src` has no list with a tensor for each rank, or another rank has a list.
+    """
+    if not is_member(group):
+        return None
+    members = initialized_group(group)
+    _check("scatter", tensor)
+    root = chosen_rank("scatter", members, src, group_src, 0)
+    _check_root_list("scatter", "scatter_list", scatter_list, root, members)
+    exchange = Exchange(members, "scatter", {"src": root})
+    return start(members, exchange, _scatter(exchange, tensor, scatter_list or [], root), async_op)
+
+
+def _scatter(exchange: Exchange, x: Tensor, parts: Sequence[Tensor], root: int) -> Steps:
+    for rank, part in enumerate(parts):
+        exchange.send(rank, part)
+    received = yield from exchange.receive([root])
+    return [_write(x, received[root])]
+
+
+def all_to_all(
+    output_tensor_list: list[Tensor],
+    input_tensor_list: list[Tensor],
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Send entry `i` of a list to rank `i`, and write the tensor from rank `i` into entry `i` of another list.
+
+    Raises ValueError unless both lists have a tensor for each rank.
+    """
+    if not is_member(group):
+        return None
+    members = initialized_group(group)
+    _check_list("all_to_all", output_tensor_list, members)
+    _check_list("all_to_all", input_tensor_list, members)
+    exchange = Exchange(members, "all_to_all", {})
+    return start(members, exchange, _all_to_all(exchange, output_tensor_list, input_tensor_list), async_op)
+
+
+def _all_to_all(exchange: Exchange, targets: Sequence[Tensor], parts: Sequence[Tensor]) -> Steps:
+    for rank, part in enumerate(parts):
+        exchange.send(rank, part)
+    received = yield from exchange.receive(range(len(parts)))
+    return [_write(target, received[rank]) for rank, target in enumerate(targets)]
+
+
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: list[int] | None = None,
+    input_split_sizes: list[int] | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Send part `i` of a tensor to rank `i`, and write the parts from all ranks into another, in the order of ranks.
+
+    The parts are along dimension 0; their sizes are equal, unless given.
+
+    Raises ValueError for sizes that do not fit the tensors.
+    """
+    if not is_member(group):
+        return None
+    members = initialized_group(group)
+    _check("all_to_all_single", output)
+    _check("all_to_all_single", input)
+    sent = split_sizes("input", input, input_split_sizes, members)
+    received = split_sizes("output", output, output_split_sizes, members)
+    exchange = Exchange(members, "all_to_all_single", {})
+    if members.comm is not None:
+        row, target_row = (x.nbytes // max(x.shape[0], 1) for x in (input, output))
+        steps = buffers.all_to_all(
+            members.comm, output, input, [n * target_row for n in received], [n * row for n in sent]
+        )
+    else:
+        steps = _all_to_all_single(exchange, output, list(input.detach().split(sent)))
+    return start(members, exchange, steps, async_op)
+
+
+def _all_to_all_single(exchange: Exchange, output: Tensor, parts: Sequence[Tensor]) -> Steps:
+    for rank, part in enumerate(parts):
+        exchange.send(rank, part)
+    received = yield from exchange.receive(range(len(parts)))
+    return [_write(output, registry["cat"]([received[rank] for rank in range(len(parts))]))]
+
+
+def barrier(
+    group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None
+) -> Work | None:
+    """Wait until all ranks of the group have called it.
+
+    device_ids has no effect, and the timeout is the group's.  Raises ValueError before `init_process_group`.
+    """
+    if not is_member(group):
+        return None
+    members = initialized_group(group)
+    exchange = Exchange(members, "barrier", {})
+    steps = _all_to_all(exchange, [], [None] * members.size()) if async_op else _nothing()  # type: ignore[list-item]
+    return start(members, exchange, steps, async_op)
+
+
+def _nothing() -> Steps:
+    """Do nothing: an operation that is waited for begins with a message from all to all."""
+    return []
+    yield  # makes it a generator
+
+
+def _write(target: Tensor, value: Tensor) -> Tensor:
+    """Return a tensor after writing a value of as many elements into it."""
     with no_grad():
-        found = members.launch(lambda link: tensor.detach().clone(), Fingerprint.of_call("all_gather"))
-        for target, value in zip(tensor_list, found, strict=True):
-            target.copy_(value)
+        target.detach().copy_(value.reshape(target.shape))
+    return target
 
 
-def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | None = None) -> None:
-    """Write the object of each rank, which is pickled, into a list, in the order of ranks, on every rank.
-
-    Raises ValueError unless the list has an entry for each rank, and before `init_process_group`.
-    """
-    members = initialized_group(group)
-    if len(object_list) != members.size():
-        raise ValueError(f"all_gather_object: the list has {len(object_list)} entries for {members.size()} ranks")
-    object_list[:] = map(
-        pickle.loads, members.launch(lambda link: pickle.dumps(obj), Fingerprint.of_call("all_gather_object"))
-    )
-
-
-def broadcast_object_list(
-    object_list: list[Any], src: int = 0, group: ProcessGroup | None = None, device: Any = None
-) -> None:
-    """Replace the entries of a list by those of rank `src`, which are pickled."""
-    members = initialized_group(group)
-    _check_rank("broadcast_object_list", src, members)
-    packed = members.launch(
-        lambda link: pickle.dumps(list(object_list)) if link.rank == src else None,
-        Fingerprint.of_call("broadcast_object_list", src=src),
-    )
-    object_list[:] = pickle.loads(packed[src])
-
-
-def _check_rank(name: str, rank: int, group: ProcessGroup) -> None:
-    if not 0 <= rank < group.size():
-        raise ValueError(f"{name}: there is no rank {rank}; ranks are 0 to {group.size() - 1}")
-
-
-def _message(source: int, target: int) -> Message:
-    return Message(CHANNEL, source, target, 0)
-
-
-def _check(name: str, tensor: Any, async_op: bool) -> None:
+def _check(call: str, tensor: Any, op: Any = ReduceOp.SUM) -> None:
+    if not isinstance(op, ReduceOp):
+        raise TypeError(f"{call}: expected one of {', '.join(map(str, ReduceOp))}, got {op!r}")
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"{name}: expected a Tensor, got {type(tensor).__name__}")
-    if async_op:
-        raise NotImplementedError(f"{name}: async_op is not supported; call it without")
+        raise TypeError(f"{call}: expected a Tensor, got {type(tensor).__name__}")
+
+
+def _check_list(call: str, tensors: Sequence[Any], group: ProcessGroup) -> None:
+    if len(tensors) != group.size():
+        raise ValueError(f"{call}: the list has {len(tensors)} tensors for {group.size()} ranks")
+    for x in tensors:
+        _check(call, x)
+
+
+def _check_root_list(call: str, name: str, tensors: list[Tensor] | None, root: int, group: ProcessGroup) -> None:
+    if group.rank() != root:
+        if tensors:
+            raise ValueError(f"{call}: Argument {name} must NOT be specified on rank {group.rank()}; only on {root}")
+    elif not tensors:
+        raise ValueError(f"{call}: Argument {name} must be specified on rank {root}")
+    else:
+        _check_list(call, tensors, group)
+
+
+def _check_size(call: str, name: str, whole: Tensor, part: Tensor, group: ProcessGroup) -> None:
+    if whole.numel() != part.numel() * group.size() or whole.dtype != part.dtype:
+        raise ValueError(
+            f"{call}: {name} is {whole.detach().aval}; it must have {group.size()} times the elements of "
+            f"{part.detach().aval}, and its dtype"
+        )
+
+
+def split_sizes(name: str, x: Tensor, sizes: list[int] | None, group: ProcessGroup) -> list[int]:
+    """Return the rows of a tensor for each rank: as given, else equal.  Raises ValueError if they do not fit."""
+    rows, count = x.shape[0], group.size()
+    if not sizes:
+        if rows % count:
+            raise ValueError(f"all_to_all_single: {name} has {rows} rows, which {count} ranks cannot share equally")
+        return [rows // count] * count
+    if len(sizes) != count or sum(sizes) != rows:
+        raise ValueError(f"all_to_all_single: {name} sizes {sizes} must be {count} with the sum {rows}")
+    return list(sizes)

@@ -7,7 +7,9 @@ from retrograd.autograd import is_grad_enabled, no_grad
 from retrograd.autograd.variable import Variable
 from retrograd.core import Tensor, registry
 from retrograd.core.blocks import generator_block
-from retrograd.distributed.collectives import ReduceOp, broadcast_all, initialized_group, sum_over_ranks
+from retrograd.distributed.collectives import broadcast_all, reduce_all
+from retrograd.distributed.groups import initialized_group
+from retrograd.distributed.reduce_op import ReduceOp
 from retrograd.nn.module import Module
 from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.process_group import ProcessGroup
@@ -183,7 +185,8 @@ class DistributedDataParallel(Module):
         zeros_like, cat = registry["zeros_like"], registry["cat"]
         grads = [zeros_like(p) if p.grad is None else p.grad.detach() for p in bucket]
         flat = cat([grad.reshape(-1) for grad in grads]) / world  # first, as PyTorch does, so that sums don't overflow
-        means = sum_over_ranks(CALL, flat, ReduceOp.SUM, self.process_group).split([p.numel() for p in bucket])
+        reduce_all(CALL, flat, ReduceOp.SUM, self.process_group, False)
+        means = flat.split([p.numel() for p in bucket])
         for p, grad, mean in zip(bucket, grads, means, strict=True):
             grad.copy_(mean.reshape(p.shape))
             if p.grad is None:

@@ -1,0 +1,126 @@
+"""One operation of the ranks of a group, as messages between them."""
+
+import hashlib
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any
+
+from retrograd.core import Tensor
+from retrograd.distributed.work import Steps, Work
+from retrograd.pipelining.transports.fingerprint import Fingerprint, describe_mismatch
+from retrograd.pipelining.transports.interface import RankMismatchError
+from retrograd.pipelining.transports.process_group import ProcessGroup
+from retrograd.pipelining.transports.rank_messaging import Kind
+from retrograd.pipelining.transports.serialization import pack, unpack
+
+DIGEST = 8  # bytes of a fingerprint's digest
+
+
+class Exchange:
+    """One rank's part of an operation that all ranks of a group start in the same order.
+
+    fields: texts that must be the same on all ranks, by name.
+    """
+
+    def __init__(self, group: ProcessGroup, call: str, fields: Mapping[str, Any]) -> None:
+        self.group = group
+        self.call = call
+        self.fingerprint = Fingerprint.of_call(call, **fields)
+        self._number = group.calls
+        group.calls += 1
+
+    def send(self, rank: int, payload: Any, phase: int = 0) -> None:
+        """Send a payload to a rank, this one included; copies of its tensors are sent.
+
+        phase: the index of the message among those from this rank to that one.
+        """
+        packet = dict(self.fingerprint.fields), _copied(payload)
+        send_direct(self.group, rank, self._subject(phase), packet)
+
+    def receive(self, ranks: Iterable[int], phase: int = 0) -> Generator[Any, None, dict[int, Any]]:
+        """Wait for the payloads of ranks; return them by rank.  Raises RankMismatchError."""
+        direct, sources, subject = self.group.peers.direct, list(ranks), self._subject(phase)
+        yield lambda: all((rank, subject) in direct for rank in sources)
+        return {rank: self._take(rank, phase) for rank in sources}
+
+    def agree(self) -> Steps:
+        """Compare the fingerprints of all ranks over MPI.  Raises RankMismatchError, on every rank."""
+        comm = self.group.comm
+        if comm is None or self.group.size() == 1:
+            return []
+        text = repr(sorted(self.fingerprint.fields.items())).encode()
+        mine = hashlib.blake2b(text, digest_size=DIGEST).digest()
+        found = bytearray(DIGEST * comm.size)
+        request = comm.Iallgather(mine, found)
+        yield request.Test
+        if found != mine * comm.size:
+            raise RankMismatchError(describe_mismatch(dict(enumerate(comm.allgather(self.fingerprint.fields)))))
+        return []
+
+    def _subject(self, phase: int) -> tuple[str, int, int]:
+        return "collective", self._number, phase
+
+    def _take(self, rank: int, phase: int) -> Any:
+        fields, payload = take_direct(self.group, rank, self._subject(phase))
+        own = self.fingerprint.fields
+        if fields != own:
+            raise RankMismatchError(describe_mismatch({rank: fields, self.group.rank(): own}))
+        return payload
+
+
+def start(group: ProcessGroup, exchange: Exchange, steps: Steps, async_op: bool) -> Work | None:
+    """Return the handle of an operation if `async_op`; else run it to its end.
+
+    All ranks first compare their fingerprints, so that they all raise RankMismatchError if these differ.
+    """
+    if async_op:
+        return Work(group, exchange.call, _with_agreement(exchange, steps))
+    if group.comm is not None:
+        Work(group, exchange.call, exchange.agree(), exchange.fingerprint).wait()
+    elif group.size() > 1:
+        group.launch(lambda link: None, exchange.fingerprint)
+    Work(group, exchange.call, steps).wait()
+    return None
+
+
+def send_direct(group: ProcessGroup, rank: int, subject: Any, payload: Any) -> None:
+    """Send a payload to a rank of the group, outside of launches; its tensors must not be written to."""
+    peers, packed = group.peers, pack(payload)
+    if rank == group.rank():
+        peers.accept_direct(rank, subject, packed)
+    else:
+        peers.send(rank, Kind.DIRECT, subject, packed)
+        peers.poll()
+
+
+def take_direct(group: ProcessGroup, rank: int, subject: Any) -> Any:
+    """Return the first payload of a rank with this subject, which has arrived."""
+    direct = group.peers.direct
+    waiting = direct[rank, subject]
+    packed = waiting.popleft()
+    if not waiting:
+        del direct[rank, subject]
+    return unpack(*packed)
+
+
+def _with_agreement(exchange: Exchange, steps: Steps) -> Steps:
+    """Run an operation and the comparison of fingerprints at the same time."""
+    agreement, result = exchange.agree(), None
+    agreed = next(agreement, None)
+    try:
+        ready = next(steps)
+    except StopIteration as end:
+        ready, result = None, end.value
+    if agreed is not None:
+        yield agreed
+        yield from agreement
+    if ready is None:
+        return result or []
+    yield ready
+    return (yield from steps)
+
+
+def _copied(payload: Any) -> Any:
+    """Return tensors, also those in a list, as copies that this rank will not write to."""
+    if isinstance(payload, Tensor):
+        return payload.detach().clone()
+    return [_copied(part) for part in payload] if isinstance(payload, list) else payload

@@ -1,0 +1,118 @@
+"""`Work`: an operation between ranks that may still be running."""
+
+import datetime
+from collections.abc import Callable, Generator
+from typing import Any
+
+from retrograd.core import Tensor
+from retrograd.pipelining.transports.fingerprint import Fingerprint, format_ranks
+from retrograd.pipelining.transports.interface import PeerLost
+from retrograd.pipelining.transports.process_group import ProcessGroup
+from retrograd.pipelining.transports.spmd import default_timeout
+
+# A running operation: it yields functions that return whether it may continue, and returns the tensors it has written.
+Steps = Generator[Callable[[], Any], None, list[Tensor]]
+GRACE = 0.5  # seconds for the last messages of a rank whose script has ended, or that has gone on to something else
+
+
+class Work:
+    """The handle of an operation that was started with `async_op=True`, or by `isend` and `irecv`.
+
+    The operation makes progress in `wait`, `is_completed`, and whenever this rank takes part in another operation.
+
+    >>> import retrograd as rg
+    >>> import retrograd.distributed as dist
+    >>> dist.init_process_group()
+    >>> x = rg.ones(2)
+    >>> work = dist.all_reduce(x, async_op=True)
+    >>> work.wait(), work.is_completed(), work.result()
+    (True, True, [tensor([1., 1.])])
+    >>> dist.destroy_process_group()
+    """
+
+    def __init__(self, group: ProcessGroup, call: str, steps: Steps, compared: Fingerprint | None = None) -> None:
+        # compared: of an operation that no rank passes before all have started it.
+        self._group, self._call, self._steps, self._compared = group, call, steps, compared
+        self._ready: Callable[[], Any] = _always
+        self._done = False
+        self._result: list[Tensor] = []
+        self._error: BaseException | None = None
+        self._alarm: float | None = None  # when this rank has found out that the operation may never end
+        self.source: int | None = None  # of a received message, the sender's rank in the group
+        self.advance()
+
+    def is_completed(self) -> bool:
+        """Return whether the operation has ended, after progress that needs no waiting."""
+        self._group.peers.poll()
+        return self.advance()
+
+    def wait(self, timeout: datetime.timedelta | None = None) -> bool:
+        """Wait for the end of the operation; return True.
+
+        Raises TimeoutError after `timeout`, by default that of the group; PeerLost if the script of another rank has
+        ended; RankMismatchError if the ranks run different operations.
+        """
+        seconds = self._timeout() if timeout is None else timeout.total_seconds()
+        if not self._group.peers.until(self._advance_or_fail, seconds):
+            raise TimeoutError(
+                f"rank {self._group.rank()} has waited {seconds:g} s for the other ranks in {self._call}; "
+                f"all ranks of the group must call it"
+            )
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def is_success(self) -> bool:
+        """Return whether the operation has ended without an error."""
+        return self._done and self._error is None
+
+    def exception(self) -> BaseException | None:
+        """Return the error of the operation, or None."""
+        return self._error
+
+    def result(self) -> list[Tensor]:
+        """Return the tensors that the operation has written; it must have ended."""
+        if not self._done:
+            raise RuntimeError(f"{self._call}: the operation has not ended; call wait() first")
+        return self._result
+
+    def source_rank(self) -> int:
+        """Return the rank in the group that has sent the received message; -1 for other operations."""
+        return -1 if self.source is None else self.source
+
+    def _timeout(self) -> float:
+        found = self._group.transport.timeout
+        return default_timeout(self._group.peers.slowest) if found is None else found
+
+    def advance(self) -> bool:
+        """Run the operation as far as it can; return whether it has ended."""
+        while not self._done and self._ready():
+            try:
+                self._ready = next(self._steps)
+            except StopIteration as end:
+                self._done, self._result = True, end.value
+            except BaseException as error:
+                self._done, self._error = True, error
+        return self._done
+
+    def _advance_or_fail(self) -> bool:
+        if self.advance():
+            return True
+        peers = self._group.peers
+        others_launch = self._compared is not None and peers.awaits_this_rank()
+        if peers.left or others_launch:
+            self._alarm = peers.clock() if self._alarm is None else self._alarm
+            if peers.clock() - self._alarm > GRACE:
+                self._fail(others_launch)
+        return False
+
+    def _fail(self, others_launch: bool) -> None:
+        """Raise, because another rank has ended or runs something else; then all ranks learn of the difference."""
+        if others_launch:
+            self._group.launch(lambda link: None, self._compared)
+        left = format_ranks(sorted(self._group.peers.left))
+        raise PeerLost(f"the script of {left} is over, while rank {self._group.rank()} is in {self._call}")
+
+
+def _always() -> bool:
+    return True
