@@ -1,0 +1,188 @@
+"""Collective operations give each rank the values that PyTorch's names promise, over threads and MPI."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+import retrograd.distributed as dist
+from retrograd.distributed.nn import functional as differentiable
+from retrograd.pipelining.transports import PeerLost, RankMismatchError
+
+from .collective_cases import CASES, run_cases
+
+HERE = Path(__file__).parent
+
+
+def over_mpi(tmp_path, script, *arguments):
+    """Return what the two ranks of a script over MPI have written."""
+    pytest.importorskip("mpi4py")
+    command = [sys.executable, "-m", "retrograd", "run", "-n", "2", "--timeout", "60", str(HERE / script)]
+    subprocess.run([*command, str(tmp_path / "found"), *arguments], check=True, timeout=240)
+    return [json.loads(Path(f"{tmp_path / 'found'}.{rank}").read_text()) for rank in range(2)]
+
+
+def test_operations_give_the_same_over_mpi_as_over_threads(tmp_path):
+    threads = dist.run_threads(lambda: run_cases(rg, dist), 2)
+    processes = over_mpi(tmp_path, "collective_cases.py", "retrograd")
+    for rank in range(2):
+        for name in CASES:
+            assert processes[rank][name] == json.loads(json.dumps(threads[rank][name])), name
+
+
+def test_ranks_that_run_different_operations_over_mpi_get_an_error_that_names_them(tmp_path):
+    for found in over_mpi(tmp_path, "mismatch_script.py"):
+        assert all(text.startswith("RankMismatchError") for text in found), found
+        assert "tensor: float32[2] on rank 0; float32[3] on rank 1" in found[0]
+        assert "call: all_reduce on rank 0; barrier on rank 1" in found[1]
+        assert "call: barrier on rank 0; step on rank 1" in found[2]
+        assert "tensor: float32[2] on rank 0; float32[3] on rank 1" in found[3]
+
+
+def test_each_rank_gets_its_part_of_reduced_and_exchanged_tensors():
+    def script():
+        rank = dist.get_rank()
+        x = rg.arange(6.0).double() + 10 * rank
+        reduced, exchanged, uneven = (rg.zeros(n, dtype=rg.float64) for n in (2, 6, 3 * (rank + 1)))
+        dist.reduce_scatter_tensor(reduced, x, dist.ReduceOp.AVG)
+        dist.all_to_all_single(exchanged, x)
+        dist.all_to_all_single(uneven, x, [rank + 1] * 3, [1, 2, 3])
+        return reduced.tolist(), exchanged.tolist(), uneven.tolist()
+
+    sizes, starts = (1, 2, 3), (0, 1, 3)
+    for rank, (reduced, exchanged, uneven) in enumerate(dist.run_threads(script, 3)):
+        assert reduced == [10.0 + 2 * rank, 11.0 + 2 * rank]
+        assert exchanged == [10.0 * source + 2 * rank + i for source in range(3) for i in range(2)]
+        assert uneven == [10.0 * source + starts[rank] + i for source in range(3) for i in range(sizes[rank])]
+
+
+def test_a_group_of_some_ranks_numbers_them_in_its_order_and_leaves_the_others_out():
+    def script():
+        rank, x = dist.get_rank(), rg.tensor([float(dist.get_rank() + 1)])
+        pair = dist.new_group([2, 0], sort_ranks=False)
+        dist.all_reduce(x, group=pair)
+        gathered = [None] * 2
+        dist.all_gather_object(gathered, rank, group=pair)
+        y = rg.tensor([float(rank)])
+        dist.broadcast(y, src=2, group=pair)
+        return x.item(), gathered, y.item(), dist.get_rank(pair), dist.get_world_size(pair)
+
+    assert dist.run_threads(script, 3) == [
+        (4.0, [2, 0], 2.0, 1, 2),
+        (2.0, [None, None], 1.0, -1, -1),
+        (4.0, [2, 0], 2.0, 0, 2),
+    ]
+
+
+def test_handles_of_several_operations_complete_in_any_order():
+    def script():
+        tensors = [rg.full((3,), float(i + dist.get_rank())) for i in range(4)]
+        works = [dist.all_reduce(x, async_op=True) for x in tensors]
+        for work in reversed(works):
+            assert work.wait()
+            assert work.is_completed()
+        return [x.tolist() for x in tensors], [work.result()[0].tolist() for work in works]
+
+    for values, results in dist.run_threads(script, 3):
+        assert values == results == [[3.0 * i + 3.0] * 3 for i in range(4)]
+
+
+def test_an_operation_that_another_rank_does_not_start_ends_with_an_error_that_names_it():
+    def script():
+        if dist.get_rank() == 0:
+            with pytest.raises(PeerLost, match="the script of rank 1 is over, while rank 0 is in recv"):
+                dist.recv(rg.zeros(1), 1)
+        return True
+
+    assert dist.run_threads(script, 2) == [True, True]
+
+
+def test_different_operations_with_handles_are_refused_on_every_rank():
+    def script():
+        work = dist.all_reduce(rg.ones(2), op=list(dist.ReduceOp)[dist.get_rank()], async_op=True)
+        with pytest.raises(RankMismatchError, match="op: "):
+            work.wait()
+        return True
+
+    assert dist.run_threads(script, 2) == [True, True]
+
+
+def test_writing_a_result_counts_as_a_write():
+    def script():
+        x = rg.ones(2, requires_grad=True)
+        y = x * 2
+        z = y * y
+        dist.all_reduce(y.detach())
+        with pytest.raises(RuntimeError, match="modified"):
+            z.sum().backward()
+        return True
+
+    assert all(dist.run_threads(script, 2))
+
+
+def test_gradients_of_gradients_pass_through_operations():
+    def script():
+        x = rg.tensor([1.0, 2.0], dtype=rg.float64, requires_grad=True)
+        (first,) = rg.autograd.grad((differentiable.all_reduce(x**3) ** 2).sum(), x, create_graph=True)
+        (second,) = rg.autograd.grad(first.sum(), x)
+        return first.tolist(), second.tolist()
+
+    # With s the sum of x^3 over two ranks, the gradient of both ranks' s^2 is 12 s x^2, and that of its sum 120 x^4.
+    for first, second in dist.run_threads(script, 2):
+        np.testing.assert_allclose(first, [24.0 * x**5 for x in (1.0, 2.0)])
+        np.testing.assert_allclose(second, [120.0 * x**4 for x in (1.0, 2.0)])
+
+
+def test_a_reduction_that_is_not_linear_has_no_gradient():
+    def script():
+        x = rg.ones(2, requires_grad=True)
+        out = differentiable.all_reduce(x * 1, dist.ReduceOp.MAX)
+        with pytest.raises(NotImplementedError, match=r"only ReduceOp.SUM and ReduceOp.AVG have a gradient"):
+            out.sum().backward()
+        return True
+
+    assert all(dist.run_threads(script, 2))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: dist.reduce(rg.ones(1)), ValueError, "reduce: no rank is given"),
+        (lambda: dist.send(rg.ones(1), 0, group_dst=0), ValueError, "given twice"),
+        (lambda: dist.recv([1.0], 0), TypeError, "expected a Tensor, got list"),
+        (lambda: dist.gather(rg.ones(1)), ValueError, "gather_list must be specified on rank 0"),
+        (lambda: dist.scatter(rg.ones(1), [rg.ones(1)] * 2), ValueError, "the list has 2 tensors for 1 ranks"),
+        (lambda: dist.all_gather_into_tensor(rg.ones(3), rg.ones(2)), ValueError, "1 times the elements"),
+        (lambda: dist.all_to_all_single(rg.ones(3), rg.ones(3), [2], [3]), ValueError, r"output sizes \[2\]"),
+        (lambda: dist.scatter_object_list([], [1]), ValueError, "list of size at least 1"),
+        (lambda: dist.init_device_mesh("cpu", (2,)), ValueError, "needs 2 ranks, and there are 1"),
+        (lambda: dist.init_device_mesh("cpu", (1,), mesh_dim_names=("a", "b")), RuntimeError, "1 different names"),
+    ],
+)
+def test_calls_that_mean_nothing_are_refused_before_anything_is_sent(call, error, words):
+    dist.init_process_group()
+    try:
+        with pytest.raises(error, match=words):
+            call()
+    finally:
+        dist.destroy_process_group()
+
+
+def test_a_mesh_of_two_dimensions_has_a_group_for_each_row_and_column():
+    def script():
+        mesh = dist.init_device_mesh("cpu", (2, 3), mesh_dim_names=("replica", "stage"))
+        sums = []
+        for name in ("replica", "stage"):
+            x = rg.tensor([float(dist.get_rank())])
+            dist.all_reduce(x, group=mesh[name].get_group())
+            sums.append(x.item())
+        return sums, mesh.get_coordinate(), mesh["replica"].mesh.tolist()
+
+    for rank, (sums, place, column) in enumerate(dist.run_threads(script, 6)):
+        row, stage = divmod(rank, 3)
+        assert sums == [2 * stage + 3, 9 * row + 3]
+        assert (place, column) == ([row, stage], [stage, stage + 3])
