@@ -169,6 +169,144 @@ def test_a_module_that_cannot_learn_is_refused():
         dist.destroy_process_group()
 
 
+@pytest.mark.parametrize("options", [{}, {"gradient_as_bucket_view": True}, {"static_graph": True}], ids=str)
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_training_steps_follow_those_of_one_model_on_the_whole_batch(ranks, options):
+    x = values(7, 16, 4)
+
+    def train(module, forward, batch):
+        optimizer, losses = rg.optim.Adam(module.parameters(), lr=0.05), []
+        for step in range(4):
+            optimizer.zero_grad(set_to_none=step % 2 == 0)
+            loss = (forward(batch) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return losses, [p.detach().numpy().copy() for p in module.parameters()]
+
+    def script(rank, group):
+        replica = Replicas(model(rank), process_group=group, bucket_cap_mb=2e-4, **options)
+        return train(replica, replica, x.chunk(ranks)[rank])
+
+    whole = model(0)
+    losses, expected = train(whole, whole, x)
+    found = run_ranks(ranks, script)
+    np.testing.assert_allclose(np.mean([mine for mine, _ in found], 0), losses, rtol=1e-12)
+    for _, parameters in found:
+        for mine, theirs in zip(parameters, expected, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-14)
+
+
+def test_buckets_are_reduced_while_the_backward_pass_continues():
+    def script(rank, group):
+        replica, started = Replicas(model(0), process_group=group, bucket_cap_mb=1e-5), []
+        first = replica.module[0].weight
+        first.register_hook(lambda g: started.append(replica._gradients._started))
+        replica(values(rank, 3, 4)).sum().backward()
+        return started
+
+    assert run_ranks(2, script) == [[2], [2]]  # those of the last layer, before the first layer has its gradient
+
+
+def test_gradients_as_views_of_buckets_have_no_memory_of_their_own():
+    def script(rank, group):
+        replica = Replicas(model(0), process_group=group, gradient_as_bucket_view=True)
+        pointers = []
+        for _ in range(2):
+            replica.zero_grad()
+            replica(values(rank, 3, 4)).sum().backward()
+            pointers.append([p.grad.data_ptr() for p in replica.parameters()])
+        return pointers
+
+    for first, second in run_ranks(2, script):
+        assert first == second
+        assert max(first) - min(first) < 8 * 44  # one vector of 44 numbers
+
+
+def test_a_static_graph_keeps_the_parameters_that_nobody_uses_without_gradient():
+    def script(rank, group):
+        replica = Replicas(Branches(), process_group=group, static_graph=True)
+        for _ in range(3):
+            replica.zero_grad()
+            out = replica(rg.full((1, 1), 4.0, dtype=rg.float64), "first" if rank == 0 else "second")
+            out.sum().backward()
+        return gradients(replica)
+
+    for first, second, third in run_ranks(2, script):
+        assert (first.item(), second.item(), third) == (2.0, 2.0, None)
+
+
+@pytest.mark.parametrize("by_all", [True, False])
+def test_ranks_with_fewer_batches_take_part_in_the_steps_of_the_others(by_all):
+    batches = [values(10 + i, 3, 4) for i in range(5)]
+    shares = [batches[:3], batches[3:4], batches[4:]]
+
+    def script(rank, group):
+        replica = Replicas(model(rank, rg.nn.BatchNorm1d(2)), process_group=group, bucket_cap_mb=2e-4)
+        optimizer = rg.optim.SGD(replica.parameters(), lr=0.1)
+        with replica.join(divide_by_initial_world_size=by_all):
+            for x in shares[rank]:
+                optimizer.zero_grad()
+                (replica(x) ** 2).mean().backward()
+                optimizer.step()
+        return [p.detach().numpy().copy() for p in replica.parameters()]
+
+    whole = model(0, rg.nn.BatchNorm1d(2))
+    optimizer = rg.optim.SGD(whole.parameters(), lr=0.1)
+    for step in range(3):
+        present = [share[step] for share in shares if step < len(share)]
+        optimizer.zero_grad()
+        (sum((whole(x) ** 2).mean() for x in present) / (3 if by_all else len(present))).backward()
+        optimizer.step()
+    for found in run_ranks(3, script):
+        for mine, p in zip(found, whole.parameters(), strict=True):
+            np.testing.assert_allclose(mine, p.detach().numpy(), rtol=1e-12, atol=1e-14)
+
+
+def test_ranks_stop_together_if_one_may_not_end_early():
+    def script(rank, group):
+        replica, steps = Replicas(model(0), process_group=group), []
+
+        def train():
+            with replica.join(throw_on_early_termination=True):
+                for _ in range(1 + 2 * rank):
+                    replica(values(rank, 3, 4)).sum().backward()
+                    steps.append(1)
+
+        with pytest.raises(RuntimeError, match="join: rank 0 has no more batches"):
+            train()
+        return len(steps)
+
+    assert run_ranks(2, script) == [1, 1]
+
+
+def test_batch_norm_over_all_ranks_is_that_of_the_whole_batch():
+    x, weights = values(3, 12, 5, 2), values(4, 12, 5, 2)
+
+    def run(norm, batch, weight):
+        batch = batch.clone().requires_grad_()
+        out = norm(batch)
+        (out * weight).sum().backward()
+        return out, batch.grad, norm.running_mean, norm.running_var, norm.weight.grad, norm.bias.grad
+
+    def script(rank, group):
+        norm = rg.nn.SyncBatchNorm.convert_sync_batchnorm(rg.nn.BatchNorm1d(5).double(), group)
+        mine = slice(0, 7) if rank == 0 else slice(7, 12)
+        return [y.detach().numpy() for y in run(norm, x[mine], weights[mine])]
+
+    expected = [y.detach().numpy() for y in run(rg.nn.BatchNorm1d(5).double(), x, weights)]
+    first, second = run_ranks(2, script)
+    for i, whole in enumerate(expected):
+        if i < 2:
+            found = [np.concatenate([first[i], second[i]])]
+        elif i < 4:
+            found = [first[i], second[i]]
+        else:
+            found = [first[i] + second[i]]
+        for values_found in found:
+            np.testing.assert_allclose(values_found, whole, rtol=1e-11, atol=1e-12)
+
+
 # ------------------------------------------------------------------------------------------------- collectives
 
 

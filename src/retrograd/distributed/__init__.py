@@ -9,6 +9,7 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
+from retrograd.core import Tensor
 from retrograd.distributed.collectives import (
     all_gather,
     all_gather_into_tensor,
@@ -36,6 +37,7 @@ from retrograd.distributed.groups import (
     new_subgroups,
     new_subgroups_by_enumeration,
 )
+from retrograd.distributed.nn.functional import all_reduce as all_reduce_with_gradient
 from retrograd.distributed.objects import (
     all_gather_object,
     broadcast_object_list,
@@ -47,6 +49,7 @@ from retrograd.distributed.objects import (
 from retrograd.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from retrograd.distributed.reduce_op import ReduceOp
 from retrograd.distributed.work import Work
+from retrograd.nn.batchnorm import rank_sums
 from retrograd.pipelining.transports import get_transport
 from retrograd.pipelining.transports.interface import PeerLost, Transport
 from retrograd.pipelining.transports.process_group import (
@@ -223,7 +226,18 @@ def monitored_barrier(
     barrier(group)
 
 
+def _size_or_one(group: ProcessGroup | None) -> int:
+    """Return the number of ranks; 1 without a group."""
+    return get_world_size(group) if group is not None or is_initialized() else 1
+
+
+def _sum_over_ranks(x: Tensor, group: ProcessGroup | None) -> Tensor:
+    """Return the sum over ranks, through which gradients pass."""
+    return all_reduce_with_gradient(x, group=group)
+
+
 default_ranks.rank, default_ranks.size = get_rank, get_world_size
+rank_sums.size, rank_sums.total = _size_or_one, _sum_over_ranks
 
 
 def __getattr__(name: str) -> Any:

@@ -3,40 +3,43 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from retrograd.autograd import is_grad_enabled, no_grad
+from retrograd.autograd import is_grad_enabled
 from retrograd.autograd.variable import Variable
-from retrograd.core import Tensor, registry
+from retrograd.core import Tensor
 from retrograd.core.blocks import generator_block
 from retrograd.distributed.collectives import broadcast_all, reduce_all
+from retrograd.distributed.gradient_buckets import GradientBuckets
 from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.reduce_op import ReduceOp
 from retrograd.nn.module import Module
-from retrograd.pipelining.transports.fingerprint import Fingerprint
+from retrograd.ops.functions import functions
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
 BUCKET_MB = 25
-CALL = "the reduction of gradients"  # in errors about ranks that do something else
 
 
 class DistributedDataParallel(Module):
-    """Call a module, and after each backward pass average the gradients of its parameters over the ranks.
+    """Call a module, and average the gradients of its parameters over the ranks during each backward pass.
 
     All ranks make it with the same module.  It begins with the parameters and buffers of rank 0 (`init_sync`); before
     each call that is synchronised the buffers of rank 0 are sent to all (`broadcast_buffers`).  If each rank computes
     the mean loss of an equal share of a batch, the gradients are those of the mean loss of the batch.  Names in the
-    state dict begin with `module.`.
+    state dict begin with `module.`.  A bucket of gradients is reduced as soon as they are final, while the
+    backward pass continues.
 
     - process_group: by default that of `init_process_group`.
     - bucket_cap_mb: gradients are sent in buckets of this size in MiB, by default 25.
     - find_unused_parameters: allow parameters that get no gradient in a pass on some of the ranks; they count as zero
       there, and a parameter that no rank has used keeps its `.grad`.
+    - gradient_as_bucket_view: let gradients be views of the buckets, which saves their memory and copies.
+    - static_graph: the parameters that get a gradient are the same in each pass as in the first one.
+    - device_mesh: a mesh of one dimension, whose group is used.
     - device_ids, output_device: for accelerators, must be None or empty.
-    - dim, check_reduction, gradient_as_bucket_view, static_graph, skip_all_reduce_unused_params, batched_grad_copy,
-      bucket_cap_mb_list: without effect.
+    - dim, check_reduction, skip_all_reduce_unused_params, batched_grad_copy, bucket_cap_mb_list: without effect.
 
     Raises RuntimeError if no parameter requires grad, if the ranks' modules differ, and in `backward()`, on every
     rank, if a parameter has got no gradient; ValueError for devices, and before `init_process_group`;
-    NotImplementedError for mixed_precision, device_mesh and hooks of delayed parameters.
+    NotImplementedError for mixed_precision and hooks of delayed parameters.
 
     Source: S. Li et al., PyTorch Distributed, VLDB 2020.
 
@@ -82,12 +85,15 @@ class DistributedDataParallel(Module):
             "delay_all_reduce_named_params": delay_all_reduce_named_params,
             "param_to_hook_all_reduce": param_to_hook_all_reduce,
             "mixed_precision": mixed_precision,
-            "device_mesh": device_mesh,
         }
         for name, value in refused.items():
             if value is not None:
                 raise NotImplementedError(f"DistributedDataParallel: {name} is not supported; leave it out")
         self.module = module
+        if device_mesh is not None:
+            if process_group is not None:
+                raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
+            process_group = device_mesh.get_group(0) if device_mesh.ndim == 1 else device_mesh.get_group()
         self.process_group = initialized_group(process_group)
         self.find_unused_parameters = find_unused_parameters
         self.broadcast_buffers = next(
@@ -102,8 +108,17 @@ class DistributedDataParallel(Module):
                 "DistributedDataParallel is not needed when a module doesn't have any parameters that require a "
                 "gradient."
             )
-        self._buckets = _in_buckets([p for _, p in reversed(self._named)], bucket_cap_mb or BUCKET_MB)
-        self._arrived: set[int] = set()
+        self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
+        self._gradients = GradientBuckets(
+            self._named,
+            self.process_group,
+            bucket_cap_mb or BUCKET_MB,
+            as_views=gradient_as_bucket_view,
+            allow_unused=find_unused_parameters,
+            static=static_graph,
+        )
+        self._join: _Join | None = None
+        self._in_pass = False
         if init_sync:
             broadcast_all([*module.parameters(), *module.buffers()], self.process_group)
         for _, p in self._named:
@@ -111,10 +126,13 @@ class DistributedDataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Return the result of the module."""
-        buffers = list(self.module.buffers()) if self.broadcast_buffers and self.require_forward_param_sync else []
-        if buffers:
-            broadcast_all(buffers, self.process_group)
-        self.require_forward_param_sync = is_grad_enabled() and self.require_backward_grad_sync
+        sends_buffers = self.broadcast_buffers and self.require_forward_param_sync
+        averages = is_grad_enabled() and self.require_backward_grad_sync
+        if self._join is not None:
+            self._join.count(self._gradients, sends_buffers, averages, False)
+        if sends_buffers:
+            self._send_buffers(0 if self._join is None else self._join.last)
+        self.require_forward_param_sync = averages
         return self.module(*inputs, **kwargs)
 
     @generator_block
@@ -139,68 +157,96 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
+    @generator_block
+    def join(
+        self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
+    ) -> Iterator[None]:
+        """Let ranks have different numbers of batches: those that are done take part in the reductions of the others.
+
+        At the end all have the parameters and buffers of a rank that was among the last.  divide_by_initial_world_size:
+        divide sums of gradients by the number of all ranks; otherwise by the number of those that still have batches.
+        throw_on_early_termination: raise RuntimeError on all ranks as soon as one is done.
+
+        >>> import retrograd as rg
+        >>> import retrograd.distributed as dist
+        >>> def script():
+        ...     model = rg.nn.parallel.DistributedDataParallel(rg.nn.Linear(2, 1))
+        ...     with model.join():
+        ...         for _ in range(1 + dist.get_rank()):
+        ...             model.zero_grad()
+        ...             model(rg.ones(4, 2)).mean().backward()
+        ...     return model.module.bias.grad.item()
+        >>> dist.run_threads(script, 2)
+        [1.0, 0.5]
+        """
+        if not enable or self.process_group.size() == 1:
+            yield
+            return
+        self._join = _Join(self.process_group, divide_by_initial_world_size, throw_on_early_termination)
+        try:
+            yield
+            while self._join.count(self._gradients, False, False, True):
+                if self._join.buffers:
+                    self._send_buffers(self._join.last)
+                if self._join.gradients:
+                    self._gradients.take_part()
+            broadcast_all([*self.module.parameters(), *self.module.buffers()], self.process_group, self._join.last)
+        finally:
+            self._join = None
+            self._gradients.divisor = self._gradients.active = self.process_group.size()
+
     # ------------------------------------------------------------------------------------ averaging gradients
 
+    def _send_buffers(self, src: int = 0) -> None:
+        """Give all ranks the buffers of one."""
+        buffers = list(self.module.buffers())
+        if buffers:
+            broadcast_all(buffers, self.process_group, src)
+
     def _note_gradient(self, p: Tensor) -> None:
-        """Note that a parameter has its gradient; at the end of the pass that it runs in, all are averaged."""
-        if not self.require_forward_param_sync:
+        """Note that a parameter has its gradient, which is averaged while the pass continues."""
+        if not self.require_forward_param_sync or self.process_group.size() == 1:
             return
-        if not self._arrived:
-            Variable._execution_engine.queue_callback(self._average_gradients)
-        self._arrived.add(id(p))
+        if not self._in_pass:
+            self._in_pass = True
+            self._gradients.begin()
+            Variable._execution_engine.queue_callback(self._finish_pass)
+        self._gradients.add(p)
 
-    def _average_gradients(self) -> None:
+    def _finish_pass(self) -> None:
         """Replace the gradients by their means over the ranks."""
-        arrived, self._arrived = self._arrived, set()
-        if self.process_group.size() > 1:
-            used = self._used_on_any_rank([id(p) in arrived for _, p in self._named])
-            present = {id(p) for (_, p), is_used in zip(self._named, used, strict=True) if is_used}
-            with no_grad():
-                for bucket in self._buckets:
-                    self._average_bucket([p for p in bucket if id(p) in present])
+        self._in_pass = False
+        self._gradients.finish()
 
-    def _used_on_any_rank(self, used: list[bool]) -> list[bool]:
-        """Return which parameters have a gradient on any rank; RuntimeError, on every rank, if one must and has not."""
-        missing = [name for (name, _), is_used in zip(self._named, used, strict=True) if not is_used]
-        if missing and not self.find_unused_parameters:
-            shown = ", ".join(missing[:10]) + (", ..." if len(missing) > 10 else "")
-            error = RuntimeError(
-                f"Expected to have finished reduction: rank {self.process_group.rank()} has no gradient of {shown}; "
-                f"use these parameters in the loss, or pass find_unused_parameters=True to DistributedDataParallel"
+
+class _Join:
+    """How many ranks still have batches.  last: the last of them."""
+
+    def __init__(self, group: ProcessGroup, divide_by_all: bool, throw: bool) -> None:
+        self._group, self._divide_by_all, self._throw = group, divide_by_all, throw
+        self.last = 0
+        self.buffers = self.gradients = False
+
+    def count(self, gradients: GradientBuckets, sends_buffers: bool, averages: bool, done: bool) -> int:
+        """Return the number of ranks with batches; set whether they send buffers and average gradients.
+
+        Raises RuntimeError if a rank has none, if that is to be an error.
+        """
+        size = self._group.size()
+        flags = functions["zeros"](size + 2, dtype="int32")
+        if not done:
+            flags[self._group.rank()] = 1
+            flags[size], flags[size + 1] = int(sends_buffers), int(averages)
+        reduce_all("join", flags, ReduceOp.SUM, self._group, False)
+        *active, buffers, averaging = flags.tolist()
+        self.buffers, self.gradients = bool(buffers), bool(averaging)
+        if any(active):
+            self.last = max(rank for rank, flag in enumerate(active) if flag)
+            gradients.active = sum(active)
+            gradients.divisor = size if self._divide_by_all else gradients.active
+        if self._throw and 0 < sum(active) < size:
+            raise RuntimeError(
+                f"join: rank {active.index(0)} has no more batches, while other ranks have; "
+                f"all ranks stop because of throw_on_early_termination"
             )
-        else:
-            error = None
-
-        def work(link: Any) -> list[bool]:
-            if error is not None:
-                raise error
-            return used
-
-        return [any(flags) for flags in zip(*self.process_group.launch(work, Fingerprint.of_call(CALL)), strict=True)]
-
-    def _average_bucket(self, bucket: list[Tensor]) -> None:
-        if not bucket:
-            return
-        world = self.process_group.size()
-        zeros_like, cat = registry["zeros_like"], registry["cat"]
-        grads = [zeros_like(p) if p.grad is None else p.grad.detach() for p in bucket]
-        flat = cat([grad.reshape(-1) for grad in grads]) / world  # first, as PyTorch does, so that sums don't overflow
-        reduce_all(CALL, flat, ReduceOp.SUM, self.process_group, False)
-        means = flat.split([p.numel() for p in bucket])
-        for p, grad, mean in zip(bucket, grads, means, strict=True):
-            grad.copy_(mean.reshape(p.shape))
-            if p.grad is None:
-                p.grad = grad
-
-
-def _in_buckets(parameters: Sequence[Tensor], cap_mb: float) -> list[list[Tensor]]:
-    """Return parameters in buckets of one dtype, each of one parameter or at most `cap_mb` MiB."""
-    buckets: list[list[Tensor]] = []
-    size = 0.0
-    for p in parameters:
-        size += p.nbytes
-        if not buckets or buckets[-1][0].dtype != p.dtype or size > cap_mb * 2**20:
-            buckets.append([])
-            size = p.nbytes
-        buckets[-1].append(p)
-    return buckets
+        return sum(active)

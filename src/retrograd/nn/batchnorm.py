@@ -1,12 +1,15 @@
 """Normalisation of each channel, over a batch or per sample."""
 
+from collections.abc import Callable
 from typing import Any
 
-from retrograd.core import Tensor
+from retrograd.core import Tensor, operator_named
 from retrograd.nn import functional as F
 from retrograd.nn.normalization import Affine
 from retrograd.ops.create import ones, zeros
 from retrograd.ops.mutate import check_write
+
+cat = operator_named("cat")
 
 
 class _NormBase(Affine):
@@ -135,10 +138,22 @@ class BatchNorm3d(_BatchNorm):
     input_ndims = (5,)
 
 
-class SyncBatchNorm(_BatchNorm):
-    """Batch norm over the batches of all processes: in one process, over its batch, of any number of dimensions.
+class rank_sums:
+    """Sums over the ranks of a group; `retrograd.distributed`, when it is imported, sets both.
 
-    `process_group` has no effect.
+    size: the number of ranks.  total: the sum of a tensor over ranks, through which gradients pass.
+    """
+
+    size: Callable[[Any], int] = staticmethod(lambda group: 1)
+    total: Callable[[Tensor, Any], Tensor] = staticmethod(lambda x, group: x)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch norm over the batches of all ranks of a process group, of any number of dimensions.
+
+    process_group: by default that of `init_process_group`; without one, the statistics are those of this process.  In
+    training all ranks must call it, and run the backward pass.  The gradients of weight and bias are those of this
+    rank's batch.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -166,6 +181,39 @@ class SyncBatchNorm(_BatchNorm):
     def _check_input(self, input: Tensor) -> None:
         if input.ndim < 2:
             raise ValueError(f"SyncBatchNorm: expected at least 2 dimensions, got shape {input.shape}")
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return a tensor of the input's shape."""
+        if not self.training or rank_sums.size(self.process_group) == 1:
+            return super().forward(input)
+        self._check_input(input)
+        count, mean, var = self._statistics(input)
+        if self.track_running_stats:
+            self._update_running_stats(count, mean.detach(), var.detach())
+        sizes = (1, -1, *[1] * (input.ndim - 2))
+        out = (input - mean.reshape(sizes)) / (var + self.eps).sqrt().reshape(sizes)
+        if self.weight is not None:
+            out = out * self.weight.reshape(sizes)
+        return out if self.bias is None else out + self.bias.reshape(sizes)
+
+    def _statistics(self, input: Tensor) -> tuple[float, Tensor, Tensor]:
+        """Return the number of elements of a channel, their mean and their variance, over all ranks."""
+        dims, sizes = [0, *range(2, input.ndim)], (1, -1, *[1] * (input.ndim - 2))
+        own = input.sum(dims)
+        elements = ones(1, dtype=own.dtype) * (input.numel() // self.num_features)
+        total = rank_sums.total(cat([own, elements]), self.process_group)
+        count = total[-1].item()
+        if count <= 1:
+            raise ValueError("Expected more than 1 value per channel when training, over all ranks")
+        mean = total[:-1] / count
+        squares = (input - mean.reshape(sizes)).square().sum(dims)
+        return count, mean, rank_sums.total(squares, self.process_group) / count
+
+    def _update_running_stats(self, count: float, mean: Tensor, var: Tensor) -> None:
+        self.num_batches_tracked.add_(1)
+        momentum = 1 / int(self.num_batches_tracked) if self.momentum is None else self.momentum
+        for running, value in ((self.running_mean, mean), (self.running_var, var * (count / (count - 1)))):
+            running.mul_(1 - momentum).add_(value, alpha=momentum)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
