@@ -18,7 +18,7 @@ BUDGET = {
     "compiler": 4700,
     "core": 6400,
     "cuda": 600,
-    "distributed": 2800,
+    "distributed": 3200,
     "distributions": 5900,
     "export": 4700,
     "foundation": 520,
