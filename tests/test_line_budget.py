@@ -16,7 +16,7 @@ BUDGET = {
     "bench": 1100,
     "cli": 2450,
     "compiler": 4700,
-    "core": 6400,
+    "core": 6500,
     "cuda": 600,
     "distributed": 3200,
     "distributions": 5900,

@@ -355,6 +355,129 @@ def test_apply_visits_children_before_their_parent():
     assert seen == ["Linear", "ReLU", "Sequential"]
 
 
+class PairOfLinear(nn.Module):
+    """A module that shows only some of its parameters."""
+
+    def __init__(self):
+        super().__init__()
+        self.shown, self.hidden = nn.Linear(2, 2), nn.Linear(2, 2)
+
+
+def with_override(name, function):
+    return type("Overriding", (PairOfLinear,), {name: function})()
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_parameters_are_those_of_an_overridden_named_modules(inside):
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+        yield prefix, self
+        yield from self.shown.named_modules(memo, f"{prefix}.shown" if prefix else "shown", remove_duplicate)
+
+    own = with_override("named_modules", named_modules)
+    model = nn.Sequential(own, nn.Linear(1, 1)) if inside else own
+    listed = [parameter for _, parameter in model.named_parameters()]
+    assert [id(p) for p in model.parameters()] == [id(p) for p in listed]
+    assert id(own.hidden.weight) not in map(id, model.parameters())
+
+
+def test_parameters_are_those_of_an_overridden_named_parameters():
+    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+        yield "w", self.shown.weight
+
+    own = with_override("named_parameters", named_parameters)
+    assert [*own.parameters()] == [own.shown.weight]
+    own.shown.weight.grad, own.hidden.weight.grad = rg.ones(2, 2), rg.ones(2, 2)
+    own.zero_grad()
+    assert own.shown.weight.grad is None
+    assert own.hidden.weight.grad is not None
+    plain = PairOfLinear()
+    plain.named_parameters = lambda prefix="", recurse=True: iter([("w", plain.shown.weight)])
+    assert [*plain.parameters()] == [plain.shown.weight]
+
+
+def test_buffers_are_those_of_an_overridden_named_buffers():
+    own = with_override("named_buffers", lambda self, prefix="", recurse=True: iter([("b", "the buffer")]))
+    assert [*own.buffers()] == ["the buffer"]
+
+
+def test_parameters_are_each_once_in_the_order_of_their_names():
+    shared = nn.Linear(2, 2)
+    inner = nn.Sequential(nn.Linear(2, 2), shared)
+    model = nn.Sequential(inner, shared, nn.Linear(2, 2))
+    model[2].bias = model[0][0].bias
+    assert [id(p) for p in model.parameters()] == [id(p) for _, p in model.named_parameters()]
+    assert [id(p) for p in model.parameters(recurse=False)] == []
+    assert [id(p) for p in shared.parameters(recurse=False)] == [id(shared.weight), id(shared.bias)]
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_state_dict_runs_what_classes_and_instances_override(deep):
+    def state_dict(self, *, destination=None, prefix="", keep_vars=False):
+        state = PairOfLinear.state_dict(self, destination=destination, prefix=prefix, keep_vars=keep_vars)
+        state[f"{prefix}version"] = 3
+        return state
+
+    def save(self, destination, prefix, keep_vars):
+        destination[f"{prefix}count"] = 2
+
+    model = nn.Sequential(
+        with_override("state_dict", state_dict), with_override("_save_to_state_dict", save), PairOfLinear()
+    )
+    model[2].shown.state_dict = lambda *, destination, prefix, keep_vars: destination.update({f"{prefix}mine": 1})
+    prefix = "0." if deep else ""
+    state = (nn.Sequential(model) if deep else model).state_dict()
+    linear = ["weight", "bias"]
+    both = [f"{part}.{name}" for part in ("shown", "hidden") for name in linear]
+    expected = [
+        *(f"0.{name}" for name in both),
+        "0.version",
+        "1.count",
+        *(f"1.{name}" for name in both),
+        "2.shown.mine",
+    ]
+    assert list(state) == [prefix + name for name in [*expected, *(f"2.hidden.{name}" for name in linear)]]
+
+
+def test_state_dict_runs_hooks_of_submodules_around_their_entries():
+    model, seen = nn.Sequential(PairOfLinear(), nn.Linear(1, 1)), []
+    model[0].register_state_dict_pre_hook(lambda module, prefix, keep_vars: seen.append(prefix))
+    model[0].register_state_dict_post_hook(lambda module, state, prefix, meta: state.pop(f"{prefix}hidden.bias"))
+    state = model.state_dict()
+    assert seen == ["0."]
+    assert list(state) == ["0.shown.weight", "0.shown.bias", "0.hidden.weight", "1.weight", "1.bias"]
+
+
+def test_a_state_dict_has_parameters_before_buffers_and_no_transient_ones():
+    module = nn.Module()
+    module.register_buffer("first", rg.ones(1))
+    module.register_buffer("passing", rg.ones(1), persistent=False)
+    module.weight, module.absent = nn.Parameter(rg.ones(1)), None
+    module.register_parameter("none", None)
+    state = module.state_dict()
+    assert list(state) == ["weight", "first"]
+    assert not state["weight"].requires_grad
+    module.weight.detach().fill_(5)
+    assert state["weight"].tolist() == [5]
+
+
+def test_zero_grad_uses_a_grad_that_a_class_defines():
+    class ClearedParameter(nn.Parameter):
+        @property
+        def grad(self):
+            return None
+
+        @grad.setter
+        def grad(self, value):
+            self.cleared = value
+
+    model = nn.Linear(1, 1)
+    model.weight = ClearedParameter(rg.ones(1, 1))
+    model.bias.grad = rg.ones(1)
+    model.zero_grad()
+    assert model.weight.cleared is None
+    assert model.bias.grad is None
+
+
 def test_zero_grad_forgets_gradients_or_sets_them_to_zero():
     net = Net()
     net(rg.ones(1, 2)).sum().backward()

@@ -17,6 +17,9 @@ cpdef bint fits_exactly(object kind, object value) except -1
 @cython.locals(state=State, t=TensorBase, out=TensorBase, requires_grad=cython.bint)
 cpdef object call1(Op op, object a)
 
+@cython.locals(state=State, t=TensorBase, out=TensorBase, requires_grad=cython.bint, results=list)
+cpdef list detach_all(Op op, object tensors)
+
 @cython.locals(state=State, t=TensorBase, u=TensorBase, out=TensorBase, requires_grad=cython.bint)
 cpdef object call2(Op op, object a, object b)
 

@@ -138,6 +138,31 @@ def call1(op, a):
     return call(op, (a,), op.params)
 
 
+def detach_all(op, tensors):
+    """Return the results of `detach`, the operator, on tensors; all left their graphs at one line."""
+    state = current()
+    cut = None
+    results = []
+    for a in tensors:
+        t: TensorBase = a
+        if state.level is not None or t.level is not None or t._overrides or type(t.value) is not ndarray:
+            results.append(call1(op, a))
+            continue
+        requires_grad = requires_grad_synced(t)
+        out = make(t.value[...], None, t.tag)
+        if state.inference:
+            out.version = INFERENCE
+        track_view(op, out, t, op.params, state)
+        if requires_grad:
+            if cut is None:
+                note_detached(op, out, state)
+                cut = out.tag
+            else:
+                out.tag = cut
+        results.append(out)
+    return results
+
+
 def call2(op, a, b):
     """Run an operator of two inputs and no params: `call`, specialized for the ground."""
     state = current()

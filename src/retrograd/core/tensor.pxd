@@ -103,6 +103,9 @@ cpdef bint has_numpy_dtype(object x) except -1
 @cython.locals(a=ndarray)
 cpdef bint is_floating_array(object x) except -1
 
+@cython.locals(a=ndarray)
+cpdef bint is_real_array(object x) except -1
+
 @cython.locals(a=ndarray, number=int, size=Py_ssize_t, i=int)
 cpdef bint is_plain(TensorBase t, Py_ssize_t most) except -1
 
@@ -113,6 +116,7 @@ cpdef tuple split_plain(object tensors, Py_ssize_t most)
 cpdef list arrays_of(object tensors)
 
 cpdef object bump_versions(object tensors)
+cpdef list drop_grads(object tensors)
 
 @cython.locals(a=ndarray, b=ndarray, i=int)
 cpdef bint same_kind(object x, object y) except -1

@@ -224,6 +224,14 @@ def is_floating_array(x):
     return False
 
 
+def is_real_array(x):
+    """Return whether x is an array of float32 or float64."""
+    if type(x) is ndarray:
+        a: ndarray = x
+        return a.dtype.num == FLOAT or a.dtype.num == DOUBLE
+    return False
+
+
 def is_plain(t, most):
     """Return whether a tensor is a ground array of floats in row-major order that can be written to, and no view.
 
@@ -286,6 +294,23 @@ def bump_versions(tensors):
     """Increment the versions of tensors whose storages were just written to."""
     for tensor in tensors:
         bump_version(tensor)
+
+
+def drop_grads(tensors):
+    """Set the gradients of tensors on the ground to None; return those whose class defines `grad` by itself."""
+    last = None  # the class of the tensor before
+    own = False
+    others = []
+    for tensor in tensors:
+        if type(tensor) is not last:
+            last = type(tensor)
+            own = last.grad is tensor_class.grad
+        if own:
+            t: TensorBase = tensor
+            t._grad = None
+        else:
+            others.append(tensor)
+    return others
 
 
 def same_kind(x, y):

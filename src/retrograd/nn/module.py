@@ -5,6 +5,9 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core import dtype as dtypes
+from retrograd.core.dispatch import detach_all
+from retrograd.core.level import graph_level
+from retrograd.core.tensor import drop_grads
 from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.nn.backward_hooks import ModuleCallGradients
 from retrograd.nn.hooks import (
@@ -201,30 +204,33 @@ class Module(ModuleTree):
         added to that dict.
         """
         state: dict[str, Any] = {} if destination is None else destination
+        if _saves_members_only(self):
+            save_state(self, state, prefix, keep_vars)
+            return state
         for hook in of_kind(self._state_hooks, SAVE_PRE) if self._state_hooks else ():
             hook.function(self, prefix, keep_vars)
         self._save_to_state_dict(state, prefix, keep_vars)
         for name, module in self._members(MODULE):
             if module is not None:
-                module.state_dict(destination=state, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+                save_state(module, state, f"{prefix}{name}.", keep_vars)
         for hook in of_kind(self._state_hooks, SAVE) if self._state_hooks else ():
             hook.function(self, state, prefix, {})
         return state
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """Add the module's own tensors and extra state, without those of submodules."""
-        for name, tensor in self._saved_tensors():
-            destination[prefix + name] = tensor if keep_vars else _detach(tensor)
+        live: dict[str, Tensor] = {}
+        save_tensors(self.__dict__, self._kinds, destination, live, prefix)
+        if not keep_vars:
+            _detach_entries(destination, live)
         if self._has_extra_state():
             destination[prefix + EXTRA_STATE] = self.get_extra_state()
 
-    def _saved_tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield the module's own parameters and the buffers that its state dict has, with their names."""
-        if not self._kinds:
-            return
-        for name, tensor in (*self._members(PARAMETER), *self._members(BUFFER)):
-            if tensor is not None:
-                yield name, tensor
+    def _saved_tensors(self) -> dict[str, Tensor]:
+        """Return the module's own parameters and the buffers that its state dict has, by their names."""
+        saved: dict[str, Tensor] = {}
+        save_tensors(self.__dict__, self._kinds, saved, {}, "")
+        return saved
 
     def _has_extra_state(self) -> bool:
         """Return whether the class defines `get_extra_state`."""
@@ -404,10 +410,75 @@ class Module(ModuleTree):
         return f"{self._get_name()}(\n  {body}\n)"
 
 
+def _saves_members_only(module: Module) -> bool:
+    """Return whether a state dict has a module's own tensors only: no hooks, overridden methods, or extra state."""
+    kind, values = type(module), module.__dict__
+    return (
+        kind.state_dict is Module.state_dict
+        and kind._save_to_state_dict is Module._save_to_state_dict
+        and kind.get_extra_state is Module.get_extra_state
+        and not values["_state_hooks"]
+        and "state_dict" not in values
+        and "_save_to_state_dict" not in values
+    )
+
+
+def save_state(module: Module, state: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+    """Add the entries of a module and of its submodules to a state dict; as `state_dict` of each, where overridden."""
+    live: dict[str, Tensor] = {}  # the entries that are still to be detached, all at once
+    pending = [(module, prefix)]
+    while pending:
+        module, prefix = pending.pop()
+        if not _saves_members_only(module):
+            _detach_entries(state, live)
+            module.state_dict(destination=state, prefix=prefix, keep_vars=keep_vars)
+            continue
+        values, members = module.__dict__, module._kinds
+        if members:
+            children = save_tensors(values, members, state, live, prefix)
+            if keep_vars:
+                live.clear()
+            if children:
+                pending += [(values[name], f"{prefix}{name}.") for name in reversed(children)]
+    _detach_entries(state, live)
+
+
+def _detach_entries(state: dict[str, Any], live: dict[str, Tensor]) -> None:
+    """Replace entries of a state dict by detached ones; `live` is empty then."""
+    state.update(zip(live, detach_all(_detach, live.values()), strict=True))
+    live.clear()
+
+
+def save_tensors(
+    values: dict[str, Any], members: dict[str, str], state: dict[str, Any], live: dict[str, Tensor], prefix: str
+) -> list[str]:
+    """Add a module's own parameters and persistent buffers to two dicts; return the names of its submodules.
+
+    `values` are the module's attributes, `members` the kinds of its members.
+    """
+    buffers, modules = [], []
+    for name, kind in members.items():
+        value = values[name]
+        if value is None:
+            continue
+        if kind == PARAMETER:
+            state[prefix + name] = live[prefix + name] = value
+        elif kind == MODULE:
+            modules.append(name)
+        elif kind == BUFFER:
+            buffers.append(name)
+    for name in buffers:  # after the parameters, as in PyTorch
+        state[prefix + name] = live[prefix + name] = values[name]
+    return modules
+
+
 def clear_grads(parameters: Any, set_to_none: bool) -> None:
     """Set the gradients of parameters to None, or existing ones to zero."""
-    for parameter in parameters:
-        if set_to_none:
+    if set_to_none:
+        parameters = drop_grads(parameters) if graph_level() is None else parameters
+        for parameter in parameters:
             parameter.grad = None
-        elif parameter.grad is not None:
+        return
+    for parameter in parameters:
+        if parameter.grad is not None:
             parameter.grad = _detach(parameter.grad).zero_()

@@ -178,6 +178,11 @@ class ModuleTree(SuggestsKeywords):
                         visited.add(id(tensor))
                     yield prefix + name, tensor
 
+    def _unnamed_tensors(self, kinds: tuple[str, ...], recurse: bool) -> Iterator[Any] | None:
+        """Return the tensors of `_named_tensors`, without making names; None if a class overrides `named_modules`."""
+        found: dict[int, Any] = {}
+        return iter(found.values()) if _collect(self, kinds, recurse, found, set()) else None
+
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
@@ -186,6 +191,10 @@ class ModuleTree(SuggestsKeywords):
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Iterate over the parameters, each once: of this module, and of its submodules if `recurse`."""
+        if type(self).named_parameters is ModuleTree.named_parameters and "named_parameters" not in self.__dict__:
+            found = self._unnamed_tensors((PARAMETER,), recurse)
+            if found is not None:
+                return found
         return (parameter for _, parameter in self.named_parameters(recurse=recurse))
 
     def named_buffers(
@@ -196,6 +205,10 @@ class ModuleTree(SuggestsKeywords):
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Iterate over the buffers, each once."""
+        if type(self).named_buffers is ModuleTree.named_buffers and "named_buffers" not in self.__dict__:
+            found = self._unnamed_tensors((BUFFER, TRANSIENT), recurse)
+            if found is not None:
+                return found
         return (buffer for _, buffer in self.named_buffers(recurse=recurse))
 
     def get_submodule(self, target: str) -> "Module":
@@ -241,6 +254,28 @@ class ModuleTree(SuggestsKeywords):
                 f"{target!r})"
             )
         return owner.__dict__[name]
+
+
+def _collect(
+    module: ModuleTree, kinds: tuple[str, ...], recurse: bool, found: dict[int, Any], visited: set[ModuleTree]
+) -> bool:
+    """Add the tensors of a module and of its submodules to `found`, by identity; return False if it can't know them."""
+    values = module.__dict__
+    if type(module).named_modules is not ModuleTree.named_modules or "named_modules" in values:
+        return False
+    visited.add(module)
+    children = []
+    for name, kind in values["_kinds"].items():
+        if kind in kinds:
+            if values[name] is not None:
+                found[id(values[name])] = values[name]
+        elif kind == MODULE:
+            children.append(values[name])
+    if recurse:
+        for child in children:
+            if child is not None and child not in visited and not _collect(child, kinds, True, found, visited):
+                return False
+    return True
 
 
 def _kind_of(value: Any) -> str | None:

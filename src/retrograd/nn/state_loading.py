@@ -111,7 +111,7 @@ class _Slot(NamedTuple):
 def _slots(owners: list[tuple[str, Any]]) -> Iterator[_Slot]:
     """Yield what the modules save, in the order of their state dict."""
     for path, owner in owners:
-        names = [name for name, _ in owner._saved_tensors()]
+        names = [*owner._saved_tensors()]
         if owner._has_extra_state():
             names.append(EXTRA_STATE)
         for name in names:
