@@ -445,3 +445,25 @@ def test_a_penalty_on_gradients_through_a_piecewise_linear_network_reaches_its_w
 def test_without_create_graph_a_gradient_depends_on_nothing():
     x = rg.ones(2, requires_grad=True)
     assert not grad(F.leaky_relu(x).sum(), x)[0].requires_grad
+
+
+def test_hooks_of_an_output_run_once_where_an_input_is_unused():
+    x, unused, calls = leaf(1.0), leaf(2.0), []
+    y = (x * x).sum()
+    y.register_hook(calls.append)
+    with pytest.raises(RuntimeError, match="index 0 appears to not have been used"):
+        grad(y, unused)
+    assert len(calls) == 1
+    assert grad(y, [unused, x], allow_unused=True)[0] is None
+
+
+@pytest.mark.parametrize("inputs", [1, 2])
+def test_a_simple_pass_gives_the_gradients_of_one_with_a_given_cotangent(inputs):
+    x, y = leaf(0.3, 0.7), leaf(0.2, 0.4)
+    leaves = [x, y][:inputs]
+    out = ((x * y).sin() * x).sum()
+    simple = grad(out, leaves if inputs > 1 else x, retain_graph=True)
+    for found, expected in zip(simple, grad(out, leaves, rg.ones(())), strict=True):
+        assert found.tolist() == expected.tolist()
+    with pytest.raises(RuntimeError, match="a second time"):
+        grad(out, x)

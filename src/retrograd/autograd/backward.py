@@ -18,7 +18,16 @@ from retrograd.autograd.seeds import as_list, make_seeds
 from retrograd.core import Level, Tensor, at, current, graph_level, registry
 from retrograd.core.aval import describe_difference
 from retrograd.core.blocks import generator_block
-from retrograd.core.engine import accumulating, add_into, edge_of, match_layout, pullback, sum_of_gradients
+from retrograd.core.engine import (
+    accumulating,
+    add_into,
+    edge_of,
+    match_layout,
+    plain_seed,
+    pullback,
+    simple_gradients,
+    sum_of_gradients,
+)
 from retrograd.core.hooks import conjugate
 from retrograd.core.op import compound, is_foreign
 from retrograd.core.overrides import override_result
@@ -200,6 +209,14 @@ def grad(
     >>> rg.autograd.grad(x**3, x)
     (tensor(27.),)
     """
+    special = create_graph or is_grads_batched or materialize_grads or grad_outputs is not None or not only_inputs
+    if not special and isinstance(inputs, (Tensor, tuple, list)):
+        found = simple_gradients(outputs, (inputs,) if isinstance(inputs, Tensor) else inputs, bool(retain_graph))
+        if found is not None:
+            return tuple(
+                _unused_gradient(i, as_list(inputs)[i], (), bool(allow_unused), False, False) if g is None else g
+                for i, g in enumerate(found)
+            )
     foreign = _foreign_operands(outputs, inputs, grad_outputs)
     if foreign:
         options = {
@@ -467,6 +484,11 @@ def _backward(
     inputs: Inputs | None = None,
 ) -> None:
     """Add the gradients of this tensor to `.grad` of the leaves that it depends on; see `autograd.backward`."""
+    if inputs is None and not create_graph:
+        seed = plain_seed(self, gradient)
+        if seed is not None:
+            pullback([edge_of(self)], [seed], level=None, retain_graph=bool(retain_graph), accumulate=_accumulate)
+            return
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 

@@ -2,7 +2,7 @@ cimport cython
 from retrograd.core.array cimport ndarray
 from retrograd.core.graph cimport GradFn
 from retrograd.core.state cimport State, at, current
-from retrograd.core.tensor cimport TensorBase, make, same_kind, bump_version
+from retrograd.core.tensor cimport TensorBase, make, same_kind, bump_version, is_real_array
 
 @cython.final
 cdef class BackwardPass:
@@ -41,6 +41,10 @@ cdef class BackwardPass:
     cpdef object copy_shared_grads(self)
     cpdef object capture(self, GradFn fn, object g)
 
+@cython.locals(state=State, t=TensorBase, u=TensorBase, a=ndarray, i=int)
+cpdef object plain_seed(object root, object g)
+@cython.locals(t=TensorBase, ends=list, found=dict)
+cpdef object simple_gradients(object root, object targets, bint retain)
 cpdef bint is_large(TensorBase g) except -1
 cpdef bint add_into(TensorBase total, TensorBase term) except -1
 cpdef object match_layout(TensorBase g, TensorBase leaf, bint owned)

@@ -22,7 +22,15 @@ from retrograd.core.hooks import (
 from retrograd.core.op import compound
 from retrograd.core.reentrant import DEPTH, on_another_thread
 from retrograd.core.state import at, current, modes_of, note_array_call, set_modes
-from retrograd.core.tensor import TensorBase, bump_version, make, preserve_snapshots, same_kind, unwrap_all
+from retrograd.core.tensor import (
+    TensorBase,
+    bump_version,
+    is_real_array,
+    make,
+    preserve_snapshots,
+    same_kind,
+    unwrap_all,
+)
 from retrograd.core.views import synced_grad_fn, unlink_copy
 
 LARGE = 1 << 16  # bytes
@@ -458,6 +466,51 @@ def ones_array(shape, dtype):
     array = empty(shape, dtype)
     array.fill(1)
     return array
+
+
+def plain_seed(root, g):
+    """Return the cotangent at the start of a simple pass on the ground; None if the pass is not simple.
+
+    It is g for an output of real numbers that g fits, or 1 for a single one if g is None. No level and no watcher may
+    be active, and no class may override operators. A pass that is not simple has its own errors too.
+    """
+    state = current()
+    if state.level is not None or state.watchers is not None or not isinstance(root, TensorBase):
+        return None
+    t: TensorBase = root
+    if t._overrides or t.level is not None or t._view is not None or not t._requires_grad:
+        return None
+    if not is_real_array(t.value):
+        return None
+    if g is None:
+        a: ndarray = t.value
+        for i in range(a.ndim):
+            if a.shape[i] != 1:
+                return None
+        return make(ones_array(t.value.shape, t.value.dtype), None, None)
+    if not isinstance(g, TensorBase):
+        return None
+    u: TensorBase = g
+    return g if u.level is None and not u._overrides and same_kind(u.value, t.value) else None
+
+
+def simple_gradients(root, targets, retain):
+    """Return the cotangents of tensors in a simple pass from one real number; None if the pass is not simple."""
+    ends = []
+    for target in targets:
+        if not isinstance(target, TensorBase):
+            return None
+        t: TensorBase = target
+        if t._overrides or t.level is not None or t._view is not None or not t._requires_grad:
+            return None
+        if not is_real_array(t.value):
+            return None
+        ends.append((t, 0) if t._grad_fn is None else (t._grad_fn, t._output_nr))
+    seed = plain_seed(root, None)
+    if seed is None or not ends:
+        return None
+    found = pullback([edge_of(root)], [seed], level=None, inputs=ends, retain_graph=retain)
+    return [found.get(end[0] if isinstance(end[0], TensorBase) else end) for end in ends]
 
 
 def edge_of(tensor):
