@@ -4,7 +4,6 @@ It has no other names than those that this package may use, each with CuPy's sig
 `import cupy` gives. Streams and events do nothing but note the order of their calls in `calls`.
 """
 
-import importlib.util
 import itertools
 import sys
 from contextlib import contextmanager
@@ -12,16 +11,14 @@ from types import SimpleNamespace
 
 import numpy as np
 from tests.devices import cuda_on_host, cupy_names
-from tests.devices import strict as first
+from tests.devices.devices import load_again
 
 from retrograd.backend import cupy as backend_cupy
 from retrograd.backend.devices import device_named, forget_device
 from retrograd.core.device import array_devices
 
 CUDA, HOST = 2, 1  # device types of DLPack
-_spec = importlib.util.spec_from_file_location("tests.devices.strict_for_cupy", first.__file__)
-strict = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(strict)
+strict = load_again("strict_for_cupy")
 
 calls: list[tuple] = []  # (what, ...) of streams, events, graphs and pools, in the order of the calls
 _numbers = itertools.count(1)

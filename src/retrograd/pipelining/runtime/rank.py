@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from retrograd.autograd.anomaly_mode import has_nan
 from retrograd.core import Tensor, registry
+from retrograd.core.device import array_devices
+from retrograd.ops.layout import array_device, place
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.stage import PipelineStageBase, PipeliningMetadataError, StageMessage
 from retrograd.pipelining.schedules.actions import Action, Kind
@@ -223,6 +225,8 @@ class Rank:
         for target in reversed(self._stage_graph.targets[stage.stage_index]):
             for name, part in self._gradients.pop((stage.stage_index, target, micro_batch)).items():
                 before = total.get(name)
+                if before is not None and part is not None and array_devices:
+                    part = place(part, array_device(before))
                 total[name] = part if before is None else before if part is None else before + part
         return total
 

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from retrograd import autograd
 from retrograd.core import Tensor
+from retrograd.core.device import array_devices
+from retrograd.ops.layout import array_device, find_device, making_on, place
 from retrograd.pipelining.runtime.split_backward import input_gradients, stage_backward_weight
 from retrograd.pipelining.runtime.stage_backward import drop_missing_gradients, stage_backward
 from retrograd.pipelining.schedules.lowering import chain
@@ -144,12 +146,15 @@ class PipelineStageBase:
 
     def _run_submodule(self, taken: Sequence[Any]) -> tuple[Any, ...]:
         """Run the submodule on its inputs in order; return its outputs in order."""
-        found: tuple[Any, ...] = self.submod(*taken)
-        return found
+        if not array_devices or self.device is None:
+            found: tuple[Any, ...] = self.submod(*taken)
+            return found
+        with making_on(find_device(self.device)):  # a captured graph names no device
+            return self.submod(*taken)
 
     def forward(self, micro_batch: int, values: Mapping[str, Any], *, keep: bool = True) -> dict[str, Any]:
         """Run a microbatch forward and return detached outputs; `keep` saves what backward needs."""
-        inputs = [_as_stage_leaf(value, keep) for value in self._ordered_inputs(values)]
+        inputs = [_as_stage_leaf(value, keep, self.device) for value in self._ordered_inputs(values)]
         with autograd.set_grad_enabled(keep):
             found = self._run_submodule(inputs)
             outputs = dict(zip(self.outputs, found, strict=True))
@@ -221,8 +226,13 @@ class _Run(NamedTuple):
 
 
 def _backward_roots(run: _Run, gradients: Mapping[str, Tensor | None]) -> tuple[list[Any], list[Any]]:
-    """Return the outputs that backward starts from, and their gradients."""
-    return drop_missing_gradients(run.outputs.values(), (gradients.get(name) for name in run.outputs))
+    """Return the outputs that backward starts from, and their gradients, which may come from another device."""
+    moved = (_on_device_of(out, gradients.get(name)) for name, out in run.outputs.items())
+    return drop_missing_gradients(run.outputs.values(), moved)
+
+
+def _on_device_of(out: Any, gradient: Tensor | None) -> Tensor | None:
+    return gradient if gradient is None or not array_devices else place(gradient, array_device(out))
 
 
 class StageMessage(NamedTuple):
@@ -239,11 +249,16 @@ class StageMessage(NamedTuple):
         return StageMessage(value.detach(), value.requires_grad)
 
 
-def _as_stage_leaf(value: Any, keep: bool) -> Any:
-    """Return the value as a leaf of this stage's graph, one per microbatch; it requires grad as in its producer."""
+def _as_stage_leaf(value: Any, keep: bool, device: Any) -> Any:
+    """Return the value as a leaf of this stage's graph, one per microbatch; it requires grad as in its producer.
+
+    It is on the stage's device; None leaves it where it is.
+    """
     message = value if isinstance(value, StageMessage) else StageMessage.of(value)
     if not isinstance(message.value, Tensor):
         return message.value
     leaf = message.value.detach()
+    if array_devices and device is not None:
+        leaf = place(leaf, find_device(device))
     leaf.requires_grad = message.requires_grad and keep
     return leaf

@@ -8,6 +8,7 @@ from typing import Any
 
 from retrograd.backend import from_buffer
 from retrograd.core import Tensor, registry
+from retrograd.ops.layout import array_device, place
 
 _PLAIN = "biufc"  # kinds of dtypes that `str` describes fully; NumPy's own pickling takes much longer
 
@@ -16,7 +17,8 @@ def pack(payload: Any) -> tuple[bytes, list[memoryview]]:
     """Return a header and its buffers: the tensors' own memory, copied only if it has gaps.
 
     payload: tensors and picklable data, nested in picklable containers.  Tensors
-    outside transforms and graphs are sent: their values and layout, dtype and `requires_grad`.
+    outside transforms and graphs are sent: their values and layout, dtype and `requires_grad`. Those on a device
+    arrive in host memory; a stage moves its inputs to its device.
 
     Raises what pickle raises (TypeError, AttributeError, pickle.PicklingError) for data that cannot be pickled.
     Out-of-band buffers are described in PEP 574.
@@ -58,6 +60,7 @@ def _reduce_tensor(x: Tensor) -> tuple[Any, ...]:
     """Return how to rebuild a tensor: only its values are sent, always in a separate buffer."""
     if x.level is not None:
         raise TypeError("a tensor inside a function transform or trace can't be sent to another process")
+    x = place(x.detach(), None).requires_grad_(x.requires_grad) if array_device(x) is not None else x
     dense, order = _dense(x)
     value = dense.value
     if value.dtype.kind in _PLAIN and value.size and not _is_ragged(x):
