@@ -1,5 +1,8 @@
 """Training on the strict device: the numbers of host memory, and no value moved within a step."""
 
+import io
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.devices import strict
@@ -38,15 +41,43 @@ def words_loss(model, x, target):
     return F.cross_entropy(model(x).reshape(-1, 11), target.reshape(-1))
 
 
+class Recurrent(nn.Module):
+    """An LSTM over rows of numbers, and classes from its last state."""
+
+    def __init__(self):
+        super().__init__()
+        self.cells, self.head = nn.LSTM(8, 5, num_layers=2, batch_first=True), nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.head(self.cells(x.squeeze(1))[0][:, -1])
+
+
+class Decoder(nn.Module):
+    """A GPT of one block."""
+
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.words, self.places, self.norm = nn.Embedding(11, 16), nn.Embedding(5, 16), nn.LayerNorm(16)
+        self.block = nn.TransformerEncoderLayer(16, 2, 32, dropout, F.gelu, batch_first=True, norm_first=True)
+
+    def forward(self, x):
+        size = x.shape[1]
+        mask = rg.full((size, size), -float("inf"), device=x.device).triu(1)
+        states = self.words(x) + self.places(rg.arange(size, device=x.device))
+        return self.norm(self.block(states, src_mask=mask, is_causal=True)) @ self.words.weight.mT
+
+
 CASES = {
     "perceptron, SGD": (perceptron, (ROWS, CLASSES), classes_loss, lambda p: rg.optim.SGD(p, 0.1, momentum=0.9)),
     "perceptron, AdamW": (perceptron, (ROWS, CLASSES), classes_loss, lambda p: rg.optim.AdamW(p, 0.01)),
     "convolutions, Adam": (convolutions, (IMAGES, CLASSES), classes_loss, lambda p: rg.optim.Adam(p, 0.01)),
     "transformer, AdamW": (transformer, (WORDS, WORDS), words_loss, lambda p: rg.optim.AdamW(p, 0.01)),
+    "recurrent, SGD": (Recurrent, (IMAGES, CLASSES), classes_loss, lambda p: rg.optim.SGD(p, 0.1)),
+    "decoder, Adam": (Decoder, (WORDS, WORDS), words_loss, lambda p: rg.optim.Adam(p, 0.01, amsgrad=True)),
 }
 
 
-def train(case: str, where: str) -> tuple[list[float], int]:
+def train(case: str, where: str, clipped: bool = False, scaler: Any = None) -> tuple[list[float], int]:
     """Return the losses of some steps on a device, and the number of transfers in the last step."""
     make, data, loss_of, optimizer_of = CASES[case]
     rg.manual_seed(0)
@@ -57,8 +88,16 @@ def train(case: str, where: str) -> tuple[list[float], int]:
         with strict.counting() as moved:
             optimizer.zero_grad()
             loss = loss_of(model, *data)
-            loss.backward()
-            optimizer.step()
+            (loss if scaler is None else scaler.scale(loss)).backward()
+            if scaler is not None:
+                scaler.unscale_(optimizer)
+            if clipped:
+                nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            if scaler is None:
+                optimizer.step()
+            else:
+                scaler.step(optimizer)
+                scaler.update()
         losses.append(loss.item())
     return losses, sum(moved.values())
 
@@ -70,6 +109,102 @@ def test_a_step_on_a_device_gives_the_numbers_of_host_memory_and_moves_nothing(c
     assert moved == 0
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
     assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_clipping_reads_nothing_from_a_device_and_a_scaler_one_flag(case):
+    expected, _ = train(case, "cpu", True, rg.amp.GradScaler("cpu"))
+    losses, moved = train(case, STRICT.device, True, rg.amp.GradScaler("strict"))
+    assert moved == 1
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+    assert train(case, STRICT.device, True)[1] == 0
+
+
+def test_a_scaler_on_a_device_skips_a_step_with_infinite_gradients():
+    weight, scaler = nn.Parameter(rg.ones(2, device="strict")), rg.amp.GradScaler("strict", init_scale=4.0)
+    optimizer = rg.optim.SGD([weight], 0.1)
+    scaler.scale((weight * float("inf")).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert weight.tolist() == [1.0, 1.0]
+    assert scaler.get_scale() == 2.0
+
+
+# Transfers per step of the optimizers that decide by values.
+READING = {"Adafactor": 2, "Muon": 1}
+
+
+OPTIMIZERS = [
+    n for n in dir(rg.optim) if isinstance(kind := getattr(rg.optim, n), type) and issubclass(kind, rg.optim.Optimizer)
+]
+
+
+@pytest.mark.parametrize("name", sorted({*OPTIMIZERS} - {"LBFGS", "Optimizer", "SparseAdam"}))
+def test_states_of_optimizers_are_on_the_device_also_after_loading(name):
+    found = []
+    for where in ("cpu", "strict"):
+        weight = nn.Parameter(rg.arange(6.0).reshape(2, 3).to(where) / 7)
+
+        def step(optimizer, weight=weight):
+            optimizer.zero_grad()
+            (weight * weight).sum().backward()
+            with strict.counting() as moved:
+                optimizer.step()
+            return sum(moved.values())
+
+        first, second = (getattr(rg.optim, name)([weight], lr=0.1) for _ in range(2))
+        step(first)
+        moved = step(first)
+        file = io.BytesIO()
+        rg.save(first.state_dict(), file)
+        file.seek(0)
+        second.load_state_dict(rg.load(file))
+        step(second)
+        if where == "strict":
+            assert moved == READING.get(name, 0)
+            assert all(is_on_strict(x) for x in second.state[weight].values() if isinstance(x, rg.Tensor) and x.ndim)
+        found.append(weight.detach().cpu().numpy())
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-6)
+
+
+def test_a_file_is_loaded_to_the_device_that_is_named():
+    file = io.BytesIO()
+    rg.save({"weight": rg.ones(2, device="strict"), "epoch": 3}, file)
+    file.seek(0)
+    loaded = rg.load(file, map_location="strict")
+    assert is_on_strict(loaded["weight"])
+    assert loaded["epoch"] == 3
+
+
+@pytest.mark.parametrize("dtype", [rg.float16, rg.bfloat16])
+def test_autocast_casts_operands_on_its_device_only(dtype):
+    x, weight = rg.ones(2, 3), rg.ones(3, 2, requires_grad=True)
+    there, its = x.to("strict"), weight.detach().to("strict").requires_grad_()
+    with rg.autocast("strict", dtype=dtype):
+        assert (x @ weight).dtype == rg.float32
+        out = there @ its
+    assert out.dtype == dtype
+    out.float().square().sum().backward()
+    assert its.grad.dtype == rg.float32
+    assert its.grad.tolist() == [[12.0, 12.0]] * 3
+    with rg.autocast("cpu", dtype=dtype):
+        assert (there @ its).dtype == rg.float32
+
+
+def test_half_precision_on_the_device_has_the_numbers_of_host_memory():
+    x = rg.linspace(-3, 3, 12).reshape(3, 4)
+    functions = [rg.exp, lambda x: F.softmax(x, -1), lambda x: x @ x.mT, lambda x: F.layer_norm(x, (4,)), F.gelu]
+    for dtype in (rg.float16, rg.bfloat16):
+        for function in functions:
+            found = []
+            for where in ("cpu", "strict"):
+                leaf = x.to(where, dtype).requires_grad_()
+                out = function(leaf)
+                out.float().square().sum().backward()
+                assert out.dtype == leaf.grad.dtype == dtype
+                found.append([t.detach().cpu().float().numpy() for t in (out, leaf.grad)])
+            for on_device, expected in zip(*found, strict=True):
+                np.testing.assert_allclose(on_device, expected, rtol=1e-2, atol=1e-2)
 
 
 def test_tensors_are_made_on_the_device_that_is_named():
