@@ -73,7 +73,7 @@ class LibraryNames:
         if name == "retrograd.backend.linalg":
             module["scipy_linalg"] = lambda: None
         if name == "retrograd.backend.numpy":
-            module["run_on_host"] = self._run_on_host
+            module["run_on_host"], module["on_device"] = self._run_on_host, True
             for function in ON_HOST:
                 module[function] = partial(self._run_on_host, getattr(numpy_namespace(), function))
 
@@ -85,11 +85,12 @@ class LibraryNames:
 
     def _to_host(self, value: Any) -> Any:
         if isinstance(value, (list, tuple)):
-            return type(value)([self._to_host(member) for member in value])
+            members = [self._to_host(member) for member in value]
+            return type(value)(*members) if hasattr(value, "_fields") else type(value)(members)
         return self.library.asnumpy(value) if isinstance(value, self.library.ndarray) else value
 
     def _from_host(self, value: Any) -> Any:
-        return self.library.asarray(np.asarray(value))
+        return None if value is None else self.library.asarray(np.asarray(value))
 
 
 def _bind(function: Any, names: LibraryNames) -> Any:

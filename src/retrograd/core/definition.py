@@ -5,11 +5,13 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from numpy import ndarray
+
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import Aval
 from retrograd.core.dispatch import Op
 from retrograd.core.level import NotBatchedError
-from retrograd.core.op import operator_named, registry
+from retrograd.core.op import namespaces, operator_named, registry
 from retrograd.core.overrides import call_arguments
 from retrograd.core.schema import REQUIRED
 from retrograd.core.schema_parser import parse
@@ -111,6 +113,7 @@ class Definition:
     snapshots = ""
     impure = False
     crosses_devices = False
+    in_host_memory = False
     elements = ""
     accepts_nested = False
     home = ""
@@ -150,6 +153,8 @@ class Definition:
             return getattr(namespace, cls.impl.name)
         if cls.impl is None:
             raise NotImplementedError(f"{cls.__name__}: no kernel for {namespace.__name__}")
+        if cls.in_host_memory and getattr(namespace, "on_device", False):
+            return partial(namespace.run_on_host, partial(cls.impl, namespaces[ndarray]))
         return partial(cls.impl, namespace)
 
     @classmethod

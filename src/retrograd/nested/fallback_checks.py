@@ -4,6 +4,7 @@ from itertools import count as count_from
 from typing import Any
 
 from retrograd.backend import allclose
+from retrograd.backend.devices import move
 from retrograd.backend.ragged import Ragged
 from retrograd.core import Op, Tensor, call, current, registry
 from retrograd.core.dtype import is_differentiable
@@ -101,4 +102,6 @@ def _repeats(whole: Tensor, part: Tensor, count: int, lead: int, draws_random: b
     if whole.shape != (*part.shape[:lead], count, *part.shape[lead + 1 :]) or whole.dtype != part.dtype:
         return False
     arrays = unwrap_all(narrow(whole, lead, 0, count - 1)), unwrap_all(part)
-    return draws_random or any(isinstance(a, Ragged) for a in arrays) or allclose.repeats(*arrays)
+    if draws_random or any(isinstance(a, Ragged) for a in arrays):
+        return True
+    return allclose.repeats(*[move(a, None) for a in arrays])

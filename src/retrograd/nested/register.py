@@ -12,7 +12,7 @@ from retrograd.nested.buffer import remove_holes, values
 from retrograd.nested.buffer_layout import get_layout, is_nested
 from retrograd.nested.dispatch import decompose
 from retrograd.nested.rules import copy
-from retrograd.ops.layout import jagged, strided
+from retrograd.ops.layout import device_of_operands, jagged, making_on, strided
 from retrograd.ops.layout import layout as Layout
 
 
@@ -21,7 +21,11 @@ class Nested(CompositeArray):
 
     def call(self, op: Op, args: tuple, params: dict) -> Any:
         """Run an operator by operators on buffers, or on components."""
-        return decompose(op, args, params)
+        device = device_of_operands(args)
+        if device is None:
+            return decompose(op, args, params)
+        with making_on(device):  # arrays that follow from the structure, as the divisors of a mean
+            return decompose(op, args, params)
 
     def plain(self, x: Tensor) -> tuple[Tensor, Callable[[Tensor, int], Tensor]]:
         """Return the plain tensor with all elements of x, and its inverse: see `levels.plain`."""

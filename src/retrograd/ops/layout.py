@@ -7,7 +7,7 @@ from retrograd.backend.devices import device_named
 from retrograd.core import Tensor, current, registry
 from retrograd.core.device import CPU, array_devices, device, is_device_type
 from retrograd.core.errors import OperandValueError
-from retrograd.core.op import compound
+from retrograd.core.op import composite_arrays, compound
 from retrograd.core.state import override_state
 from retrograd.core.tensor import unwrap_all
 from retrograd.core.views import requires_grad_synced
@@ -134,8 +134,19 @@ def find_device(where):
 
 
 def array_device(x):
-    """Return the `ArrayDevice` that a tensor is on; None for host memory."""
-    return array_devices.get(type(unwrap_all(x)))
+    """Return the `ArrayDevice` that a tensor is on, or the values of a nested or sparse one; None for host memory."""
+    array = unwrap_all(x)
+    while type(array) in composite_arrays:
+        array = array.values
+    return array_devices.get(type(array))
+
+
+def device_of_operands(args):
+    """Return the `ArrayDevice` of the first operand that is on one; None if all are in host memory."""
+    if not array_devices:
+        return None
+    found = (array_device(a) for a in args if isinstance(a, Tensor))
+    return next((device for device in found if device is not None), None)
 
 
 def place(x, target):

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from retrograd.backend import sparse_pattern
+from retrograd.backend.devices import move
 from retrograd.backend.sparse_array import Sparse
 from retrograd.backend.sparse_pattern import COMPRESSED, compress
 from retrograd.core import Tensor, registry
@@ -110,7 +111,7 @@ def _to_batched(name: str, x: Tensor, layout: str, blocksize: Any, dense: int) -
 
 def from_dense(x: Tensor, sparse_dim: int) -> Tensor:
     """Return the COO tensor of the nonzero slices along the first dimensions of a dense tensor."""
-    pattern = sparse_pattern.nonzero(concrete(x), sparse_dim)
+    pattern = sparse_pattern.nonzero(move(concrete(x), None), sparse_dim)
     rows = x.reshape((math.prod(x.shape[:sparse_dim]), *x.shape[sparse_dim:]))
     return wrap(take(rows, pattern.flat), pattern)
 

@@ -64,10 +64,18 @@ class SparseTensors(CompositeArray):
         if op.definition.accepts_nested or seen_whole():
             return NotImplemented
         rule = _on_values if issubclass(op.definition, LevelOperator) else _rules.get(op.name)
-        out = NotImplemented if rule is None else rule(op, args, params)
+        out = NotImplemented if rule is None else self._run(rule, op, args, params)
         if out is NotImplemented and not op.composite:
             raise refuse(op.name, next(a for a in args if is_sparse(a)))
         return out
+
+    def _run(self, rule: Rule, op: Op, args: tuple, params: dict) -> Any:
+        """Apply a rule, which makes arrays of a pattern on the device of the values."""
+        device = layouts.device_of_operands(args)
+        if device is None or op.name == "to_device":
+            return rule(op, args, params)
+        with layouts.making_on(device):
+            return rule(op, args, params)
 
     def plain(self, x: Tensor) -> tuple[Tensor, Callable[[Tensor, int], Tensor]]:
         """Return the values, and the function that makes a sparse tensor of others, with `front` more dimensions."""
@@ -169,5 +177,6 @@ def _on_values(op: Op, args: tuple, params: dict) -> Any:
     return wrap(op(*[values_of(a) if is_sparse(a) else a for a in args], **params), pattern)
 
 
+rule_for("to_device")(_on_values)
 _dense_of: list[Callable[[Tensor], Tensor]] = []  # the conversion, which is above this module
 composite_arrays[Sparse] = SparseTensors()

@@ -15,6 +15,7 @@ from retrograd.core.op import compound
 from retrograd.core.tensor import unwrap_all
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import View
+from retrograd.ops.layout import array_device, place
 
 Pattern = Coordinates | Compressed
 namespaces[Sparse] = sparse_array
@@ -161,15 +162,21 @@ def unique_entries(x: Tensor) -> tuple[Coordinates, Tensor]:
     return unique, add_at(rows, number, unique.nnz)
 
 
+def _indices(rows: Tensor, numbers: Any) -> Tensor:
+    """Return indices, which are in host memory as all of a pattern, where the rows are."""
+    out: Tensor = place(as_tensor(as_indices(numbers)), array_device(rows))
+    return out
+
+
 def take(rows: Tensor, numbers: Any) -> Tensor:
     """Return rows by number."""
-    out: Tensor = registry["index_select"](rows, 0, as_tensor(as_indices(numbers)))
+    out: Tensor = registry["index_select"](rows, 0, _indices(rows, numbers))
     return out
 
 
 def add_at(rows: Tensor, numbers: Any, count: int) -> Tensor:
     """Return `count` rows: zeros, with each row added at its number."""
-    out: Tensor = registry["index_sum"](rows, as_tensor(as_indices(numbers)), dim=0, size=count)
+    out: Tensor = registry["index_sum"](rows, _indices(rows, numbers), dim=0, size=count)
     return out
 
 

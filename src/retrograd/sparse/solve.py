@@ -10,7 +10,7 @@ from retrograd.sparse.rules.products import sampled, times_dense
 
 
 @op("sparse.solve(Tensor[] operands, *, any pattern, any solver, bool transposed=False) -> Tensor")
-class solve(Internal):
+class solve(Internal, in_host_memory=True):
     """The solution x (n, k) of A x = b for operands (values of A, b), or of the transposed system.
 
     Derivatives are solutions of systems with A or its transpose, by the same solver, which keeps factors.

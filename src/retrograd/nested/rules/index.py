@@ -188,7 +188,7 @@ def narrow_ragged(name: str, x: Tensor, dim: int, start: Any, length: Any) -> Te
 
 
 @op("nested.rows_at(Tensor component, Tensor[] indices, *, any structure, bool wrap=True) -> Tensor")
-class rows_at(Internal, Pointwise, differentiable=False, promotion=None, in_place=False):
+class rows_at(Internal, Pointwise, differentiable=False, promotion=None, in_place=False, in_host_memory=True):
     """The row of a buffer at an index along each ragged dimension, in a component; all broadcast."""
 
     def impl(xp, component, *indices, structure, wrap):

@@ -21,7 +21,7 @@ from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import cat, reshape, squeeze, unsqueeze
 
 
-class Attention(Internal):
+class Attention(Internal, in_host_memory=True):
     """Operators on buffers of queries, keys and values, and masks whose rows are the pairs of a query and a key."""
 
     formulas: Any

@@ -10,7 +10,7 @@ from retrograd.ops.view import transpose
 
 
 @op("nested.multiply_each(Tensor a, Tensor b, *, any parts) -> Tensor")
-class multiply_each(Internal, linear="a b"):
+class multiply_each(Internal, linear="a b", in_host_memory=True):
     """The products of the matrices of each component, whose layout in the buffers `parts` describes.
 
     Its derivatives are such products too.  The dimensions before the matrices broadcast.

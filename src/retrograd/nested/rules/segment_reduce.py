@@ -15,7 +15,7 @@ from retrograd.ops.pointwise import eq, exp, isinf, isnan, logical_and, logical_
 from retrograd.ops.reduce import LogicalReduction, sum_dtype, truth_dtype
 
 
-class Segments(Internal):
+class Segments(Internal, in_host_memory=True):
     """Base of operators along dimension `row` of a buffer, separately for the rows of each component."""
 
     @classmethod

@@ -25,7 +25,7 @@ def _pattern() -> Coordinates:
 
 
 @op("sparse.times_dense(Tensor values, Tensor dense, *, any pattern) -> Tensor")
-class times_dense(Internal, Family, linear="values dense"):
+class times_dense(Internal, Family, linear="values dense", in_host_memory=True):
     """The product of the sparse matrix with these values and a dense one (k, n)."""
 
     def impl(xp, values, dense, *, pattern):
@@ -55,7 +55,7 @@ class times_dense(Internal, Family, linear="values dense"):
 
 
 @op("sparse.sampled(Tensor a, Tensor b, *, any pattern) -> Tensor")
-class sampled(Internal, Family, linear="a b"):
+class sampled(Internal, Family, linear="a b", in_host_memory=True):
     """The elements of a @ b.mT at the positions of a pattern: (m, k) and (n, k) to (entries,)."""
 
     def impl(xp, a, b, *, pattern):
