@@ -1,11 +1,14 @@
 """Send exceptions to other processes: types and text, even if they cannot be pickled."""
 
 import pickle
+import re
 import traceback
 from collections.abc import Iterator
 from itertools import pairwise
 
 from retrograd.pipelining.transports.rank_messaging import Packed
+
+NOTE = re.compile(r"^on rank (\d+):\n", re.MULTILINE)  # the beginning of the note with the traceback from a rank
 
 
 def causes(failure: BaseException) -> Iterator[BaseException]:

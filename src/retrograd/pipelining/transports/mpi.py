@@ -14,6 +14,7 @@ from retrograd.pipelining.transports.interface import Link
 from retrograd.pipelining.transports.rank_messaging import Head, Packet, Peers
 from retrograd.pipelining.transports.spmd import launch
 from retrograd.pipelining.transports.staging_ring import StagingRing, huge_pages
+from retrograd.pipelining.transports.uncaught import report_uncaught_errors
 
 LOST = 75  # the exit code if ranks were lost (EX_TEMPFAIL: trying again may help)
 ENDS_OTHERS = "ends all ranks, because some were lost"  # the last action then, by which a launcher knows its code
@@ -89,6 +90,7 @@ def _peers() -> Peers:
     peers = Peers(_MPIChannel(mpi, mpi.COMM_WORLD.Dup()))
     _collectives[:] = [mpi.COMM_WORLD.Dup()]  # here, because all processes must do so at the same time
     atexit.register(_leave, mpi, peers)
+    report_uncaught_errors(peers)
     return peers
 
 

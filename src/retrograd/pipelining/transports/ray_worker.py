@@ -6,13 +6,13 @@ import runpy
 import select
 import sys
 import threading
-import traceback
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
 from retrograd.pipelining.transports.rank_messaging import Head, Kind, Peers
 from retrograd.pipelining.transports.ray import Mailbox, join
+from retrograd.pipelining.transports.uncaught import uncaught_report
 
 THREADS = 4  # for concurrent calls: the script, its output, messages
 POLL_SECONDS = 0.5  # seconds that a call for output waits
@@ -61,7 +61,7 @@ class Worker:
         self._thread = threading.get_ident()
         self._redirect()
         try:
-            return _exit_code(script)
+            return _exit_code(script, self._peers)
         finally:
             self._peers.doing = lambda: "its script is over"
             self._peers.broadcast(Kind.LEFT, None)
@@ -108,7 +108,7 @@ class Worker:
         os.close(null_device)
 
 
-def _exit_code(script: Script) -> int:
+def _exit_code(script: Script, peers: Peers) -> int:
     try:
         _execute(script)
     except SystemExit as end:
@@ -117,8 +117,8 @@ def _exit_code(script: Script) -> int:
         print(end.code, file=sys.stderr)
         return 1
     except BaseException as failure:
-        trace = _script_frames(failure.__traceback__)
-        sys.stderr.write("".join(traceback.format_exception(type(failure), failure, trace)))
+        failure.__traceback__ = _script_frames(failure.__traceback__)
+        sys.stderr.write(uncaught_report(failure, peers))
         return 130 if isinstance(failure, KeyboardInterrupt) else 1
     return 0
 

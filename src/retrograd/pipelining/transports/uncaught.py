@@ -1,0 +1,109 @@
+"""Report the error that ends a script of several ranks: one short traceback, and a line of every other rank."""
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from types import TracebackType
+
+from retrograd.foundation.source_location import PACKAGE
+from retrograd.pipelining.transports.failures import NOTE
+from retrograd.pipelining.transports.interface import PeerLost, RankMismatchError
+from retrograd.pipelining.transports.rank_messaging import Peers
+
+LONGEST = 40  # lines of a report
+FULL_VARIABLE = "RETROGRAD_TRACEBACK"  # "full": Python's own traceback, on every rank
+CAUSED = "\nThe above exception was the direct cause of the following exception:\n\n"
+DURING = "\nDuring handling of the above exception, another exception occurred:\n\n"
+# Beginnings of file names: of this package, of its compiled modules, and of what runs a script for `retrograd run`.
+OWN_FILES = (PACKAGE, os.path.join("src", "retrograd", ""), "<frozen runpy>")
+
+
+def report_uncaught_errors(peers: Peers) -> None:
+    """Make the uncaught errors of this process short, unless the script has its own `sys.excepthook`."""
+    if sys.excepthook is not sys.__excepthook__ or os.environ.get(FULL_VARIABLE) == "full":
+        return
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if isinstance(error, Exception):
+            sys.stderr.write(uncaught_report(error, peers))
+        else:
+            sys.__excepthook__(kind, error, trace)
+
+    sys.excepthook = hook
+
+
+def uncaught_report(error: BaseException, peers: Peers) -> str:
+    """Return the text about an error that ends the script of this rank.
+
+    An error that another rank has raised, or all ranks, has its traceback there, on the first of them.
+    """
+    if os.environ.get(FULL_VARIABLE) == "full":
+        return "".join(traceback.format_exception(error))
+    origin = _origin(error, peers)
+    if origin == peers.rank:
+        return short_traceback(error)
+    return f"retrograd: rank {peers.rank} ends with the error of rank {origin}: {_summary(error)[0]}"
+
+
+def _origin(error: BaseException, peers: Peers) -> int:
+    """Return the rank that reports an error."""
+    if isinstance(error, RankMismatchError | PeerLost):  # of all ranks
+        return min(rank for rank in range(peers.size) if rank not in peers.lost)
+    notes = [NOTE.match(note) for note in getattr(error, "__notes__", ())]
+    return next((int(found[1]) for found in notes if found), peers.rank)
+
+
+def short_traceback(error: BaseException) -> str:
+    """Return the traceback of an error and its causes, at most 40 lines: frames of this package are only counted.
+
+    >>> import retrograd as rg
+    >>> try:
+    ...     rg.ones(2).reshape(3)
+    ... except RuntimeError as error:
+    ...     lines = short_traceback(error).splitlines()
+    >>> lines[0], lines[-2].strip().rpartition("[")[2].partition(" ")[2], lines[-1].partition(":")[0]
+    ('Traceback (most recent call last):', 'frames of retrograd]', 'retrograd.core.errors.OperandValueError')
+    """
+    lines = "".join(_parts(error)).splitlines(keepends=True)
+    if len(lines) > LONGEST:
+        first = LONGEST // 2
+        left_out = len(lines) - LONGEST + 1
+        lines[first : first + left_out] = [f"  [{left_out} lines are left out: see {FULL_VARIABLE}=full]\n"]
+    return "".join(lines)
+
+
+def _parts(error: BaseException) -> Iterator[str]:
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None:
+        yield from _parts(cause)
+        yield DURING if error.__cause__ is None else CAUSED
+    frames = traceback.extract_tb(error.__traceback__)
+    if frames:
+        yield "Traceback (most recent call last):\n"
+        yield from _frames(frames)
+    yield from _summary(error)
+
+
+def _frames(frames: traceback.StackSummary) -> Iterator[str]:
+    """Yield frames as text; consecutive ones of this package as their count."""
+    count = 0
+    for frame in frames:
+        if frame.filename.startswith(OWN_FILES):
+            count += 1
+            continue
+        yield from _count(count)
+        yield from traceback.StackSummary.from_list([frame]).format()
+        count = 0
+    yield from _count(count)
+
+
+def _count(frames: int) -> list[str]:
+    return [f"  [{frames} frame{'s' if frames > 1 else ''} of retrograd]\n"] if frames else []
+
+
+def _summary(error: BaseException) -> list[str]:
+    """Return the lines with the class and the message, and notes except tracebacks of other ranks."""
+    text = "".join(traceback.TracebackException.from_exception(error, compact=True).format_exception_only())
+    return re.split(NOTE, text, maxsplit=1)[0].splitlines(keepends=True)
