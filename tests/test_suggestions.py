@@ -50,7 +50,8 @@ def keywords(function):
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
         return []
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    return [name for name in names if len(name) >= 5 and misspelt(name) not in names and name != "self"]
+    ambiguous = {"self", *(f"{name}s" for name in names)}  # graphs, next to graph
+    return [name for name in names if len(name) >= 5 and misspelt(name) not in names and name not in ambiguous]
 
 
 CALLABLES = [name for name in NAMES if not name.startswith(NOT_DRAWN) and keywords(member(name))]
@@ -117,6 +118,13 @@ OTHER_NAMES = [
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="Python's own suggestions know similar names only")
 def test_names_of_other_libraries_are_answered_by_ours(call, name):
     assert message_of(call).endswith(f"Did you mean '{name}'?")
+
+
+@pytest.mark.parametrize("path", ["arange", "empty", "full", "eye", "zeros_like", "hann_window", "fft.fftfreq"])
+def test_keywords_that_creation_functions_have_in_common_are_suggested(path):
+    create = member(f"rg.{path}")
+    text = message_of(lambda: create(rg.ones(2) if "like" in path else 3, devie="cpu"))
+    assert f"{path.split('.')[-1]}() got an unexpected keyword argument 'devie'. Did you mean 'device'?" in text
 
 
 MODULES = """nn nn.functional nn.init nn.utils optim optim.lr_scheduler autograd func linalg fft special distributions
@@ -195,8 +203,11 @@ def test_warnings_of_constructors_name_the_line_that_calls_them(make):
 
 
 def test_errors_inside_of_a_constructor_get_no_suggestion():
+    def factor(epoch):
+        raise TypeError("scale() got an unexpected keyword argument 'lastepoch'")
+
     with pytest.raises(TypeError) as caught:
-        rg.optim.lr_scheduler.LambdaLR(rg.optim.SGD([rg.ones(1)], lr=0.1), lambda epoch: int(bas=epoch))
+        rg.optim.lr_scheduler.LambdaLR(rg.optim.SGD([rg.ones(1)], lr=0.1), factor)
     assert "Did you mean" not in str(caught.value)
 
 

@@ -148,16 +148,25 @@ class Interrupts:
 
 def work_until_interrupted(random, interrupts):
     """Return the name of the last piece of work that was started."""
-    work = None
+    started = ["no work"]
     try:
-        interrupts.arm()
-        while True:
-            for work in random.sample(WORK, len(WORK)):
-                work()
-                if interrupts.arrived:  # Python has ignored it, within a finaliser
-                    interrupts.arm()
+        work_forever(random, interrupts, started)
     except KeyboardInterrupt:
-        return getattr(work, "__name__", "no work")
+        return started[-1]
+
+
+def work_forever(random, interrupts, started):
+    """Work until a KeyboardInterrupt, and append the name of each piece of work.
+
+    Not in the block that catches it: from Python 3.12 on, the jump at the end of a loop can be outside of that block.
+    """
+    interrupts.arm()
+    while True:
+        for work in random.sample(WORK, len(WORK)):
+            started.append(work.__name__)
+            work()
+            if interrupts.arrived:  # Python has ignored it, within a finaliser
+                interrupts.arm()
 
 
 def check_numbers():

@@ -164,7 +164,7 @@ def test_every_function_of_the_standard_and_every_member_of_arrays_is_called():
 
 COMPARISONS = {"__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__"}
 OF_PYTHON = set(dir(object)) - COMPARISONS | {"__annotations__", "__array__", "__buffer__", "__iter__", "__weakref__"}
-OF_PYTHON |= {"__module__", "__slots__"}
+OF_PYTHON |= {"__module__", "__slots__", "__firstlineno__", "__static_attributes__"}
 # Exchange and devices have tests in test_array_api.py; x @= y is x = x @ y, as Python makes it.
 ELSEWHERE = {
     "__array_namespace__", "__array_namespace_info__", "__dlpack__", "__dlpack_device__", "__imatmul__", "device",

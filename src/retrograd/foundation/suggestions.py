@@ -51,10 +51,12 @@ class MissingNameError(AttributeError):
 
 
 def suggest_keyword(error, known):
-    """Append a suggestion to the message of a TypeError for an unknown keyword; leave other errors as they are."""
-    _, found, name = str(error).partition(_UNKNOWN_KEYWORD)
-    if found and name.endswith("'"):
-        error.args = (f"{error}{did_you_mean(name[:-1], known)}",)
+    """Add a suggestion to the message of a TypeError for an unknown keyword; leave other errors as they are."""
+    call, found, words = str(error).partition(_UNKNOWN_KEYWORD)
+    name, _, rest = words.partition("'")
+    suggested = did_you_mean(name, known) if found and rest[:1] in ("", ".") and "Did you mean" not in rest else ""
+    if suggested:
+        error.args = (f"{call}{found}{name}'{suggested}{rest.removeprefix('.')}",)
 
 
 def bind_arguments(name, signature, args, kwargs):

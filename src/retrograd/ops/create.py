@@ -9,6 +9,7 @@ from retrograd.core.aval import symbolic
 from retrograd.core.errors import OperandValueError
 from retrograd.core.op import is_foreign
 from retrograd.core.overrides import override_result
+from retrograd.foundation.suggestions import suggest_keyword
 from retrograd.ops.as_tensor import as_tensor as as_tensor
 from retrograd.ops.as_tensor import from_numpy as from_numpy
 from retrograd.ops.as_tensor import tensor as tensor
@@ -80,7 +81,12 @@ def factory(make, *names):
             args = (args,)  # sizes as separate arguments, or none; a tuple also binds faster
         if out is not None:
             return _write_out(out, make(*args, **{"dtype": out.dtype, **own}))
-        tensor = make(*args, **own)
+        try:
+            tensor = make(*args, **own)
+        except TypeError as error:
+            if not own.keys() <= signature.parameters.keys():
+                suggest_keyword(error, create.__signature__.parameters)
+            raise
         if memory_format is not None:
             tensor = to_format(tensor, memory_format)
         if requires_grad:

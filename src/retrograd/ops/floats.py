@@ -304,7 +304,8 @@ frac = pointwise("frac(Tensor x) -> Tensor", lambda xp, x: x - xp.trunc(x),
 fmod = pointwise("fmod(Tensor a, Tensor b) -> Tensor", xp.fmod,
     "Remainder with the sign of a: a - trunc(a / b) * b.",
     vjp_a=lambda g: g, vjp_b=lambda g, a, b: -g * rounded_quotient(a, b, rounding_mode="trunc"),
-    domain=(0.7, 5.0), oracle=lambda np, a, b: a - np.fix(a / b) * b, node_name=name_by_operand("Fmod", 1))  # fmt: skip
+    domain=(0.7, 5.0), node_name=name_by_operand("Fmod", 1),
+    oracle=lambda np, a, b: a - np.trunc(a / b) * b)  # fmt: skip
 
 
 class Frexp(NamedTuple):

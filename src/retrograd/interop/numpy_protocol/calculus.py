@@ -190,6 +190,10 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     """Linear interpolation between the points (xp, fp), xp ascending; `left` and `right` outside, or periodic."""
     x, xp = promote_operands(as_floating(x), as_floating(xp))
     fp = as_floating(fp)
+    if not xp.numel():
+        if x.numel():
+            raise ValueError(f"interp: xp is empty, so there is no value at the {x.numel()} points of x")
+        return O.zeros_like(promote_operands(x, fp)[0])
     if period is not None:
         x, xp, fp = _over_a_period(x, xp, fp, abs(period))
     right_of = np.clip(np.searchsorted(values(xp), values(x), "right"), 1, xp.shape[0] - 1)

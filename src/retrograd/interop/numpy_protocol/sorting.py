@@ -27,11 +27,21 @@ def _row_or(x, axis):
 
 
 @implements()
-def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
-    """The indices that sort the elements in ascending order."""
+def argsort(a, axis=-1, kind=None, order=None, *, stable=None, descending=None):
+    """The indices that sort the elements, in ascending or in descending order; NaN are at the end of both."""
     only_default("argsort", order=(order, None))
     x, axis = _row_or(a, axis)
+    if descending:
+        return as_tensor(_descending_order(values(x), axis))
     return as_tensor(np.argsort(values(x), axis, "stable" if kind == "mergesort" or stable else kind))
+
+
+def _descending_order(x, axis):
+    """Return the indices that sort an array in descending order: a stable one, as NumPy has it from 2.5 on."""
+    backward = np.argsort(np.flip(x, axis), axis, "stable")
+    order = np.flip(x.shape[axis] - 1 - backward, axis)
+    missing = np.isnan(np.take_along_axis(x, order, axis))  # these came first
+    return np.take_along_axis(order, np.argsort(missing, axis, "stable"), axis)
 
 
 def _apply_order(x, axis, places):
@@ -40,10 +50,11 @@ def _apply_order(x, axis, places):
 
 
 @implements()
-def sort(a, axis=-1, kind=None, order=None, *, stable=None):
-    """The elements in ascending order along an axis."""
+def sort(a, axis=-1, kind=None, order=None, *, stable=None, descending=None):
+    """The elements in ascending or in descending order along an axis; NaN are at the end of both."""
     x, axis = _row_or(a, axis)
-    return _apply_order(x, axis, argsort(x, axis, kind, order, stable=stable)) if x.ndim else x
+    order = argsort(x, axis, kind, order, stable=stable, descending=descending) if x.ndim else None
+    return x if order is None else _apply_order(x, axis, order)
 
 
 @implements()

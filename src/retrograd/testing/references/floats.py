@@ -6,7 +6,7 @@ import numpy as np
 
 
 def rounded_quotient(a, b, rounding_mode):
-    return np.floor(a / b) if rounding_mode == "floor" else np.fix(a / b)
+    return np.floor(a / b) if rounding_mode == "floor" else np.trunc(a / b)
 
 
 def clamp(x, min, max):
