@@ -118,7 +118,7 @@ def test_a_rank_that_gives_no_answer_is_lost_and_there_are_no_more_launches():
 
 def test_a_result_that_can_not_travel_is_a_failure_of_its_rank():
     failures = all_at_once(group(2), lambda link: (lambda: None) if link.rank else None)
-    assert all("pickle" in str(failure) for failure in failures)
+    assert all("local object" in str(failure) for failure in failures)
 
 
 def test_only_the_failure_is_raised_and_not_that_others_were_woken():
