@@ -102,3 +102,20 @@ def test_products_over_a_single_number_are_those_of_numpy(dtype):
     assert backend.product(a, b).dtype == dtype
     with pytest.raises(ValueError, match="matmul"):
         backend.product(a, np.ones((3, 5), dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("m", "k", "n"), [(32, 784, 128), (33, 300, 257), (40, 513, 700), (16, 90, 200)])
+def test_exchanged_operands_have_the_same_bits(m, k, n, dtype):
+    """Few rows times many transposed ones are computed as the transpose, which is left out if the rows are copied."""
+    r = np.random.default_rng(0)
+    a, b = r.standard_normal((m, k)).astype(dtype), r.standard_normal((n, k)).astype(dtype)
+    expected = kernels.multiply_matrices(a, np.ascontiguousarray(b.T))
+    assert kernels.multiply_matrices(a, b.T).tobytes() == expected.tobytes()
+    out = np.empty((n, m), dtype)
+    kernels.multiply_matrices(a, b.T, out=out.T)
+    assert out.T.tobytes() == expected.tobytes()
+    assert (
+        kernels.multiply_matrices(a[::-1, ::2], b.T[::2]).tobytes()
+        == kernels.multiply_matrices(a[::-1, ::2].copy(), np.ascontiguousarray(b.T[::2])).tobytes()
+    )

@@ -113,17 +113,29 @@ void multiply_one(Product of) {
     });
 }
 
+// Returns whether a product takes less time as the transpose of one with exchanged operands, which has the same bits: the
+// smaller operand is copied to panels then, the larger one is read in place, and the result is written by columns.
+template <class T>
+bool is_faster_transposed(const Product& of) {
+    const npy_intp panel = 2 * vector_bytes / sizeof(T);
+    return of.b.row == sizeof(T) && of.m >= panel && of.k * (of.n - of.m) >= 4 * of.m * of.n;
+}
+
+inline Matrix transposed(Matrix x) { return {x.at, x.column, x.row}; }
+
 template <class T>
 void multiply(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {
     const npy_intp *of = steps + 3, m = dimensions[1], k = dimensions[2], n = dimensions[3];
     if (m == 0 || n == 0) return;
-    npy_intp broad = BROAD;
-    while (broad > NARROW && parts(m, TALL) * parts(n, broad) < 2 * retrograd_get_num_threads()) broad /= 2;
-    for (npy_intp i = 0; i < dimensions[0]; i++)
-        multiply_one<T>({{args[0] + i * steps[0], of[0], of[1]},
-                         {args[1] + i * steps[1], of[2], of[3]},
-                         {args[2] + i * steps[2], of[4], of[5]},
-                         m, k, n, broad});
+    for (npy_intp i = 0; i < dimensions[0]; i++) {
+        Product one{{args[0] + i * steps[0], of[0], of[1]},
+                    {args[1] + i * steps[1], of[2], of[3]},
+                    {args[2] + i * steps[2], of[4], of[5]},
+                    m, k, n, BROAD};
+        if (is_faster_transposed<T>(one)) one = {transposed(one.b), transposed(one.a), transposed(one.out), n, k, m, BROAD};
+        while (one.broad > NARROW && parts(one.m, TALL) * parts(one.n, one.broad) < 2 * retrograd_get_num_threads()) one.broad /= 2;
+        multiply_one<T>(one);
+    }
     std::feclearexcept(FE_ALL_EXCEPT);
 }
 
