@@ -41,6 +41,7 @@ def test_the_schedule_is_valid_and_as_good_as_every_named_one_within_the_limit(s
         assert simulate_costs(found.schedule, chain(stages), cost).span == pytest.approx(found.step, rel=1e-12)
         assert [peak_activations(actions) for actions in found.schedule] == found.peaks
         assert max(found.peaks) <= (limit or math.inf)
+        assert found.bound <= found.step * (1 + 1e-9)
         for name in SCHEDULES:
             named = make_schedule(name, stages, 8, ranks=ranks)
             fits = max(map(peak_activations, named)) <= (limit or math.inf)
@@ -70,6 +71,7 @@ def test_small_pipelines_get_the_optimum_of_integer_programming(placement, micro
             seconds=0.5,
         )
         assert found.step == pytest.approx(least, rel=1e-6)  # which is the solver's tolerance
+        assert 0 < found.bound <= least * (1 + 1e-6)
 
 
 def test_twice_the_memory_of_1f1b_leaves_almost_no_bubble():

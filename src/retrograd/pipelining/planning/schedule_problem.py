@@ -182,7 +182,7 @@ class Times(NamedTuple):
 
 def run(problem: Problem, orders: Sequence[Order]) -> Times | None:
     """Return when the ranks start and end; None if they would wait forever, or if the orders leave something out."""
-    found = _Run(problem, orders)
+    found = Run(problem, orders)
     return found.times() if found.finish() and found.is_complete() else None
 
 
@@ -196,7 +196,7 @@ def run_filled(problem: Problem, orders: Sequence[Order], patience: float) -> tu
     return (found.filled, found.times()) if found.finish() and found.is_complete() else None
 
 
-class _Run:
+class Run:
     """The times of the computations that have run, in orders."""
 
     def __init__(self, problem: Problem, orders: Sequence[Order]) -> None:
@@ -259,7 +259,7 @@ class _Run:
         return position > first
 
 
-class _FilledRun(_Run):
+class _FilledRun(Run):
     """A run that inserts the weight halves of its input halves."""
 
     def __init__(self, problem: Problem, orders: Sequence[Order], patience: float) -> None:

@@ -5,9 +5,11 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from retrograd.pipelining.planning.critical_path import Block, critical_blocks, move_in_block
 from retrograd.pipelining.planning.list_scheduler import Policy, list_schedule
 from retrograd.pipelining.planning.schedule_problem import Order, Problem, Times, make_problem, run, run_filled
 from retrograd.pipelining.planning.simulate import Cost, zero_cost
+from retrograd.pipelining.planning.step_bound import busy_bound, step_bound
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule, stage_ranks
 from retrograd.pipelining.schedules.actions import Action
 from retrograd.pipelining.schedules.lowering import Edges, chain
@@ -29,6 +31,7 @@ class FoundSchedule(NamedTuple):
     own start to its own end.  peaks: the largest number of bytes that each rank holds.
     origin: the name of the schedule, or "search" if no named one is as good.
     named: the objective of every named schedule with this placement; infinity for those beyond the memory limit.
+    bound: no schedule with one of the placements has a smaller objective.
     """
 
     schedule: list[list[Action]]
@@ -38,6 +41,7 @@ class FoundSchedule(NamedTuple):
     peaks: list[float]
     origin: str
     named: dict[str, float]
+    bound: float
 
 
 class _Candidate(NamedTuple):
@@ -107,7 +111,8 @@ def search_schedule(
     problems = [
         make_problem(placement, micro_batches, edges, cost, saved, kept, limits, overhead) for placement in choices
     ]
-    found = [_Search(problem, objective, seconds / len(problems), seed).run() for problem in problems]
+    searches = [_Search(problem, objective, seconds / len(problems), seed) for problem in problems]
+    found = [search.run() for search in searches]
     problem, named, best = min(found, key=lambda one: one[2].score if one[2] else (math.inf, 0.0))
     if best is None:
         least = min(_least_limit(problem) for problem in problems)
@@ -119,7 +124,8 @@ def search_schedule(
     peaks = [problem.peak(order) for order in best.orders]
     times = best.times
     schedule = problem.actions(best.orders)
-    return FoundSchedule(schedule, problem.placement, times.step, times.slowest, peaks, best.origin, named)
+    bound = min(search.bound for search in searches)
+    return FoundSchedule(schedule, problem.placement, times.step, times.slowest, peaks, best.origin, named, bound)
 
 
 def _limits(memory_limit: float | Sequence[float] | None, ranks: int) -> list[float]:
@@ -152,10 +158,7 @@ class _Search:
         actions = 3 * problem.stages * problem.micro_batches
         self.lists = math.ceil(LIST_SHARE * seconds / (LIST_TIME * actions))
         self.changes = math.ceil((1 - LIST_SHARE) * seconds / (RUN_TIME * actions))
-        self.bound = max(
-            problem.micro_batches * sum(self._backward_and_forward(stage) for stage in stages)
-            for stages in problem.rank_stages
-        )
+        self.bound = step_bound(problem) if objective == "step" else busy_bound(problem)
 
     def run(self) -> tuple[Problem, dict[str, float], _Candidate | None]:
         """Return the problem, the objective of each named schedule, and the best orders."""
@@ -165,10 +168,6 @@ class _Search:
         if self._could_improve():
             self._change()
         return self.problem, named, self.best
-
-    def _backward_and_forward(self, stage: int) -> float:
-        forward, inputs, weights, backward = self.problem.seconds[stage :: self.problem.stages]
-        return forward + min(backward, inputs + weights)
 
     def _could_improve(self) -> bool:
         return self.best is None or self.best.score[0] > self.bound * (1 + 1e-9)
@@ -250,20 +249,37 @@ class _Search:
         ]
         if starts:
             _, bare, patience = min(starts)
-            self._climb(bare, lambda orders: self._try_filled(orders, patience))
+            self._climb(bare, lambda orders: self._try_filled(orders, patience), self.changes // 4)
         if self.best is not None:
-            self._climb(self.best.orders, self._try)
+            self._shorten(self.best, self.changes - self.changes // 4)
 
-    def _climb(self, orders: list[Order], attempt: Callable[[list[Order]], _Candidate | None]) -> None:
-        """Move actions within their rank's order, as long as the step does not get longer."""
+    def _climb(self, orders: list[Order], attempt: Callable[[list[Order]], _Candidate | None], tries: int) -> None:
+        """Move computations within their rank's order, as long as the step does not get longer."""
         current = attempt(orders)
-        for _ in range(self.changes // 2):
+        for _ in range(tries):
             if not self._could_improve():
                 return
             changed = self._with_move(orders)
             found = attempt(changed)
             if found is not None and (current is None or found.score <= current.score):
                 current, orders = found, changed
+
+    def _shorten(self, current: _Candidate, tries: int) -> None:
+        """Move computations of the critical path, as long as the step does not get longer."""
+        blocks: list[Block] = []
+        for _ in range(tries):
+            if not self._could_improve():
+                return
+            if not blocks:
+                found = critical_blocks(self.problem, current.orders)
+                blocks = [block for block in found if block.last > block.first]
+            if blocks and self.random.random() < 0.8:
+                changed = move_in_block(current.orders, blocks, self.random)
+            else:
+                changed = self._with_move(current.orders)
+            candidate = self._try(changed)
+            if candidate is not None and candidate.score <= current.score:
+                current, blocks = candidate, []
 
     def _try_filled(self, bare: list[Order], patience: float) -> _Candidate | None:
         """Return these orders with weight halves as a candidate; None if they don't run."""
