@@ -45,6 +45,9 @@ def promised_peaks(name, p, v, m):
         "interleavedzerobubble": [(v - 1) * g + p] * p,
         "zbvzerobubble": [p * v] * p,
         "dualpipev": [p * v + (v > 1)] * p,
+        "eager1f1b": [(2 * (p - rank) - 1) * v for rank in range(p)],
+        "interleaved1f1b-warmup": [(v - 1) * g + (1 if v == 1 else 2) * (p - 1 - rank) + 2 for rank in range(p)],
+        "hanayo": [p * v] * p,
         "v-half": [v * ((p + 2) // 2) if v > 1 else p] * p,
         "v-min": [v * ((p + 4) // 3) if v > 1 else p] * p,
     }
@@ -56,12 +59,9 @@ def promised_depth(name, p, v, m):
     depths = {
         "gpipe": 0,
         "interleaved1f1b": max(1, largest_round(p, m) - p + 1) if v > 1 else 1,
+        "interleaved1f1b-warmup": max(1, largest_round(p, m) - p + 1) if v > 1 else 1,
         "loopedbfs": m // p if v > 1 else 0,
         "interleavedzerobubble": p if v > 1 else 1,
-        "zbvzerobubble": 1 if v < 3 else 2,
-        "dualpipev": 1 if v < 3 else 2,
-        "v-half": 1 if v < 3 else 2,
-        "v-min": 1 if v < 3 else 2,
     }
     return depths.get(name, 1)
 
@@ -215,7 +215,7 @@ def test_names_are_found_however_they_are_written():
 
 @pytest.mark.parametrize("name", ["2f2b", "", None, 1])
 def test_an_unknown_name_is_refused_with_the_known_ones(name):
-    with pytest.raises(ValueError, match=r"known are 1f1b, dualpipev, gpipe"):
+    with pytest.raises(ValueError, match=r"known are 1f1b, dualpipev, eager1f1b, gpipe"):
         get_schedule(name)
 
 
@@ -253,3 +253,31 @@ def test_numbers_that_make_no_schedule_are_refused_by_name(stages, micro_batches
 def test_a_number_that_is_no_integer_is_refused_by_name(stages, micro_batches, wrong):
     with pytest.raises(TypeError, match=wrong):
         make_schedule("1f1b", stages, micro_batches)
+
+
+def span(name, per_rank, message, ranks=8, micro_batches=32):
+    """Return the step of a model that takes 4 slots per rank forward and 8 backward, with messages that take time."""
+    stages, part = ranks * per_rank, 4 / per_rank
+
+    def cost(action):
+        return message if action.peer is not None else part * (2 if action.kind is Kind.B else 1)
+
+    return simulate_costs(make_schedule(name, stages, micro_batches, ranks=ranks), chain(stages), cost).span
+
+
+@pytest.mark.parametrize("name", ["zbv", "dualpipev"])
+@pytest.mark.parametrize("per_rank", [2, 3, 4, 6])
+def test_zigzags_of_any_depth_are_faster_than_1f1b_when_messages_take_time(name, per_rank):
+    for message in (0.0, 0.1, 0.5):
+        assert span(name, per_rank, message) < span("1f1b", 1, message)
+
+
+def test_eager_1f1b_loses_time_to_messages_only_at_the_start_and_the_end():
+    assert span("eager1f1b", 1, 0.5) == span("1f1b", 1, 0.0) + 2 * 7 * 0.5
+    assert span("1f1b", 1, 0.5) > span("1f1b", 1, 0.0) + 4 * 7 * 0.5
+
+
+def test_hanayo_has_less_idle_time_than_1f1b_by_its_waves():
+    assert span("hanayo", 2, 0.0) < span("1f1b", 1, 0.0)
+    assert all(action.kind in (Kind.F, Kind.B) for row in make_schedule("hanayo", 8, 4, ranks=4) for action in row)
+    assert stage_ranks("hanayo", 8, 4) == stage_ranks("zbv", 8, 4)

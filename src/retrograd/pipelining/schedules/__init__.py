@@ -7,9 +7,10 @@ from retrograd.pipelining.schedules.actions import Action
 from retrograd.pipelining.schedules.controllable_memory import v_half, v_min
 from retrograd.pipelining.schedules.dual_pipe_v import dual_pipe_v
 from retrograd.pipelining.schedules.gpipe import gpipe
-from retrograd.pipelining.schedules.interleaved import interleaved_1f1b, interleaved_zero_bubble
+from retrograd.pipelining.schedules.hanayo import hanayo
+from retrograd.pipelining.schedules.interleaved import interleaved_1f1b, interleaved_warmup, interleaved_zero_bubble
 from retrograd.pipelining.schedules.looped_bfs import looped_bfs
-from retrograd.pipelining.schedules.one_f_one_b import one_f_one_b
+from retrograd.pipelining.schedules.one_f_one_b import eager_one_f_one_b, one_f_one_b
 from retrograd.pipelining.schedules.stage_placement import (
     ComputeOrders,
     StagesByRank,
@@ -56,6 +57,9 @@ SCHEDULES: dict[str, ScheduleKind] = {
         ScheduleKind("ZB-H2", zb_h2, blocks, 1),
         ScheduleKind("ZBVZeroBubble", zb_v, zigzag, 2),
         ScheduleKind("DualPipeV", dual_pipe_v, zigzag, 2),
+        ScheduleKind("Interleaved1F1B-Warmup", interleaved_warmup, looped, 2),
+        ScheduleKind("Eager1F1B", eager_one_f_one_b, blocks, 1),
+        ScheduleKind("Hanayo", hanayo, zigzag, 2),
         ScheduleKind("V-Half", v_half, zigzag, 2),
         ScheduleKind("V-Min", v_min, zigzag, 2),
     )

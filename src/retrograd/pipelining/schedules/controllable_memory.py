@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from retrograd.pipelining.schedules.actions import Action, Kind
-from retrograd.pipelining.schedules.greedy import list_schedule
+from retrograd.pipelining.schedules.repeated_block import split_order
 from retrograd.pipelining.schedules.squeeze import squeeze
 from retrograd.pipelining.schedules.stage_placement import ComputeOrders, StagesByRank
 from retrograd.pipelining.schedules.zero_bubble import zb_h1
@@ -25,8 +25,8 @@ def v_half(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
 
     Source: Qi, Wan, Amar, Lin, "Pipeline Parallelism with Controllable Memory", NeurIPS 2024 (arXiv 2405.15362):
     its building block, repeated and squeezed. With one stage per rank there is no V, and this is ZB-H1; with more
-    than two they zigzag over the ranks, and `list_schedule` finds an order within the memory of the same number of
-    microbatches.
+    than two they zigzag over the ranks, and `split_order` makes an order with time for messages, within the memory of
+    the same number of microbatches.
 
     >>> " ".join(map(str, v_half([[0, 3], [1, 2]], 3)[1]))
     'F1.0 F2.0 F1.1 F2.1 I2.0 I1.0 W2.0 F1.2 W1.0 F2.2 I2.1 I1.1 I2.2 I1.2 W2.1 W1.1 W2.2 W1.2'
@@ -81,7 +81,7 @@ def _order(
     if per_rank == 1:
         return zb_h1(rank_stages, micro_batches)
     if per_rank > 2:
-        return list_schedule(rank_stages, micro_batches, limit=per_rank * held)
+        return split_order(rank_stages, micro_batches, limit=per_rank * held)
     block = _building_block(ranks, offsets, turns)
     orders = [_repeat(slots, stages, micro_batches) for slots, stages in zip(block, rank_stages, strict=True)]
     # A pause before the input halves keeps actions of different blocks apart, but is waste in the first block. A rank

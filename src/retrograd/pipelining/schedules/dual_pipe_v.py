@@ -1,9 +1,9 @@
 """DualPipeV: two stages per rank in a V, the forward of one overlapped with the backward of the other."""
 
 from retrograd.pipelining.schedules.actions import Action, Kind
-from retrograd.pipelining.schedules.greedy import list_schedule
 from retrograd.pipelining.schedules.one_f_one_b import one_f_one_b
 from retrograd.pipelining.schedules.phase_builder import OLDEST_W, PhaseBuilder
+from retrograd.pipelining.schedules.repeated_block import split_order
 from retrograd.pipelining.schedules.stage_placement import ComputeOrders, StagesByRank
 
 
@@ -17,8 +17,8 @@ def dual_pipe_v(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
 
     Source: DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024 (arXiv 2412.19437), section 3.2.1, and the description
     of DualPipeV that DeepSeek-AI published with its DualPipe, after Qi et al.'s cut in half of it. With one stage per
-    rank there is no V, and this is 1F1B; with more than two they zigzag over the ranks, and `list_schedule` finds
-    an order within the memory of p microbatches and one stage.
+    rank there is no V, and this is 1F1B; with more than two they zigzag over the ranks, and `split_order` makes
+    an order with time for messages, within the memory of p microbatches and one stage.
 
     >>> " ".join(map(str, dual_pipe_v([[0, 3], [1, 2]], 4)[1]))
     'F1.0 F2.0 F1.1 F2.1 F1.2 B2.0 F2.2 B1.0 F1.3 B2.1 F2.3 B1.1 B2.2 B1.2 I2.3 I1.3 W2.3 W1.3'
@@ -27,7 +27,7 @@ def dual_pipe_v(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
     if per_rank == 1:
         return one_f_one_b(rank_stages, micro_batches)
     if per_rank > 2:
-        return list_schedule(rank_stages, micro_batches, limit=per_rank * ranks + 1)
+        return split_order(rank_stages, micro_batches, limit=per_rank * ranks + 1)
     return [_order(rank, ranks, stages, micro_batches) for rank, stages in enumerate(rank_stages)]
 
 

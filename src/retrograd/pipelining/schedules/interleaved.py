@@ -23,13 +23,32 @@ def interleaved_1f1b(rank_stages: StagesByRank, micro_batches: int) -> ComputeOr
     >>> " ".join(map(str, interleaved_1f1b([[0, 2], [1, 3]], 2)[1]))
     'F1.0 F1.1 F3.0 B3.0 F3.1 B3.1 B1.0 B1.1'
     """
+    return _interleaved(rank_stages, micro_batches, extra=0)
+
+
+def interleaved_warmup(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
+    """Return each rank's computations under interleaved 1F1B with one more forward before the first backward.
+
+    Then a forward and the backward before it are of different microbatches and do not wait for each other, so that the
+    messages of one can overlap with the other. A rank holds one activation more than under `interleaved_1f1b`.
+
+    Source: Kimi Team, "Kimi K2: Open Agentic Intelligence", 2025 (arXiv 2507.20534), section 2.4.2.
+
+    >>> " ".join(map(str, interleaved_warmup([[0, 2], [1, 3]], 2)[1]))
+    'F1.0 F1.1 F3.0 F3.1 B3.0 B3.1 B1.0 B1.1'
+    """
+    return _interleaved(rank_stages, micro_batches, extra=1)
+
+
+def _interleaved(rank_stages: StagesByRank, micro_batches: int, extra: int) -> ComputeOrders:
+    """Return interleaved 1F1B with `extra` forwards more before the first backward of each rank."""
     hop = 1 if len(rank_stages[0]) == 1 else 2
     rounds = _rounds(micro_batches, len(rank_stages))
     return [
         alternate(
             _round_order(Kind.F, stages, rounds),
             _round_order(Kind.B, stages, rounds),
-            ahead=_warmup_forwards(stages, rounds, hop * (len(rank_stages) - 1 - rank)),
+            ahead=_warmup_forwards(stages, rounds, hop * (len(rank_stages) - 1 - rank)) + extra,
         )
         for rank, stages in enumerate(rank_stages)
     ]

@@ -1,8 +1,8 @@
 """ZB-V: two stages per rank in a V, split backward passes, no bubble with the memory of 1F1B."""
 
 from retrograd.pipelining.schedules.actions import Action, Kind
-from retrograd.pipelining.schedules.greedy import list_schedule
 from retrograd.pipelining.schedules.phase_builder import PhaseBuilder
+from retrograd.pipelining.schedules.repeated_block import split_order
 from retrograd.pipelining.schedules.stage_placement import ComputeOrders, StagesByRank
 from retrograd.pipelining.schedules.zero_bubble import zb_h1
 
@@ -16,7 +16,7 @@ def zb_v(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
 
     Source: Qi, Wan, Huang, Lin, "Zero Bubble Pipeline Parallelism", ICLR 2024 (arXiv 2401.10241), section 6. With one
     stage per rank there is no V, and this is ZB-H1; with more than two they zigzag over the ranks, and
-    `list_schedule` finds an order within the memory of p microbatches.
+    `split_order` makes an order with time for messages, within the memory of p microbatches.
 
     >>> " ".join(map(str, zb_v([[0, 3], [1, 2]], 3)[1]))
     'F1.0 F2.0 F1.1 F2.1 I2.0 W2.0 F1.2 I1.0 W1.0 F2.2 I2.1 W2.1 I1.1 I2.2 I1.2 W1.1 W2.2 W1.2'
@@ -25,7 +25,7 @@ def zb_v(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
     if per_rank == 1:
         return zb_h1(rank_stages, micro_batches)
     if per_rank > 2:
-        return list_schedule(rank_stages, micro_batches, limit=per_rank * ranks)
+        return split_order(rank_stages, micro_batches, limit=per_rank * ranks)
     return [_order(rank, ranks, stages, micro_batches) for rank, stages in enumerate(rank_stages)]
 
 
