@@ -18,7 +18,7 @@ BUDGET = {
     "compiler": 4700,
     "core": 6500,
     "cuda": 600,
-    "distributed": 3200,
+    "distributed": 3500,
     "distributions": 5900,
     "export": 4700,
     "foundation": 520,
