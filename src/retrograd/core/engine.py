@@ -355,7 +355,7 @@ class BackwardPass:
 
 def run_alone(fn, gs):
     """Return the cotangent of each edge of one node, outside of a pass and without hooks."""
-    if fn.rules is not None and all(g is None for g in gs):
+    if fn.rules is not None and not [g for g in gs if g is not None]:
         return [None] * len(fn.edges)
     state = current()
     modes = modes_of(state)
@@ -385,7 +385,10 @@ def is_fresh(result, g):
 def owns_memory(result, gs, results):
     """Return whether a result of a node has memory that no cotangent and no other result of the node has."""
     given = [g for g in gs if g is not None]
-    return bool(given) and all(is_fresh(result, g) for g in given) and is_once(result, results)
+    for g in given:
+        if not is_fresh(result, g):
+            return False
+    return bool(given) and is_once(result, results)
 
 
 def sum_of_gradients(a, b):
@@ -402,7 +405,8 @@ def is_once(result, results):
 
 def materialize(fn, slots):
     """Return the cotangents of a node with several outputs, with zeros for outputs that received none."""
-    like = next((g for g in slots if g is not None), None)
+    given = [g for g in slots if g is not None]
+    like = given[0] if given else None
     return tuple([zeros(aval, like) if g is None else g for aval, g in zip(fn.out_avals, slots, strict=True)])
 
 

@@ -129,7 +129,7 @@ def attach(tensor, edge, number):
 
 def default_name(op):
     """Return the name of an operator's nodes that PyTorch would make of its name: MulBackward0 for `mul`."""
-    return "".join(word.title() for word in op.name.replace(".", "_").split("_")) + "Backward0"
+    return "".join([word.title() for word in op.name.replace(".", "_").split("_")]) + "Backward0"
 
 
 class NodeOperator:

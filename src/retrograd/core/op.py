@@ -32,7 +32,7 @@ def is_foreign(a):
 
 def from_torch(kind):
     """Return whether a class has its `__torch_function__` from PyTorch, so that it handles PyTorch's functions."""
-    owner = next(base for base in kind.__mro__ if "__torch_function__" in vars(base))
+    (owner, *_) = [base for base in kind.__mro__ if "__torch_function__" in vars(base)]
     return owner.__module__.partition(".")[0] == "torch"
 
 
@@ -220,9 +220,9 @@ def _snapshot_mask(schema, definition):
     """Return which saved inputs are snapshots, as bits; the bit after the last input stands for the outputs."""
     if not definition.snapshots:
         return 0
-    names = [*(p.name for p in schema.inputs), "out"]
+    names = [*[p.name for p in schema.inputs], "out"]
     listed = definition.snapshots.split()
     unknown = set(listed) - set(names)
     if unknown:
         raise TypeError(f"{schema.name}: snapshots of {', '.join(sorted(unknown))}, which are no inputs, nor out")
-    return sum(1 << names.index(name) for name in listed)
+    return sum([1 << names.index(name) for name in listed])

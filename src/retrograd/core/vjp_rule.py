@@ -1,9 +1,8 @@
 """Vjp rules: the derivative of an operator for one input, and what a node has to save for it."""
 
-from copy import copy
-
 # The source of a rule's argument: an input, all outputs, an input's aval, a param, or one of several outputs.
 INPUT, OUT, AVAL, PARAM, ONE_OUT = 0, 1, 2, 3, 4
+_FIELDS = ("count", "depends", "fn", "keys", "kinds", "needs_avals", "needs_out", "needs_values")
 
 
 class VjpRule:
@@ -13,14 +12,14 @@ class VjpRule:
     dtype only, the name of a param for the param, and the name of one of several outputs for that output.
     """
 
-    __slots__ = ("count", "depends", "fn", "keys", "kinds", "needs_avals", "needs_out", "needs_values")
+    __slots__ = _FIELDS
 
     def __init__(self, fn, inputs, params, owner, outputs=()):
         self.fn = fn
         names = arguments(fn)
         sources = [_source(name, inputs, params, owner, outputs) for name in names]
-        self.kinds = tuple(kind for kind, _ in sources)
-        self.keys = tuple(key for _, key in sources)
+        self.kinds = tuple([kind for kind, _ in sources])
+        self.keys = tuple([key for _, key in sources])
         self.count = len(sources)
         self.needs_values = sum({1 << key for kind, key in sources if kind == INPUT})
         self.needs_avals = sum({1 << key for kind, key in sources if kind == AVAL})
@@ -30,7 +29,9 @@ class VjpRule:
 
     def replaced(self, fn):
         """Return a rule with the same arguments that is computed by another function."""
-        new = copy(self)
+        new = VjpRule.__new__(VjpRule)
+        for name in _FIELDS:
+            setattr(new, name, getattr(self, name))
         new.fn = fn
         return new
 

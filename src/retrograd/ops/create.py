@@ -85,7 +85,7 @@ def factory(make, *names):
             tensor = make(*args, **own)
         except TypeError as error:
             if not own.keys() <= signature.parameters.keys():
-                suggest_keyword(error, create.__signature__.parameters)
+                suggest_keyword(error, [*signature.parameters, *_KEYWORDS])
             raise
         if memory_format is not None:
             tensor = to_format(tensor, memory_format)
