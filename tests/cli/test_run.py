@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from retrograd.cli import main
-from retrograd.cli.jobs import Job, shared_cores
-from retrograd.cli.mpi import RANK_PROCESS, command
+from retrograd.cli.jobs import Job, RunResult, shared_cores
+from retrograd.cli.mpi import BROKEN, RANK_PROCESS, classify_end, command
 from retrograd.cli.mpi_banner import RULE, TITLE, BannerFilter
+from retrograd.cli.rank_output import ExitReport, RankOutput
+from retrograd.pipelining.transports.mpi import ENDS_OTHERS, LOST
 
 needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
 ONCE = pytest.mark.skipif("RETROGRAD_PURE" in os.environ, reason="the compiled pass has run it")
@@ -185,6 +187,53 @@ def test_a_rank_on_a_host_without_the_launcher_s_folder_reports_its_last_action(
 def test_codes_of_lost_ranks_may_be_a_script_s_own(script, code, capfd):
     assert main(["run", "-n", "2", "--restarts", "1", script(f"sys.exit({code})"), "x"]) == code
     assert "restart" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("hosts", [False, True])
+def test_every_exit_code_of_a_script_is_its_own(hosts):
+    for code in range(1, 256):
+        assert classify_end(code, [ExitReport(1, code, "F1.0")], None, hosts=hosts) == RunResult(code, lost=False)
+    assert classify_end(0, [], None, hosts=hosts) == RunResult(0, lost=False)
+
+
+@pytest.mark.parametrize("hosts", [False, True])
+def test_a_code_that_no_rank_reports_is_a_loss_only_if_mpiexec_may_have_lost_a_host(hosts):
+    lost = [code for code in range(256) if classify_end(code, [], None, hosts=hosts).lost]
+    assert lost == ([LOST, BROKEN] if hosts else [])
+
+
+def test_signals_and_ranks_that_end_the_others_are_losses():
+    assert classify_end(LOST, [], None, own_end=True) == RunResult(LOST, lost=True)
+    assert classify_end(LOST, [ExitReport(1, LOST, ENDS_OTHERS)], None, hosts=True) == RunResult(LOST, lost=True)
+    assert classify_end(9, [ExitReport(0, 1)], signal.SIGKILL) == RunResult(137, lost=True)
+    assert classify_end(2, [], signal.SIGINT) == RunResult(130, lost=False)
+    assert classify_end(-signal.SIGTERM, [], None) == RunResult(143, lost=False)
+
+
+@ONCE
+@needs_mpi
+@pytest.mark.parametrize("output", ["first", "all"])
+def test_the_exit_code_is_that_of_the_first_rank_that_fails(script, tmp_path, output, capfd):
+    text = (
+        "ended = Path(what, 'ended')\n"
+        "if rank == '0':\n"
+        "    print('out', flush=True); ended.touch(); os._exit(3)\n"
+        "while not ended.exists(): os.sched_yield()\n"
+    )
+    assert main(["run", "-n", "2", "--output", output, script(text), str(tmp_path)]) == 3
+    assert capfd.readouterr().out == ("[0] out\n" if output == "all" else "out\n")
+
+
+@pytest.mark.parametrize("by_line", [False, True])
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_reports_of_exit_codes_are_removed_from_the_output(size, by_line):
+    prefix = b"[1] " if by_line else b""
+    report = prefix + b"\x1etoken\t1\t75\tF1.0\x1f"
+    data = b"[0] 50 %\n" + report + b"[0] \x1etok \x1f mine\n" + report + b"end"
+    output = RankOutput("token", by_line)
+    shown = b"".join(output.feed(data[i : i + size]) for i in range(0, len(data), size)) + output.finish()
+    assert shown == b"[0] 50 %\n[0] \x1etok \x1f mine\nend"
+    assert output.exits == [ExitReport(1, 75, "F1.0")] * 2
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

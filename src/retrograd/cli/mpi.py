@@ -5,12 +5,13 @@ import os
 import shutil
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from retrograd.cli.errors import UsageError, needs_extra
 from retrograd.cli.jobs import Job, RunResult, shared_cores
-from retrograd.cli.mpi_banner import BannerFilter
 from retrograd.cli.processes import watch
+from retrograd.cli.rank_output import ExitReport, RankOutput
 from retrograd.pipelining.transports.mpi import ENDS_OTHERS, LOST
 from retrograd.pipelining.transports.status_file import STATUS_VARIABLE, last_action, status_folder
 
@@ -41,30 +42,43 @@ def run_mpi(job: Job) -> RunResult:
     if job.hosts is not None and not job.hosts.is_file():
         raise UsageError(f"--hostfile is '{job.hosts}'; there is no such file")
     threads = shared_cores(-(-job.ranks // _count(job.hosts)))
-    output = BannerFilter()
     with status_folder() as folder:
+        output = RankOutput(str(folder), job.everything)
         variables = {STATUS_VARIABLE: str(folder), **threads, **job.environment}
         code = watch(command(job), {"PYTHONUNBUFFERED": "1", **os.environ, **variables}, output)
-        if code < 0:
-            return RunResult(128 - code)
-        if output.signal is None:  # any other exit code, also one equal to a signal's number, is the script's own
-            return RunResult(code, lost=_is_loss(code, job, folder))
-    print(
-        f"retrograd: signal {output.signal:d} ({output.signal.name}) has ended a rank, and the others were ended with "
-        f"it; --restarts runs the script again after such a loss",
-        file=sys.stderr,
-    )
-    return RunResult(128 + output.signal, lost=output.signal in FATAL)
+        own_end = any(last_action(folder, rank) == ENDS_OTHERS for rank in range(job.ranks))
+    ended = classify_end(code, output.exits, output.signal, hosts=job.hosts is not None, own_end=own_end)
+    if output.signal is not None and code >= 0:
+        print(
+            f"retrograd: signal {output.signal:d} ({output.signal.name}) has ended a rank, and the others were ended "
+            f"with it; --restarts runs the script again after such a loss",
+            file=sys.stderr,
+        )
+    return ended
 
 
-def _is_loss(code: int, job: Job, folder: Path) -> bool:
-    """Return whether an exit code means that ranks were lost: a script may end with the same codes.
+def classify_end(
+    code: int, exits: Sequence[ExitReport], killer: signal.Signals | None, hosts: bool = False, own_end: bool = False
+) -> RunResult:
+    """Return the exit code of a run, and whether it has lost a rank.
 
-    The ranks on other hosts, which `--hostfile` names, cannot write into the folder.
+    code: that of mpiexec, or a signal that this process has received, negative.  exits: reports of ranks whose scripts
+    have failed.  killer: the signal that has killed a rank.  hosts: whether there are ranks on other hosts, which
+    mpiexec may lose.  own_end: whether a rank of this host has ended the others, because some were lost.
+
+    >>> classify_end(75, [ExitReport(0, 75)], None), classify_end(75, [], None, own_end=True)
+    (RunResult(code=75, lost=False), RunResult(code=75, lost=True))
     """
-    if code == BROKEN or job.hosts is not None:
-        return code in (LOST, BROKEN) and job.hosts is not None
-    return code == LOST and any(last_action(folder, rank) == ENDS_OTHERS for rank in range(job.ranks or 0))
+    if code < 0:
+        return RunResult(128 - code)
+    if killer is not None:
+        return RunResult(128 + killer, lost=killer in FATAL)
+    if own_end or any(report.action == ENDS_OTHERS for report in exits):
+        return RunResult(LOST, lost=True)
+    if exits:  # the code of the first rank that failed; mpiexec combines the codes of all ranks by OR
+        return RunResult(exits[0].code)
+    # Nothing has reported the code, so it is mpiexec's own, or MPI has ended the ranks before they could report.
+    return RunResult(code, lost=hosts and code in (LOST, BROKEN))
 
 
 def command(job: Job) -> list[str]:

@@ -1,8 +1,9 @@
-"""Run one rank of an MPI launch: `python -S rank_process.py first|all COMMAND...`; report the signal that kills it.
+"""Run one rank of an MPI launch: `python -S rank_process.py first|all COMMAND...`; report how it ends.
 
 Every process starts through this one, on every host. It sets the variables of PyTorch's launcher, which scripts for it
 read, and lets only the first rank print if asked to.  If a signal kills the rank, it prints one line and ends itself by
-the same signal.  It imports only the standard library, so that it starts in some 10 ms.
+the same signal.  If the script fails, it reports the exit code to `retrograd run`.  It imports only the standard
+library, so that it starts in some 10 ms.
 """
 
 import ctypes
@@ -25,7 +26,8 @@ def main(shown: str, command: list[str]) -> int:
     """Run the command as a child; return its exit code, or end by the signal that has killed it."""
     for name, (mpich, open_mpi, default) in NUMBERS.items():
         os.environ[name] = os.environ.get(mpich) or os.environ.get(open_mpi) or default
-    rank, status = os.environ["RANK"], _status_file()
+    rank, folder = os.environ["RANK"], os.environ.get("RETROGRAD_STATUS")
+    status = _status_file(folder)
     child = _start(command, silent=shown == "first" and rank != "0")
     forwarded = []
 
@@ -36,11 +38,14 @@ def main(shown: str, command: list[str]) -> int:
     for number in FORWARDED:
         signal.signal(number, forward)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    last = b"" if status is None else os.pread(status, 256, 0).rstrip(b"\0")
+    if code > 0 and folder is not None:
+        # `retrograd run` takes this out of the standard output.  mpiexec itself returns all codes, combined by OR.
+        os.write(1, b"\x1e%s\t%s\t%d\t%s\x1f" % (folder.encode(), rank.encode(), code, last))
     if code >= 0:
         return code
     killer = signal.Signals(-code)
     if killer not in forwarded:
-        last = b"" if status is None else os.pread(status, 256, 0).rstrip(b"\0")
         action = f"; last action: {last.decode(errors='replace')}" if last else ""
         host = os.uname().nodename
         os.write(
@@ -52,9 +57,8 @@ def main(shown: str, command: list[str]) -> int:
     return 128 + killer
 
 
-def _status_file() -> int | None:
+def _status_file(folder: str | None) -> int | None:
     """Return the open file in which the rank writes its last action, and pass its path on; None without a launcher."""
-    folder = os.environ.get("RETROGRAD_STATUS")
     if folder is None:
         return None
     if os.path.isdir(folder):

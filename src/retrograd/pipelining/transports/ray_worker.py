@@ -113,7 +113,7 @@ def _exit_code(script: Script, peers: Peers) -> int:
         _execute(script)
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
-            return end.code or 0
+            return (end.code or 0) & 0xFF  # as the system does with the code of a process
         print(end.code, file=sys.stderr)
         return 1
     except BaseException as failure:
