@@ -16,7 +16,7 @@ XDIST := -n 2 --dist worksteal --durations 20
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest $(XDIST)
 CRASHES := build/crash_stack.so
 
-.PHONY: help demo first-run test coverage build env lint format types docs docs-check bench parity fuzz array-api sanitize vectors mutations recovery killing damage cluster stubs clean
+.PHONY: help demo first-run test coverage build env lint format types docs docs-check bench parity fuzz array-api sanitize vectors mutations recovery faults killing damage cluster stubs clean
 .DELETE_ON_ERROR:
 # Prerequisites are made from left to right: the packages, then what is made with them.
 .NOTPARALLEL:
@@ -25,7 +25,7 @@ help:
 	@echo "make demo    train a small model over four pipeline stages (ARGS='--stages 2' passes options on)"
 	@echo "make test    all tests and doctests, compiled; then those of the core and the laws, as plain Python"
 	@echo "make bench   all benchmarks beside the peers, into docs/; bench-steps, -kernels and others run one"
-	@echo "make cluster | recovery    pipelines on a Ray cluster; workers killed and restarted"
+	@echo "make cluster | recovery | faults   pipelines on a Ray cluster; workers killed; each kind of fault 20 times"
 	@echo "make docs | docs-check    the documentation as a site, into build/site; each page looked at in a browser"
 	@echo "make lint | format | types | parity | array-api | sanitize | vectors | mutations | stubs | build | env | clean"
 
@@ -112,6 +112,10 @@ mutations: $(VENV)/test.stamp
 # Kill workers of training runs repeatedly; the losses must equal those of an undisturbed run.
 recovery: $(VENV)/test.stamp $(COMPILED)
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.pipelining.recovery $(ARGS)
+
+# Provoke each kind of fault 20 times in training runs, or those that ARGS says.
+faults: $(VENV)/test.stamp $(COMPILED)
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.pipelining.faults $(ARGS)
 
 # Kill the demo at random moments, as often as ARGS says, and resume it.
 killing: $(VENV)/test.stamp $(COMPILED)

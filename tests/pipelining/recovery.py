@@ -33,11 +33,12 @@ class Note(NamedTuple):
 
 
 class Kill(NamedTuple):
-    """Kill a rank some seconds after it has begun a step."""
+    """Send a signal to a rank some seconds after it has begun a step."""
 
     step: int
     rank: int = 0
     delay: float = 0.0
+    signal: int = signal.SIGKILL
 
 
 def undisturbed(steps):
@@ -50,12 +51,14 @@ class Trial:
     """Run the script over a transport until it is complete; `kills` are made in their order.
 
     in_saves: (rank, step, changes of the disk that it survives) for the ranks to kill themselves in a save.
+    timeout: seconds that a rank waits for another one; None: the default.
     """
 
-    def __init__(self, folder, transport, steps, every=1, kills=(), in_saves=()):
+    def __init__(self, folder, transport, steps, every=1, kills=(), in_saves=(), timeout=None):
         self.folder, self.steps, self.every, self.transport = Path(folder), steps, every, transport
         self.kills, self.wanted = list(kills), len(kills) + len(in_saves)
         self.notes, self.ends, self.said = [], [], ""
+        self.options = [] if timeout is None else ["--timeout", str(timeout)]
         self.mark = uuid.uuid4().hex
         for rank, step, survived in in_saves:
             (self.folder / f"kill-{rank}-{step}").write_text(str(survived))
@@ -78,7 +81,7 @@ class Trial:
 
     def _start(self):
         script = [recovery_script.__file__, str(self.folder), str(self.steps), str(self.every)]
-        run = ["run", "-n", str(RANKS), "--transport", self.transport, "--restarts", str(self.wanted)]
+        run = ["run", "-n", str(RANKS), "--transport", self.transport, "--restarts", str(self.wanted), *self.options]
         process = subprocess.Popen(
             [sys.executable, *script] if self.transport == "threads" else [*COMMAND, *run, *script],
             env={**os.environ, "OMP_NUM_THREADS": "1", MARK: self.mark},
@@ -101,7 +104,7 @@ class Trial:
             if due.delay:
                 time.sleep(due.delay)
             if self._is_ours(note.process):
-                os.kill(note.process, signal.SIGKILL)
+                os.kill(note.process, due.signal)
 
     def _is_ours(self, process):
         try:
