@@ -74,8 +74,10 @@ FAMILIES = (
 
 
 # Modules whose functions suggest keywords before Python 3.13: they run once a step or more rarely.
-NAMES_OF_MODULES = """func.batch func.reverse func.forward func.jacobians func.modules func.taylor
-nn.utils.clip_grad nn.utils.convert_parameters nn.utils.rnn"""
+NAMES_OF_MODULES = """func.batch func.reverse func.forward func.jacobians func.modules func.taylor func.sparse
+autograd.functional.products distributed.collectives implicit.solvers nn.init nn.utils.clip_grad
+nn.utils.convert_parameters nn.utils.fusion nn.utils.parametrizations nn.utils.parametrize nn.utils.rnn
+testing.calculus"""
 MODULES_THAT_SUGGEST = [f"retrograd.{name}" for name in NAMES_OF_MODULES.split()]
 
 

@@ -10,6 +10,7 @@ from retrograd.distributed.exchange import Exchange, start
 from retrograd.distributed.groups import chosen_rank, initialized_group, is_member
 from retrograd.distributed.reduce_op import ReduceOp, combine
 from retrograd.distributed.work import Steps, Work
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
 
@@ -435,3 +436,6 @@ def split_sizes(name: str, x: Tensor, sizes: list[int] | None, group: ProcessGro
     if len(sizes) != count or sum(sizes) != rows:
         raise ValueError(f"all_to_all_single: {name} sizes {sizes} must be {count} with the sum {rows}")
     return list(sizes)
+
+
+suggest_in_module(globals())

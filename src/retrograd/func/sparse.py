@@ -9,6 +9,7 @@ import optree
 from retrograd.backend import sparse
 from retrograd.core import NotBatchedError, Tensor, graph_level
 from retrograd.core.dtype import is_floating
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.argnums import BoundFunction, select_arguments, split_aux
 from retrograd.func.batch import vmap
 from retrograd.func.forward import linearize
@@ -245,3 +246,6 @@ def _compressed_products(derivative: Callable, like: Tensor, sparsity: Sparsity,
     except NotBatchedError:
         (found,) = map_in_loop(lambda seed: [derivative(seed)], seeds, [like])
     return found.value.reshape(sparsity.count, -1)
+
+
+suggest_in_module(globals())

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.implicit.closures import Closure, as_floats, example_of
 from retrograd.implicit.operator import solution
 from retrograd.implicit.problems import NO_CONSTRAINTS, Minimum, Problem, Root
@@ -163,3 +164,6 @@ def start_of(name: str, x0: Any) -> Tensor:
     if x0.dtype.kind == "c":
         raise TypeError(f"{name}: the start is complex; solve for the real and the imaginary part")
     return O.detach(x0)
+
+
+suggest_in_module(globals())

@@ -34,14 +34,13 @@ class Library:
     Raises ValueError for another kind and for a reserved namespace, RuntimeError for a second "DEF" of a namespace.
 
     >>> import retrograd as rg
-    >>> with rg.library.Library("docs", "FRAGMENT") as lib:
+    >>> with rg.library.Library("docs_of_scopes", "FRAGMENT") as lib:
     ...     name = lib.define("twice(Tensor x) -> Tensor")
     ...     lib.impl(name, lambda x: x * 2, "CPU")
-    ...     rg.ops.docs.twice(rg.ones(2))
+    ...     rg.ops.docs_of_scopes.twice(rg.ones(2))
     tensor([2., 2.])
-    >>> rg.ops.docs.twice
-    Traceback (most recent call last):
-    AttributeError: no operator 'docs::twice' is registered
+    >>> hasattr(rg.ops, "docs_of_scopes")
+    False
     """
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, operator_named
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.deprecated_names import older_name
 from retrograd.ops.create import eye, zeros
 from retrograd.ops.random import Generator, rand, randn
@@ -244,6 +245,8 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Generato
     normal_(tensor, 0.0, std, generator)
     return _write(tensor, _where(ranks < count, 0.0, tensor.detach()))
 
+
+suggest_in_module(globals())
 
 # --------------------------------------------------------------------------------------------------- older names
 

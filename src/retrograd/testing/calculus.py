@@ -10,6 +10,7 @@ from retrograd.core import Op, Tensor, current
 from retrograd.core import dtype as dtypes
 from retrograd.core.engine import edge_of, pullback
 from retrograd.core.tensor import alias, make
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.levels import DualLevel
 from retrograd.ops.generator import reseeded
 from retrograd.testing.closeness import array_of, assert_close
@@ -164,3 +165,6 @@ def _all_near(found: np.ndarray, wanted: np.ndarray, tolerance: float) -> bool:
         return False
     largest = float(np.abs(wanted).max(initial=0.0))
     return largest < 1e20 and bool(np.abs(found - wanted).max(initial=0.0) <= tolerance * max(1.0, largest))
+
+
+suggest_in_module(globals())

@@ -26,6 +26,7 @@ from retrograd.autograd.functional.calls import (
 from retrograd.autograd.grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
 from retrograd.core import Tensor
 from retrograd.core.tensor import make
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.levels import VmapLevel
 from retrograd.levels.flatten_nested import NestedFlattener
 from retrograd.levels.jacobian import Blocks, basis, column_blocks, map_in_chunks, map_in_loop, row_blocks, unit_vectors
@@ -264,3 +265,6 @@ def _columns_batched(call: Call, func: NestedFlattener, inputs: Any) -> tuple[Tr
                 func.check_jacobians()
                 columns = fill_zeros([level.tangent(out) for out in outs.leaves], outs.leaves)
         return outs, point, column_blocks([batch.all_examples(column) for column in columns], primals)
+
+
+suggest_in_module(globals())

@@ -3,6 +3,7 @@
 import copy
 from typing import Any, TypeVar
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 from retrograd.ops.create import ones_like, zeros_like
@@ -87,3 +88,6 @@ def fuse_linear_bn_weights(
 ) -> tuple[Parameter, Parameter]:
     """Return weight and bias of the linear layer that computes a batch norm of one: see `fuse_conv_bn_weights`."""
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
+
+
+suggest_in_module(globals())

@@ -4,6 +4,7 @@ from typing import Any
 
 from retrograd.autograd import no_grad
 from retrograd.core import operator_named
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.module import Module
@@ -200,3 +201,6 @@ def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None 
             f"orthogonal: orthogonal_map must be 'matrix_exp', 'cayley' or 'householder', got {orthogonal_map!r}"
         )
     return register_parametrization(module, name, Orthogonal(weight, orthogonal_map), unsafe=True)
+
+
+suggest_in_module(globals())

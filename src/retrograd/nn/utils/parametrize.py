@@ -5,6 +5,7 @@ from typing import Any
 
 from retrograd.autograd import no_grad
 from retrograd.core.blocks import generator_block
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.containers import ModuleDict, ModuleList
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Buffer, Parameter
@@ -266,3 +267,6 @@ def type_before_parametrizations(module: Module) -> type:
     'Linear'
     """
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
+
+
+suggest_in_module(globals())
