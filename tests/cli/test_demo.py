@@ -231,3 +231,15 @@ def test_no_scan_is_in_both_parts_and_a_fifth_of_every_digit_is_in_the_test():
     train_y, test_y = digits.train_y.tolist(), digits.test_y.tolist()
     for digit in range(10):
         assert abs(test_y.count(digit) - 0.2 * (train_y + test_y).count(digit)) <= 1
+
+
+def test_a_compiled_step_trains_the_whole_model_to_the_bits_of_the_eager_one(tmp_path, monkeypatch):
+    take_few_digits(monkeypatch)
+    losses = []
+    for compile in (rg.compile, lambda step: step):
+        monkeypatch.setattr(rg, "compile", compile)
+        folder = tmp_path / str(len(losses))
+        assert demo(folder, "--compile") == 0
+        losses.append(json.loads((folder / "metrics.json").read_text())["losses"])
+    assert losses[0] == losses[1]
+    assert losses[0][-1] < losses[0][0]

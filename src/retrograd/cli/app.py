@@ -123,12 +123,15 @@ def demo(
     output: Annotated[Path, typer.Option(help="The folder for everything that is written.")] = Path("runs/demo"),
     resume: Annotated[bool, typer.Option("--resume", help="Continue from the checkpoint in that folder.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    compile: Annotated[
+        bool, typer.Option("--compile", help="Train by a compiled step of the whole model, without the pipeline.")
+    ] = False,
 ) -> int:
     """Train a small transformer on scanned digits, split over a pipeline, and show how well that went.
 
     Takes some seconds, and works without a network. Ctrl-C saves a checkpoint, from which --resume continues.
     """
-    return digits.run(digits.Settings(stages, micro_batches, schedule, epochs, seed, output, resume, quiet))
+    return digits.run(digits.Settings(stages, micro_batches, schedule, epochs, seed, output, resume, quiet, compile))
 
 
 @app.command(context_settings={"allow_interspersed_args": False})

@@ -6,6 +6,7 @@ guards of a program, and they tell whether the call itself has changed anything:
 
 import dis
 import functools
+import os
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -78,6 +79,9 @@ class _View:
     def get(self, key: Any, default: Any) -> Any:
         """Return the value of a key."""
         return self._read(key, default)
+
+
+_COMMANDS = os.path.join(PACKAGE, "cli", "")
 
 
 class FunctionHolder:
@@ -370,5 +374,5 @@ def _is_ours(value: Any) -> bool:
 
 
 def is_library_code(code: types.CodeType) -> bool:
-    """Return whether code is of this package."""
-    return code.co_filename.startswith(PACKAGE)
+    """Return whether code is of this package, without its commands, which use it as users' code does."""
+    return code.co_filename.startswith(PACKAGE) and not code.co_filename.startswith(_COMMANDS)

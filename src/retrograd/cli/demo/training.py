@@ -29,6 +29,7 @@ class Settings(NamedTuple):
     output: Path
     resume: bool = False
     quiet: bool = False
+    compile: bool = False
 
 
 class History(NamedTuple):
@@ -60,6 +61,7 @@ class Trainer:
             loss_fn=F.cross_entropy,
             split_spec=split_spec(settings.stages),
         )
+        self._train_on = compiled_step(self.model, self.optimizer) if settings.compile else self._pipelined_step
         self.steps_per_epoch = batches_per_epoch(len(digits.train_y), BATCH)
         self.rates = self._rates()
 
@@ -94,14 +96,18 @@ class Trainer:
     def step(self) -> int:
         """Train on one batch, and test after the last of an epoch; return the batch's size."""
         x, y = self.batch(self.done)
-        self.optimizer.zero_grad()
-        loss = self.pipeline.step(x, target=y)
-        self.optimizer.step()
+        loss = self._train_on(x, y)
         self.rates.step()
         self.history.losses.append(loss.item())
         if self.done % self.steps_per_epoch == 0:
             self.history.accuracies.append(self.accuracy())
         return len(y)
+
+    def _pipelined_step(self, x: Tensor, y: Tensor) -> Tensor:
+        self.optimizer.zero_grad()
+        loss: Tensor = self.pipeline.step(x, target=y)
+        self.optimizer.step()
+        return loss
 
     def accuracy(self) -> float:
         """Return the test accuracy of the model, run through the pipeline."""
@@ -127,3 +133,18 @@ class Trainer:
         gradients = [p.grad.clone() for p in self.model.parameters() if p.grad is not None]
         self.optimizer.zero_grad()
         return gradients
+
+
+def compiled_step(model: DigitReader, optimizer: AdamW) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return a function that trains the whole model on a batch, without the pipeline, and returns the loss."""
+
+    @rg.compile
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    compiled: Callable[[Tensor, Tensor], Tensor] = step
+    return compiled
