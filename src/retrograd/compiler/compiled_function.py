@@ -58,13 +58,13 @@ class CompiledFunction(FunctionHolder):
         stance = current_stance()
         if stance == "force_eager":
             return self._function(*args, **kwargs)
-        for program in self._recent:
-            tensors = program.match(args, kwargs)
-            if tensors is not None:
-                program.uses += 1
-                if program is not self._recent[0]:
-                    self._move_to_front(program)
-                return program.run(tensors)
+        found = self.find_program(args, kwargs)
+        if found is not None:
+            program, tensors = found
+            program.uses += 1
+            if program is not self._recent[0]:
+                self._move_to_front(program)
+            return program.run(tensors)
         if stance == "fail_on_recompile":
             raise RuntimeError(
                 f"compile: {self.name} has no program for this call, and the stance is 'fail_on_recompile': call it "
@@ -73,6 +73,14 @@ class CompiledFunction(FunctionHolder):
         if stance == "eager_on_recompile":
             return self._function(*args, **kwargs)
         return self._capture(args, kwargs)
+
+    def find_program(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Program, list[Any]] | None:
+        """Return the program for a call, and the tensors among its arguments; None if there is none."""
+        for program in self._recent:
+            tensors = program.match(args, kwargs)
+            if tensors is not None:
+                return program, tensors
+        return None
 
     def __reduce__(self) -> Any:
         """Return how a copy is made: with the function, and without its programs."""
@@ -96,15 +104,23 @@ class CompiledFunction(FunctionHolder):
         if reason:
             return self._run_eagerly(reason, args, kwargs)
         with self._lock:
-            capture = Capture(self._function, args, kwargs)
-            if capture.program is not None:
-                capture.program.kind = kind or ProgramKind(capture.arguments.tensors, self._dynamic)
-                self._recent = [capture.program, *capture.program.kind.drop(self._recent)]
-                self.programs = [*[p for p in self.programs if p in self._recent], capture.program]
+            found = self.find_program(args, kwargs)  # that another thread has made meanwhile
+            if found is None:
+                capture = Capture(self._function, args, kwargs)
+                self._keep(capture, kind)
+        if found is not None:
+            return found[0].run(found[1])
         if capture.program is None:
             self._note_refusal(capture)
             self._report(capture.refusal)
         return capture.result
+
+    def _keep(self, capture: Capture, kind: ProgramKind | None) -> None:
+        """Keep the program of a capture, if it has one."""
+        if capture.program is not None:
+            capture.program.kind = kind or ProgramKind(capture.arguments.tensors, self._dynamic)
+            self._recent = [capture.program, *capture.program.kind.drop(self._recent)]
+            self.programs = [*[p for p in self.programs if p in self._recent], capture.program]
 
     def _reason_against_program(self, kind: ProgramKind | None, args: tuple, kwargs: dict[str, Any]) -> str:
         """Return why no program is made for a call; "" if one is."""
