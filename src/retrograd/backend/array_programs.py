@@ -1,5 +1,6 @@
 """NumPy's part in compiled programs: which arrays they contain, how one is described, and how warnings are switched."""
 
+import math
 from functools import partial
 
 import numpy as np
@@ -34,6 +35,12 @@ def is_ufunc(function):
 def layout(array):
     """Return what decides how a kernel walks over an array: shape, dtype and strides, None if it has none."""
     return array.shape, array.dtype, array.strides if type(array) is np.ndarray else None
+
+
+def bytes_of(layout):
+    """Return the size of an array of a layout; 0 for one that consists of several arrays."""
+    shape, dtype, strides = layout
+    return 0 if strides is None else math.prod(shape) * dtype.itemsize
 
 
 def owner(array):

@@ -13,7 +13,7 @@ from retrograd.compiler.output_tree import OutputTree
 from retrograd.compiler.plain_values import is_plain_value
 from retrograd.compiler.planned_update import plan_updates
 from retrograd.compiler.planning import plan_calls
-from retrograd.compiler.program import Instruction, Slot, without_dead_code
+from retrograd.compiler.program import Instruction, Layouts, Slot, without_dead_code
 from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.specialization import specialize
@@ -48,6 +48,7 @@ class Program:
         self.tensors: list[Any] = []  # from outside, apart from arguments
         self.tensor_guards: list[TensorGuard] = []
         self.instructions: list[Instruction] = []  # as recorded
+        self.layouts: Layouts = {}
         self.plan: list[Instruction] = []  # with fused groups
         self.played: list[Instruction] = []  # with calls that run as one
         self.graph: CompiledGraph | None = None  # of results that require grad
@@ -178,6 +179,7 @@ class Capture:
         program = Program(self.modes, self.arguments, self.surroundings.guards())
         program.guard_tensors(list(self.surroundings.tensors.values()), self.watch.tensor_guards)
         program.instructions, program.source, program.graph = instructions, source, graph
+        program.layouts = self.recorder.layouts
         if not self.recorder.refusal:
             program.plan = self._optimize(instructions, output.slots())
             planned = plan_calls(program.plan, self.recorder.layouts, output.slots())

@@ -5,16 +5,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from retrograd.compiler.capture import Capture
+from retrograd.compiler.capture import Capture, Program
 from retrograd.compiler.compiled_function import CompiledFunction, reason_to_run_eagerly
+from retrograd.compiler.group_report import GroupReport, TimedRun, name_instruction, report_groups
 from retrograd.compiler.program import Call, Eager, FusedCalls, Write
+from retrograd.compiler.report_page import in_bytes, in_time, render_report
+
+MOST_LINES = 12  # of the slowest calls in the text
 
 
 @dataclass(frozen=True)
 class ExplainOutput:
-    """The report of `explain`; it prints as text. The names are those of PyTorch's report, without `fused_groups`.
+    """The report of `explain`; it prints as text. The first fields are those of PyTorch's report.
 
-    `fused_groups` has the operators of each group that runs as one.
+    `fused_groups` has the operators of each group that runs as one; `groups` a report on each call of the program, with
+    its memory traffic, buffers and time; `seconds` is the time of the call, None if the program did not run.
     """
 
     graph_count: int
@@ -25,29 +30,65 @@ class ExplainOutput:
     out_guards: tuple[str, ...]
     code: str
     fused_groups: tuple[tuple[str, ...], ...] = ()
+    groups: tuple[GroupReport, ...] = ()
+    seconds: float | None = None
 
     def __str__(self) -> str:
+        return "\n".join([*self.summary(), *self._slowest(), *([self.code] if self.code else [])])
+
+    def summary(self) -> list[str]:
+        """Return the lines about the whole program."""
         if not self.graph_count:
-            return "Runs eagerly: " + "; ".join(self.break_reasons)
+            return ["Runs eagerly: " + "; ".join(self.break_reasons)]
         counts = Counter(self.ops_per_graph[0]).most_common()
-        lines = [
+        return [
             f"One program of {self.op_count} operators: " + ", ".join(f"{n} {name}" for name, n in counts),
             *self._fused(),
+            *self._memory(),
             f"Guards: {len(self.out_guards)} values and tensors",
+            *([] if self.seconds is None else [f"Time: {in_time(self.seconds)}"]),
         ]
-        return "\n".join([*lines, self.code])
 
     def _fused(self) -> list[str]:
         """Return the line about fused groups, if there are any."""
         groups, count = len(self.fused_groups), sum(map(len, self.fused_groups))
         return [f"Fused: {count} operators in {groups} group{'s' * (groups > 1)}"] if groups else []
 
+    def _memory(self) -> list[str]:
+        """Return the line about the arrays that are read and written."""
+        now = sum(group.passes for group in self.groups), sum(group.bytes for group in self.groups)
+        eager = sum(group.eager_passes for group in self.groups), sum(group.eager_bytes for group in self.groups)
+        shown = [f"{passes} arrays, {in_bytes(size)}" for passes, size in (now, eager)]
+        return [f"Read and written: {shown[0]}; one operator at a time: {shown[1]}"]
+
+    def _slowest(self) -> list[str]:
+        """Return a line for each of the slowest calls, if they were timed."""
+        if self.seconds is None:
+            return []
+        slowest = sorted(self.groups, key=lambda group: -(group.seconds or 0.0))[:MOST_LINES]
+        return [f"{in_time(group.seconds or 0.0):>10}  {group.name}" for group in slowest]
+
+    def to_html(self) -> str:
+        """Return the report as a page: a summary, the calls on a time line, their traffic and buffers, and the code.
+
+        >>> import retrograd as rg
+        >>> report = rg.compiler.explain(lambda x: (x * 2).sin().sum())(rg.ones(3))
+        >>> report.to_html().count("<tr>")
+        2
+        """
+        return render_report(self.summary(), self.groups, self.seconds, self.code)
+
+    def _repr_html_(self) -> str:
+        """Return the page, for notebooks."""
+        return self.to_html()
+
 
 def explain(f: Callable[..., Any]) -> Callable[..., ExplainOutput]:
-    """Return a function that runs a call of `f` once, eagerly, and reports the program that compilation makes of it.
+    """Return a function that runs a call of `f` once, and reports the program that compilation makes of it.
 
-    The report says how many operators the program runs, which of them are fused, what it guards, and its code; or why
-    there is no program.
+    The report says how many operators the program runs, which of them are fused, how much memory they read and write,
+    what is guarded, and the code; or why there is no program. If `f` is a compiled function that has a program for the
+    call, the program runs, and the report has the time of each part; otherwise the call runs eagerly.
 
     Source: the names are those of torch._dynamo.explain.
 
@@ -59,29 +100,31 @@ def explain(f: Callable[..., Any]) -> Callable[..., ExplainOutput]:
     (('mul', 'sin'),)
     >>> rg.compiler.explain(lambda x: x.sum().item())(rg.ones(3)).graph_count
     0
+    >>> compiled = rg.compile(lambda x: (x * 2).sum())
+    >>> _ = compiled(rg.ones(3))
+    >>> [group.name for group in rg.compiler.explain(compiled)(rg.ones(3)).groups if group.seconds is not None]
+    ['plan: mul, sum']
     """
-    function = f._function if isinstance(f, CompiledFunction) else f
 
     def report(*args: Any, **kwargs: Any) -> ExplainOutput:
         reason = reason_to_run_eagerly()
         if reason:
             return ExplainOutput(0, 1, (reason,), 0, (), (), "")
-        return _report(Capture(function, args, kwargs))
+        found = f.find_program(args, kwargs) if isinstance(f, CompiledFunction) else None
+        if found is not None:
+            return _report(found[0], TimedRun(*found))
+        capture = Capture(f._function if isinstance(f, CompiledFunction) else f, args, kwargs)
+        if capture.program is None:
+            return ExplainOutput(0, 1, (capture.refusal,), 0, (), (), "")
+        return _report(capture.program)
 
     return report
 
 
-def _report(capture: Capture) -> ExplainOutput:
-    program = capture.program
-    if program is None:
-        return ExplainOutput(0, 1, (capture.refusal,), 0, (), (), "")
-    names = tuple([_name(i) for i in program.instructions if isinstance(i, Call | Write | Eager)])
+def _report(program: Program, times: TimedRun | None = None) -> ExplainOutput:
+    names = tuple([name_instruction(i) for i in program.instructions if isinstance(i, Call | Write | Eager)])
     guards = tuple([e.name for e in program.guards.entries] + [f"tensor {t.shape}" for t in program.tensors])
-    groups = tuple([tuple(map(_name, i.calls)) for i in program.plan if isinstance(i, FusedCalls)])
-    return ExplainOutput(1, 0, (), len(names), (names,), guards, program.source.text, groups)
-
-
-def _name(instruction: Any) -> str:
-    if isinstance(instruction, Call):
-        return instruction.op.name if instruction.op is not None else "array"
-    return "write" if isinstance(instruction, Write) else instruction.function.__qualname__
+    fused = tuple([tuple(map(name_instruction, i.calls)) for i in program.plan if isinstance(i, FusedCalls)])
+    seconds = None if times is None else times.seconds
+    groups = report_groups(program, times)
+    return ExplainOutput(1, 0, (), len(names), (names,), guards, program.source.text, fused, groups, seconds)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrograd.backend import array_programs
+from retrograd.backend.array_programs import bytes_of
 from retrograd.backend.kernel_trace import elementwise_steps, example, is_row_major
 from retrograd.compiler.program import Call, FusedCalls, Instruction, Layouts, SetGrad, Slot, makes, reads
 from retrograd.core.dispatch import as_array
@@ -98,11 +99,13 @@ class _Grouping:
         self._open.setdefault(key, []).append(traced)
         self._home[out] = key
         held = [
-            _bytes(self._layouts[a]) for a in traced.slots if a not in self._home and self._last_reads.get(a) == number
+            bytes_of(self._layouts[a])
+            for a in traced.slots
+            if a not in self._home and self._last_reads.get(a) == number
         ]
         self._held[key] = self._held.get(key, 0) + sum(held)
         size = _size(self._layouts[out][0])
-        if sum(self._held.values()) > max(SPARE, MOST_HELD[size >= LARGE] * _bytes(self._layouts[out])):
+        if sum(self._held.values()) > max(SPARE, MOST_HELD[size >= LARGE] * bytes_of(self._layouts[out])):
             self._close(key)
 
     def _note_single(self, call: Call) -> None:
@@ -150,10 +153,6 @@ def _parts(group: list[Traced]) -> list[list[Traced]]:
 def _is_pointwise(call: Call) -> bool:
     """Return whether a call may be elementwise: a pointwise operator that draws no numbers, or a function of arrays."""
     return call.op is None or (issubclass(call.op.definition, Pointwise) and "generator" not in call.params)
-
-
-def _bytes(layout: tuple) -> int:
-    return int(_size(layout[0]) * layout[1].itemsize)
 
 
 def _size(shape: tuple[int, ...]) -> int:

@@ -44,6 +44,7 @@ class PlannedUpdate:
     def __init__(self, optimizer: Optimizer) -> None:
         self._optimizer = optimizer
         self._plans: dict[Any, Callable] = {}  # by the kernel, and the layouts of the arrays
+        self.__qualname__ = optimizer.step.__qualname__  # in reports
 
     def __call__(self) -> None:
         """Take a step."""

@@ -155,7 +155,7 @@ class _Run:
             self._slots[out] = values[result]
         for slot in dict.fromkeys(slots):
             if slot in self._operands and self._last.get(slot) == number:
-                self._held += _bytes(self._layouts[slot])
+                self._held += array_programs.bytes_of(self._layouts[slot])
 
     def _value_of(self, slot: Slot) -> int:
         if slot not in self._slots:
@@ -175,7 +175,7 @@ class _Run:
         elif isinstance(step, New):
             layout = found.layouts[step.result]
             values[step.result] = self._add_value(("new", len(self._sizes)), 0, layout)
-            self._sizes.append(_bytes(layout))
+            self._sizes.append(array_programs.bytes_of(layout))
         else:
             operands = [values[a] if isinstance(a, int) else self._constant(a) for a in step.operands]
             outs = [values[number] for number in step.outs]
@@ -243,11 +243,3 @@ class CallsOneByOne:
         if call.op is not None:
             args = [make(values[a], None, None) if isinstance(a, Slot) else a for a in call.operands]
             explain(call.op, tuple(args), call.params)
-
-
-def _bytes(layout: tuple) -> int:
-    shape, dtype, _ = layout
-    size: int = dtype.itemsize
-    for n in shape:
-        size *= n
-    return size

@@ -63,6 +63,10 @@ class Source:
             self.objects[found] = value
         return found
 
+    def functions(self, instructions: list[Instruction]) -> list[tuple[Any, str]]:
+        """Return the instructions that call a function of their own, with its name."""
+        return [(i, self._constants[id(i.function)]) for i in instructions if not isinstance(i, Write | Add | SetGrad)]
+
     def name_of(self, tensor: External | Result) -> str:
         """Return the name of a tensor; the line that makes it is added if it is a result that has none."""
         if isinstance(tensor, External):
@@ -186,7 +190,12 @@ def _last_uses(instructions: list[Instruction], wanted: list[Slot]) -> dict[Slot
 
 def function_of(source: Source) -> Callable[..., Any]:
     """Return the function that the code defines."""
-    scope = dict(source.objects)
+    return code_function(source, source.objects)
+
+
+def code_function(source: Source, objects: dict[str, Any]) -> Callable[..., Any]:
+    """Return the function that the code defines with some objects for the names in it."""
+    scope = dict(objects)
     exec(compile(source.text, FILE, "exec"), scope)
     play: Callable[..., Any] = scope["play"]
     return play

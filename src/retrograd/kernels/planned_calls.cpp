@@ -213,7 +213,22 @@ void dealloc(PyObject* self) {
     PyObject_Free(self);
 }
 
+// Returns the bytes of the block, and those of the values in it, of values with memory of their own, and of all results.
+PyObject* memory_of(PyObject* self, void*) {
+    const CallPlan& plan = *reinterpret_cast<PlannedCalls*>(self)->plan;
+    npy_intp inside = 0, own = 0, results = 0;
+    for (size_t k = 0; k < plan.memories.size(); k++) {
+        const PlannedMemory& memory = plan.memories[k];
+        if (memory.home == MemoryHome::BLOCK) inside += memory.bytes;
+        else if (memory.home == MemoryHome::OWN && memory.last == static_cast<int>(plan.steps.size())) results += memory.bytes;
+        else if (memory.home == MemoryHome::OWN) own += memory.bytes;
+    }
+    return Py_BuildValue("nnnn", plan.block, inside, own, results);
+}
+
 PyTypeObject planned_type() {
+    static PyGetSetDef members[] = {{"memory", memory_of, nullptr, "Bytes: of the block, of values in it, of other values, of results.", nullptr},
+                                    {nullptr, nullptr, nullptr, nullptr, nullptr}};
     PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
     type.tp_name = "retrograd.kernels.native.PlannedCalls";
     type.tp_basicsize = sizeof(PlannedCalls);
@@ -221,6 +236,7 @@ PyTypeObject planned_type() {
     type.tp_vectorcall_offset = offsetof(PlannedCalls, vectorcall);
     type.tp_call = PyVectorcall_Call;
     type.tp_dealloc = dealloc;
+    type.tp_getset = members;
     return type;
 }
 
