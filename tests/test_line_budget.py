@@ -14,7 +14,7 @@ BUDGET = {
     "backend": 8800,
     "backends": 100,
     "bench": 1100,
-    "cli": 2500,
+    "cli": 2600,
     "compiler": 4700,
     "core": 6500,
     "cuda": 600,
