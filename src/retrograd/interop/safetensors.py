@@ -14,7 +14,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.interop.atomic_write import atomic_replace, open_regular_file, shorten
 from retrograd.ops.create import from_numpy
 
-__all__ = ["load_file", "load_metadata", "save_file"]
+__all__ = ["load_file", "load_metadata", "load_slices", "save_file"]
 
 # The format also has floats of 4 and 6 bits.
 DTYPES = {name: facts.safetensors for name, facts in dtypes.TABLE.items() if facts.safetensors}
@@ -54,6 +54,45 @@ def load_file(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     lacks, such as floats of 4 bits.
     """
     return {name: from_numpy(array) for name, array in _read(path, lambda file: _arrays(file, path)).items()}
+
+
+def load_slices(path: str | os.PathLike[str], ranges: Mapping[str, tuple[int, int]]) -> dict[str, Tensor]:
+    """Load a range of elements of each named tensor of a safetensors file, and read no others, in new memory.
+
+    ranges: by name, the first element and the one after the last, in row-major order.
+
+    Raises KeyError for a name that the file lacks, ValueError for a damaged file or a range outside of the tensor,
+    TypeError for dtypes that NumPy lacks.
+
+    >>> import retrograd as rg, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_file({"x": rg.arange(6.0).reshape(2, 3)}, f"{folder}/a.safetensors")
+    ...     load_slices(f"{folder}/a.safetensors", {"x": (2, 4)})
+    {'x': tensor([2., 3.])}
+    """
+    with open_regular_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        start = int.from_bytes(file.read(8), "little")
+        if start > size:
+            raise ValueError(f"{os.fspath(path)} is damaged or no safetensors file: its header is {start} bytes long")
+        header = json.loads(file.read(start))
+        return {name: _read_range(file, path, 8 + start, header[name], name, *ranges[name]) for name in ranges}
+
+
+def _read_range(file, path, start, entry, name, low, high):
+    """Return the elements from `low` to `high` of a tensor, which is described by an entry of the header."""
+    kinds = {kind: name for name, kind in DTYPES.items()}
+    if entry["dtype"] not in kinds:
+        raise TypeError(f"{os.fspath(path)}: {name!r} is of type {entry['dtype']}, which NumPy does not have")
+    dtype = np.dtype(dtypes.as_dtype(kinds[entry["dtype"]]))
+    begin, end = entry["data_offsets"]
+    if not 0 <= low <= high <= (end - begin) // dtype.itemsize:
+        raise ValueError(f"{os.fspath(path)}: elements {low} to {high} of {name!r}, which has {entry['shape']}")
+    file.seek(start + begin + low * dtype.itemsize)
+    data = bytearray((high - low) * dtype.itemsize)
+    if file.readinto(data) != len(data):
+        raise ValueError(f"{os.fspath(path)} is damaged or no safetensors file: it ends early")
+    return from_numpy(np.frombuffer(data, dtype))
 
 
 def load_metadata(path: str | os.PathLike[str]) -> dict[str, str]:

@@ -1,0 +1,203 @@
+"""Checkpoints of ranks: any number of ranks reads what any other number has written, and saves are whole or nothing."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+import retrograd.distributed as dist
+import retrograd.distributed.checkpoint as checkpoint
+from retrograd.distributed.checkpoint import layout
+from retrograd.distributed.fsdp import full_state_dict, fully_shard, sharded_state_dict
+from retrograd.distributed.local_slice import LocalSlice
+
+
+def values(seed, *shape, dtype=None):
+    return rg.from_numpy(np.random.default_rng(seed).standard_normal(shape)).to(dtype or rg.float64)
+
+
+def model(seed):
+    made = rg.nn.Sequential(rg.nn.Linear(4, 7), rg.nn.BatchNorm1d(7), rg.nn.Linear(7, 3)).double()
+    for i, p in enumerate(made.parameters()):
+        p.data = values(10 * seed + i, *p.shape)
+    return made
+
+
+def sharded(seed):
+    module = model(seed)
+    fully_shard(module[0])
+    return fully_shard(module)
+
+
+@pytest.mark.parametrize("written_by", [1, 2, 3])
+@pytest.mark.parametrize("read_by", [1, 2, 4])
+def test_any_number_of_ranks_reads_the_checkpoint_of_any_other(tmp_path, written_by, read_by):
+    def write():
+        state = {"model": sharded_state_dict(sharded(0)), "lists": [1, {"text": "a/b~"}], "step": 5, "none": None}
+        checkpoint.save(state, checkpoint_id=tmp_path)
+
+    def read():
+        module = sharded(1)
+        state = {"model": sharded_state_dict(module), "lists": [0, {"text": ""}], "step": 0, "none": 1}
+        checkpoint.load(state, checkpoint_id=tmp_path)
+        rest = {name: value for name, value in state.items() if name != "model"}
+        return {name: value.numpy().copy() for name, value in full_state_dict(module).items()}, rest
+
+    dist.run_threads(write, written_by)
+    expected = model(0).state_dict()
+    for found, rest in dist.run_threads(read, read_by):
+        assert rest == {"lists": [1, {"text": "a/b~"}], "step": 5, "none": None}
+        for name, value in expected.items():
+            np.testing.assert_array_equal(found[name], value.numpy())
+
+
+def test_a_rank_reads_its_elements_only_and_each_once(tmp_path, monkeypatch):
+    x = values(0, 6, 5)
+    dist.run_threads(lambda: checkpoint.save({"x": x}, checkpoint_id=tmp_path), 4)
+    read, load_slices = [], layout.load_slices
+
+    def counted(path, ranges):
+        read.extend(high - low for low, high in ranges.values())
+        return load_slices(path, ranges)
+
+    monkeypatch.setattr(layout, "load_slices", counted)
+
+    def load():
+        low = 10 * dist.get_rank()
+        mine = LocalSlice(rg.zeros(2, 5, dtype=rg.float64), (6, 5), low)
+        checkpoint.load({"x": mine}, checkpoint_id=tmp_path)
+        np.testing.assert_array_equal(mine.tensor.numpy(), x[2 * dist.get_rank() : 2 * dist.get_rank() + 2].numpy())
+
+    dist.run_threads(load, 3)
+    assert sum(read) == 30
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int64", "bool", "complex64"])
+def test_dtypes_and_empty_and_scalar_tensors_are_kept(tmp_path, dtype):
+    kinds = {"a": (3, 5), "empty": (0, 4), "scalar": ()}
+    saved = {name: (values(1, *shape) * 3).to(getattr(rg, dtype)) for name, shape in kinds.items()}
+    dist.run_threads(lambda: checkpoint.save(saved, checkpoint_id=tmp_path), 2)
+    found = {name: rg.zeros_like(x) for name, x in saved.items()}
+    checkpoint.load(found, checkpoint_id=tmp_path)
+    for name, x in saved.items():
+        assert rg.equal(found[name], x)
+
+
+def test_a_save_that_fails_on_one_rank_raises_on_all_and_leaves_the_earlier_checkpoint(tmp_path, monkeypatch):
+    def save(value):
+        checkpoint.save({"x": rg.full((4,), value)}, checkpoint_id=tmp_path)
+
+    dist.run_threads(save, 2, 1.0)
+    write_part = layout.write_part
+
+    def full_disk(folder, number, rank, tensors):
+        if rank == 1:
+            raise OSError(28, "No space left on device")
+        return write_part(folder, number, rank, tensors)
+
+    monkeypatch.setattr(layout, "write_part", full_disk)
+
+    def fail():
+        with pytest.raises(OSError, match="No space left"):
+            save(2.0)
+        return True
+
+    assert dist.run_threads(fail, 2) == [True, True]
+    found = {"x": rg.zeros(4)}
+    checkpoint.load(found, checkpoint_id=tmp_path)
+    assert found["x"].tolist() == [1.0] * 4
+    monkeypatch.setattr(layout, "write_part", write_part)
+    dist.run_threads(save, 3, 3.0)
+    checkpoint.load(found, checkpoint_id=tmp_path)
+    assert found["x"].tolist() == [3.0] * 4
+    assert len(list(tmp_path.iterdir())) == 1 + 2  # the manifest, and files of the two ranks with elements
+
+
+def test_a_save_in_the_background_writes_what_the_state_was_when_it_started(tmp_path):
+    def script():
+        x = rg.full((6,), 1.0)
+        pending = checkpoint.async_save({"x": x, "step": 1}, checkpoint_id=tmp_path)
+        x.zero_()
+        assert not (tmp_path / layout.MANIFEST).exists()
+        dist.barrier()
+        pending.result()
+        assert pending.done()
+        pending.result()  # again: nothing happens
+
+    dist.run_threads(script, 2)
+    found = {"x": rg.zeros(6), "step": 0}
+    checkpoint.load(found, checkpoint_id=tmp_path)
+    assert (found["x"].tolist(), found["step"]) == ([1.0] * 6, 1)
+
+
+def test_saves_in_the_background_may_overlap_and_the_latest_stays(tmp_path):
+    def script(first, second):
+        pending = [checkpoint.async_save({"x": rg.full((6,), v)}, checkpoint_id=tmp_path) for v in (1.0, 2.0)]
+        pending[first].result()
+        pending[second].result()
+
+    for order in ((0, 1), (1, 0)):
+        dist.run_threads(script, 2, *order)
+        found = {"x": rg.zeros(6)}
+        checkpoint.load(found, checkpoint_id=tmp_path)
+        assert found["x"].tolist() == [2.0] * 6
+
+
+def test_an_error_in_the_background_is_raised_on_all_ranks(tmp_path):
+    def script():
+        bad = rg.zeros(2, dtype=rg.complex128) if dist.get_rank() else rg.zeros(2)
+        pending = checkpoint.async_save({"x": LocalSlice(bad, (4,), 2 * dist.get_rank())}, checkpoint_id=tmp_path)
+        with pytest.raises(TypeError, match="complex128"):
+            pending.result()
+        return True
+
+    assert dist.run_threads(script, 2) == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("slices", "words"),
+    [
+        ([(0, 2), (3, 2)], "gaps or overlap at element 2"),
+        ([(0, 3), (2, 3)], "gaps or overlap"),
+        ([(0, 2), (2, 2)], "end at element 4 of 5"),
+    ],
+)
+def test_slices_that_do_not_fit_are_refused_on_all_ranks(tmp_path, slices, words):
+    def script():
+        low, count = slices[dist.get_rank()]
+        with pytest.raises(ValueError, match=words):
+            checkpoint.save({"x": LocalSlice(rg.zeros(count), (5,), low)}, checkpoint_id=tmp_path)
+        return True
+
+    assert dist.run_threads(script, 2) == [True, True]
+
+
+def test_what_a_checkpoint_lacks_is_refused_before_anything_changes(tmp_path):
+    checkpoint.save({"x": rg.ones(3), "step": 1}, checkpoint_id=tmp_path)
+    for state, error, words in (
+        ({"x": rg.zeros(3), "y": rg.zeros(3)}, KeyError, "no tensor 'y'"),
+        ({"x": rg.zeros(3), "steps": 0}, KeyError, "no value 'steps'"),
+        ({"step": 0, "x": rg.zeros(2)}, ValueError, r"float32\[3\] in the checkpoint, and float32\[2\] here"),
+        ({"step": 0, "x": rg.zeros(3, dtype=rg.float64)}, ValueError, r"float64\[3\] here"),
+    ):
+        with pytest.raises(error, match=words):
+            checkpoint.load(state, checkpoint_id=tmp_path)
+        assert not state["x"].any()
+        assert state.get("step", 0) == 0
+    with pytest.raises(FileNotFoundError, match="holds no complete checkpoint"):
+        checkpoint.load({}, checkpoint_id=tmp_path / "none")
+    with pytest.raises(TypeError, match="x is a object"):
+        checkpoint.save({"x": object()}, checkpoint_id=tmp_path)
+
+
+def test_a_damaged_manifest_or_file_is_refused(tmp_path):
+    checkpoint.save({"x": rg.ones(100)}, checkpoint_id=tmp_path)
+    (part,) = tmp_path.glob("*.safetensors")
+    os.truncate(part, part.stat().st_size - 8)
+    with pytest.raises(ValueError, match="ends early"):
+        checkpoint.load({"x": rg.zeros(100)}, checkpoint_id=tmp_path)
+    Path(tmp_path, layout.MANIFEST).write_text("{")
+    with pytest.raises(ValueError, match="is damaged or no manifest"):
+        checkpoint.load({"x": rg.zeros(100)}, checkpoint_id=tmp_path)
