@@ -58,11 +58,11 @@ def test_a_rank_reads_its_elements_only_and_each_once(tmp_path, monkeypatch):
     dist.run_threads(lambda: checkpoint.save({"x": x}, checkpoint_id=tmp_path), 4)
     read, load_slices = [], layout.load_slices
 
-    def counted(path, ranges):
+    def count_elements(path, ranges):
         read.extend(high - low for low, high in ranges.values())
         return load_slices(path, ranges)
 
-    monkeypatch.setattr(layout, "load_slices", counted)
+    monkeypatch.setattr(layout, "load_slices", count_elements)
 
     def load():
         low = 10 * dist.get_rank()

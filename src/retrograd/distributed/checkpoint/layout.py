@@ -1,7 +1,7 @@
 """The files of a checkpoint: parts of tensors in a safetensors file of each rank, and a JSON manifest.
 
 A checkpoint is a folder.  `manifest.json` names, for each tensor, its shape and dtype, and its parts: the file, the
-name in the file, and the range of elements in row-major order.  Files of a save have a number that no other save has, and
+name in the file, and the range of elements in row-major order.  Files of a save have a number that no other save has;
 the manifest is replaced as a whole when all files are written.  So the folder holds the old checkpoint or the new one.
 """
 
