@@ -135,7 +135,7 @@ def load(
 
 
 class _Plan:
-    """What a rank writes.  slices: by name.  values: those that are no tensors."""
+    """The slices and values that a rank writes, by name; values are no tensors."""
 
     def __init__(self, state_dict: StateDict, group: ProcessGroup) -> None:
         self.slices: dict[str, LocalSlice] = {}
