@@ -25,7 +25,7 @@ def test_the_version_is_the_package_s(capsys):
         ("--stages", "2.5", "integer from 1 to 8"),
         ("--micro-batches", "0", "from 1 to 360"),
         ("--micro-batches", "361", "from 1 to 360"),
-        ("--schedule", "zigzag", "1f1b, dualpipev, gpipe"),
+        ("--schedule", "zigzag", "1f1b, dualpipev, eager1f1b"),
         ("--epochs", "0", "at least 1"),
         ("--seed", "-1", "at least 0"),
     ],

@@ -1,11 +1,12 @@
 """Simulated times agree with theory and with published figures."""
 
 import math
+import tracemalloc
 
 import pytest
 
 from retrograd.pipelining.planning.simulate import peak_activations, simulate, simulate_costs, zero_cost
-from retrograd.pipelining.schedules import SCHEDULES, make_schedule, stage_ranks, stream_schedule
+from retrograd.pipelining.schedules import SCHEDULES, get_schedule, make_schedule, stage_ranks, stream_schedule
 from retrograd.pipelining.schedules.actions import Kind, parse_schedule
 from retrograd.pipelining.schedules.lowering import chain, lower
 
@@ -141,6 +142,25 @@ def test_hundreds_of_ranks_are_simulated_without_a_list_of_their_actions():
         assert summary.busy == [3.0 * 64] * 256
         if name == "1f1b":
             assert summary.span == 3.0 * (256 + 64 - 1)
+
+
+STREAMED = ["gpipe", "1f1b", "interleaved1f1b", "interleavedzerobubble", "loopedbfs", "zb-h1", "zbv", "dualpipev"]
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_the_memory_of_a_streamed_order_does_not_depend_on_its_length(name):
+    def peak(micro_batches):
+        per_rank = get_schedule(name).per_rank
+        tracemalloc.start()
+        order = stream_schedule(name, 4 * per_rank, micro_batches, ranks=4)[1]
+        for _ in order:
+            pass
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    peak(8)  # fills caches
+    assert peak(4096) < peak(64) + 2048  # half a byte for each microbatch
 
 
 @pytest.mark.parametrize("wrong", [-1.0, math.nan, math.inf])

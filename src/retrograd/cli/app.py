@@ -13,12 +13,14 @@ from retrograd.bench.report import load
 from retrograd.cli import check as operators
 from retrograd.cli import demo as digits
 from retrograd.cli import plan as planning
+from retrograd.cli import sweep as sweeping
 from retrograd.cli import view as viewing
 from retrograd.cli.doctor import report
 from retrograd.cli.errors import UsageError
 from retrograd.cli.jobs import Job
 from retrograd.cli.run import LAUNCHERS
 from retrograd.cli.run import run as run_job
+from retrograd.pipelining.planning.sweep import RankCosts
 from retrograd.pipelining.schedules import SCHEDULES, get_schedule
 
 app = typer.Typer(
@@ -60,14 +62,19 @@ def _output(text: str) -> str:
     return text
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0
-    if not seconds > 0:
-        raise UsageError(f"--timeout is {text!r}; it must be a number of seconds above 0")
-    return seconds
+def _seconds_parser(option: str) -> Callable[[str], float]:
+    """Return a parser of seconds above 0."""
+
+    def parse(text: str) -> float:
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = 0
+        if not seconds > 0:
+            raise UsageError(f"{option} is {text!r}; it must be a number of seconds above 0")
+        return seconds
+
+    return parse
 
 
 def _print_version(requested: bool) -> None:
@@ -163,7 +170,9 @@ def run(
     ] = 0,
     timeout: Annotated[
         float | None,
-        typer.Option(parser=_seconds, metavar="SECONDS", help="How long to wait for a message; inf: forever."),
+        typer.Option(
+            parser=_seconds_parser("--timeout"), metavar="SECONDS", help="How long to wait for a message; inf: forever."
+        ),
     ] = None,
     output: Annotated[
         str,
@@ -228,6 +237,43 @@ def plan(
     The exit code is 0 if all is well, 1 if nothing fits, 2 for a mistake in the arguments.
     """
     return planning.run(planning.Settings(target, ranks, micro_batches, schedule, memory_limit, cores, html, json))
+
+
+@app.command()
+def sweep(
+    ranks: Annotated[str, typer.Option("-n", "--ranks", metavar="NUMBERS", help="Ranks, such as 4,8.")] = "4,8",
+    stages_per_rank: Annotated[str, typer.Option(metavar="NUMBERS", help="Stages of each rank.")] = "1,2",
+    micro_batches: Annotated[str, typer.Option(metavar="NUMBERS", help="Micro-batches of a batch.")] = "16,32",
+    limits: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBERS", help="Search within these memories of a rank, in micro-batches of its layers."),
+    ] = None,
+    times: Annotated[
+        str, typer.Option(metavar="F,I,W,MESSAGE", help="Times of a rank's layers for a micro-batch, and of a message.")
+    ] = "1,1,1,0",
+    seconds: Annotated[
+        float,
+        typer.Option(parser=_seconds_parser("--seconds"), metavar="SECONDS", help="About how long each search takes."),
+    ] = 1.0,
+    plot: Annotated[Path | None, typer.Option(help="Draw bubble against memory: a .png, .svg or .pdf file.")] = None,
+) -> int:
+    """Compare the schedules for sizes of pipelines: bubble, step and memory, and which are best for their memory.
+
+    Nothing is measured: all stages take the times given.
+
+    The exit code is 0, or 2 for a mistake in the arguments.
+    """
+    return sweeping.run(
+        sweeping.Settings(
+            sweeping.numbers("--ranks", ranks),
+            sweeping.numbers("--stages-per-rank", stages_per_rank),
+            sweeping.numbers("--micro-batches", micro_batches),
+            sweeping.decimals("--limits", limits) if limits else [],
+            RankCosts(*sweeping.decimals("--times", times, 4)),
+            seconds,
+            plot,
+        )
+    )
 
 
 @app.command()

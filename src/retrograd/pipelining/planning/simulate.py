@@ -139,7 +139,7 @@ def simulate_costs(
     return Summary(starts, clocks.now, clocks.busy)
 
 
-def peak_activations(actions: Sequence[Action], weights: Mapping[int, float] | None = None) -> float:
+def peak_activations(actions: Iterable[Action], weights: Mapping[int, float] | None = None) -> float:
     """Return the peak activations of one rank.
 
     weights: the weight of one microbatch's activations of each stage, such as their bytes; None: 1 each, so that

@@ -1,6 +1,6 @@
 """DualPipeV: two stages per rank in a V, the forward of one overlapped with the backward of the other."""
 
-from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.actions import Kind
 from retrograd.pipelining.schedules.one_f_one_b import one_f_one_b
 from retrograd.pipelining.schedules.phase_builder import OLDEST_W, PhaseBuilder
 from retrograd.pipelining.schedules.repeated_block import split_order
@@ -31,7 +31,7 @@ def dual_pipe_v(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
     return [_order(rank, ranks, stages, micro_batches) for rank, stages in enumerate(rank_stages)]
 
 
-def _order(rank: int, ranks: int, stages: list[int], micro_batches: int) -> list[Action]:
+def _order(rank: int, ranks: int, stages: list[int], micro_batches: int) -> PhaseBuilder:
     """Return the order of one rank for at least 2 p microbatches, which fill the pipeline."""
     order = PhaseBuilder(micro_batches)
     (f1, b1, i1), (f2, b2, i2) = ([(kind, stage) for kind in (Kind.F, Kind.B, Kind.I)] for stage in stages)
@@ -46,4 +46,4 @@ def _order(rank: int, ranks: int, stages: list[int], micro_batches: int) -> list
     order.repeat(1, *full_backwards, *split_backwards)
     order.repeat(extra, OLDEST_W, i1)
     order.repeat(rank + 1, OLDEST_W)
-    return order.actions
+    return order

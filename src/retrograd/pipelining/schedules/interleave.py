@@ -22,6 +22,18 @@ def units(kind: Kind, stages: Sequence[int], micro_batches: int) -> Units:
     return zip(*(_actions(kind, stage, range(micro_batches)) for stage in order), strict=True)
 
 
+def in_rounds(kind: Kind, stages: Sequence[int], rounds: Iterable[range]) -> Units:
+    """Return `kind` on every stage and microbatch as units of one action: within a round one stage after the other.
+
+    >>> [str(action) for (action,) in in_rounds(Kind.F, [0, 2], [range(2), range(2, 3)])]
+    ['F0.0', 'F0.1', 'F2.0', 'F2.1', 'F0.2', 'F2.2']
+    """
+    order = stages if kind is Kind.F else stages[::-1]
+    return chain.from_iterable(
+        zip(_actions(kind, stage, numbers), strict=True) for numbers in rounds for stage in order
+    )
+
+
 def _actions(kind: Kind, stage: int, numbers: Iterable[int]) -> Iterator[Action]:
     """Return the action for each of these microbatches, without the Python call of `Action(...)`."""
     return map(_make, zip(repeat(kind), repeat(stage), numbers, repeat(None), strict=False))

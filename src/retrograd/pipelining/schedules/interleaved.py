@@ -1,9 +1,10 @@
 """Interleaved 1F1B, with full and with split backward passes: a microbatch passes every rank several times."""
 
-from itertools import pairwise
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from retrograd.pipelining.schedules.actions import Action, Kind
-from retrograd.pipelining.schedules.interleave import Units, alternate, alternate_halves
+from retrograd.pipelining.schedules.actions import Kind
+from retrograd.pipelining.schedules.interleave import alternate, alternate_halves, in_rounds
 from retrograd.pipelining.schedules.stage_placement import ComputeOrders, StagesByRank
 
 
@@ -43,11 +44,11 @@ def interleaved_warmup(rank_stages: StagesByRank, micro_batches: int) -> Compute
 def _interleaved(rank_stages: StagesByRank, micro_batches: int, extra: int) -> ComputeOrders:
     """Return interleaved 1F1B with `extra` forwards more before the first backward of each rank."""
     hop = 1 if len(rank_stages[0]) == 1 else 2
-    rounds = _rounds(micro_batches, len(rank_stages))
+    rounds = _Rounds.of(micro_batches, len(rank_stages))
     return [
         alternate(
-            _round_order(Kind.F, stages, rounds),
-            _round_order(Kind.B, stages, rounds),
+            in_rounds(Kind.F, stages, rounds.ranges()),
+            in_rounds(Kind.B, stages, rounds.ranges()),
             ahead=_warmup_forwards(stages, rounds, hop * (len(rank_stages) - 1 - rank)) + extra,
         )
         for rank, stages in enumerate(rank_stages)
@@ -68,10 +69,10 @@ def interleaved_zero_bubble(rank_stages: StagesByRank, micro_batches: int) -> Co
     >>> " ".join(map(str, interleaved_zero_bubble([[0, 2], [1, 3]], 2)[1]))
     'F1.0 F1.1 F3.0 I3.0 F3.1 I3.1 W3.0 I1.0 W3.1 I1.1 W1.0 W1.1'
     """
-    rounds = _rounds(micro_batches, len(rank_stages))
+    rounds = _Rounds.of(micro_batches, len(rank_stages))
     return [
         alternate_halves(
-            *(_round_order(kind, stages, rounds) for kind in (Kind.F, Kind.I, Kind.W)),
+            *(in_rounds(kind, stages, rounds.ranges()) for kind in (Kind.F, Kind.I, Kind.W)),
             ahead=_warmup_forwards(stages, rounds, len(rank_stages) - 1 - rank),
             keep=_warmup_forwards(stages, rounds, len(rank_stages) - 1),
         )
@@ -79,19 +80,28 @@ def interleaved_zero_bubble(rank_stages: StagesByRank, micro_batches: int) -> Co
     ]
 
 
-def _rounds(micro_batches: int, ranks: int) -> list[range]:
-    """Divide the microbatches into rounds of at least `ranks`, or one round if there are fewer."""
-    count = max(1, micro_batches // ranks)
-    starts = [number * micro_batches // count for number in range(count + 1)]
-    return [range(start, end) for start, end in pairwise(starts)]
+class _Rounds(NamedTuple):
+    """The microbatches, divided evenly into rounds; computed as they are needed, because there may be thousands."""
+
+    number: int
+    micro_batches: int
+
+    @classmethod
+    def of(cls, micro_batches: int, ranks: int) -> "_Rounds":
+        """Return rounds of at least `ranks` microbatches, or one round if there are fewer."""
+        return cls(max(1, micro_batches // ranks), micro_batches)
+
+    @property
+    def largest(self) -> int:
+        """Return the microbatches of the largest round."""
+        return -(-self.micro_batches // self.number)
+
+    def ranges(self) -> Iterator[range]:
+        """Yield the microbatches of each round."""
+        for index in range(self.number):
+            yield range(index * self.micro_batches // self.number, (index + 1) * self.micro_batches // self.number)
 
 
-def _round_order(kind: Kind, stages: list[int], rounds: list[range]) -> Units:
-    """Return `kind` for every stage and microbatch: within a round one stage after the other."""
-    order = stages if kind is Kind.F else stages[::-1]
-    return [[Action(kind, stage, number)] for numbers in rounds for stage in order for number in numbers]
-
-
-def _warmup_forwards(stages: list[int], rounds: list[range], hops: int) -> int:
+def _warmup_forwards(stages: list[int], rounds: _Rounds, hops: int) -> int:
     """Return the number of forwards before the first backward, which needs those of all stages of the rank."""
-    return (len(stages) - 1) * max(map(len, rounds)) + hops + 1
+    return (len(stages) - 1) * rounds.largest + hops + 1

@@ -1,6 +1,9 @@
 """Looped breadth-first: one stage after the other, each with all microbatches."""
 
-from retrograd.pipelining.schedules.actions import Action, Kind
+from itertools import chain
+
+from retrograd.pipelining.schedules.actions import Kind
+from retrograd.pipelining.schedules.interleave import in_rounds
 from retrograd.pipelining.schedules.stage_placement import ComputeOrders, StagesByRank
 
 
@@ -16,11 +19,8 @@ def looped_bfs(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
     >>> " ".join(map(str, looped_bfs([[0, 2], [1, 3]], 2)[1]))
     'F1.0 F1.1 F3.0 F3.1 B3.0 B3.1 B1.0 B1.1'
     """
-    numbers = range(micro_batches)
+    whole = [range(micro_batches)]
     return [
-        [
-            *(Action(Kind.F, stage, number) for stage in stages for number in numbers),
-            *(Action(Kind.B, stage, number) for stage in reversed(stages) for number in numbers),
-        ]
+        chain.from_iterable(chain(in_rounds(Kind.F, stages, whole), in_rounds(Kind.B, stages, whole)))
         for stages in rank_stages
     ]

@@ -1,6 +1,6 @@
 """ZB-V: two stages per rank in a V, split backward passes, no bubble with the memory of 1F1B."""
 
-from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.actions import Kind
 from retrograd.pipelining.schedules.phase_builder import PhaseBuilder
 from retrograd.pipelining.schedules.repeated_block import split_order
 from retrograd.pipelining.schedules.stage_placement import ComputeOrders, StagesByRank
@@ -29,7 +29,7 @@ def zb_v(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
     return [_order(rank, ranks, stages, micro_batches) for rank, stages in enumerate(rank_stages)]
 
 
-def _order(rank: int, ranks: int, stages: list[int], micro_batches: int) -> list[Action]:
+def _order(rank: int, ranks: int, stages: list[int], micro_batches: int) -> PhaseBuilder:
     """Return the order of one rank for at least 2 p - 1 microbatches, which fill the pipeline."""
     order = PhaseBuilder(micro_batches)
     (f1, i1, w1), (f2, i2, w2) = ([(kind, stage) for kind in (Kind.F, Kind.I, Kind.W)] for stage in stages)
@@ -42,4 +42,4 @@ def _order(rank: int, ranks: int, stages: list[int], micro_batches: int) -> list
     order.repeat(ranks - rank, i1, w1)
     order.repeat(rank, w2)
     order.repeat(rank, w1)
-    return order.actions
+    return order
