@@ -1,0 +1,138 @@
+"""Any change of any input between two calls is seen: the later call has the result and the effects of the eager one."""
+
+import copy
+import random
+
+import numpy as np
+import pytest
+from tests.case_groups import group_cases
+
+import retrograd as rg
+from retrograd import nn
+
+from .comparison import numbers, observe, state_of
+
+CHANGES_OF_ONE_RUN = 12
+
+
+class Settings:
+    """What the function reads besides its arguments."""
+
+    def __init__(self):
+        self.scale, self.names, self.table = 2.0, ["a", "b"], {"shift": 0.5}
+
+
+class Scene:
+    """A function, all that it reads, and ways to change it; the same seed makes the same scene."""
+
+    def __init__(self, compile):
+        rg.manual_seed(0)
+        self.model = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5), nn.BatchNorm1d(3))
+        self.settings = Settings()
+        self.weight = numbers(3).requires_grad_()
+        self.x, self.n, self.flags = numbers(4, 3), 2, {"square": True, "parts": (1, 2)}
+        self.call = compile(self.make())
+
+    def make(self):
+        model, settings, weight = self.model, self.settings, self.weight
+
+        def f(x, n, flags):
+            y = model(x) * settings.scale + settings.table["shift"] * len(settings.names)
+            if flags["square"]:
+                y = y * y
+            loss = (y * weight).sum() * n + sum(flags["parts"])
+            if loss.requires_grad:
+                loss.backward()
+            return loss.detach(), y.shape, y.detach().mT
+
+        return f
+
+    def run(self):
+        rg.manual_seed(3)
+        return observe(self.call(self.x, self.n, self.flags)), self.state()
+
+    def state(self):
+        return state_of([self.x, self.weight, *self.model.parameters(), *self.model.buffers()])
+
+
+CHANGES = {
+    "more rows": lambda s: setattr(s, "x", numbers(s.x.shape[0] + 1, 3)),
+    "other values": lambda s: setattr(s, "x", s.x + 1),
+    "values in place": lambda s: s.x.mul_(0.5),
+    "other strides": lambda s: setattr(s, "x", numbers(3, s.x.shape[0]).mT),
+    "a slice": lambda s: setattr(s, "x", numbers(2 * s.x.shape[0], 3)[::2]),
+    "another dtype": lambda s: setattr(s, "x", s.x.to(rg.float64 if s.x.dtype == rg.float32 else rg.float32)),
+    "a number": lambda s: setattr(s, "n", s.n + 1),
+    "a float": lambda s: setattr(s, "n", float(s.n)),
+    "a bool": lambda s: setattr(s, "n", True),
+    "the sign of zero": lambda s: setattr(s, "n", -0.0 if str(s.n) == "0.0" else 0.0),
+    "a branch": lambda s: s.flags.update(square=not s.flags["square"]),
+    "a tuple": lambda s: s.flags.update(parts=(*s.flags["parts"], 1)),
+    "a key": lambda s: s.flags.update(more=len(s.flags)),
+    "an attribute": lambda s: setattr(s.settings, "scale", s.settings.scale + 1),
+    "a list": lambda s: s.settings.names.append("c"),
+    "a dict": lambda s: s.settings.table.update(shift=s.settings.table["shift"] * 2),
+    "eval": lambda s: s.model.eval(),
+    "train": lambda s: s.model.train(),
+    "a module's setting": lambda s: setattr(s.model[1], "p", s.model[1].p / 2),
+    "a module's number": lambda s: setattr(s.model[2], "momentum", s.model[2].momentum / 2),
+    "another module": lambda s: s.model.__setitem__(0, nn.Linear(3, 3, bias=False)),
+    "a parameter's memory": lambda s: setattr(s.model[0].weight, "data", numbers(3, 3, seed=5)),
+    "a parameter in place": lambda s: s.model[0].weight.data.mul_(2),
+    "a frozen parameter": lambda s: s.model[0].weight.requires_grad_(not s.model[0].weight.requires_grad),
+    "no gradient": lambda s: setattr(s.weight, "grad", None),
+    "a gradient": lambda s: setattr(s.weight, "grad", numbers(3, seed=7)),
+    "a hook": lambda s: s.model[0].register_forward_hook(lambda module, args, out: out * 2),
+    "grad mode": lambda s: None,  # `run_changed` runs the call under no_grad
+    "the default dtype": lambda s: None,
+}
+
+
+def run_changed(scene, name):
+    """Change a scene, and return what is observed of the next call."""
+    CHANGES[name](scene)
+    if name == "grad mode":
+        with rg.no_grad():
+            return scene.run()
+    if name == "the default dtype":
+        rg.set_default_dtype(rg.float64)
+        try:
+            return scene.run()
+        finally:
+            rg.set_default_dtype(rg.float32)
+    return scene.run()
+
+
+@pytest.mark.filterwarnings("ignore:compile")  # beyond the limit of programs, and with hooks, calls are eager
+@pytest.mark.parametrize("seed", range(6))
+def test_a_call_after_any_changes_has_the_eager_result(seed):
+    names = random.Random(seed).choices(list(CHANGES), k=CHANGES_OF_ONE_RUN)
+    eager, compiled = Scene(lambda f: f), Scene(lambda f: rg.compile(f, recompile_limit=100))
+    for number, name in enumerate(["other values", *names]):
+        found = [outcome(scene, name) for scene in (compiled, eager)]
+        assert found[0] == found[1], f"after {names[:number]}: {name}"
+    assert compiled.call.programs
+
+
+@group_cases
+@pytest.mark.parametrize("name", CHANGES)
+def test_each_change_after_a_program_was_made(name):
+    eager, compiled = Scene(lambda f: f), Scene(rg.compile)
+    for _ in range(3):
+        assert compiled.run() == eager.run()
+    programs = len(compiled.call.programs)
+    assert programs
+    for _ in range(2):
+        assert outcome(compiled, name) == outcome(eager, name)
+
+
+def outcome(scene, name):
+    """Return what is observed of a call after a change, or its error."""
+    state = copy.deepcopy(rg.get_rng_state())
+    try:
+        with np.errstate(all="ignore"):
+            return run_changed(scene, name)
+    except (RuntimeError, TypeError, ValueError) as error:
+        return type(error), str(error), scene.state()
+    finally:
+        rg.set_rng_state(state)
