@@ -27,7 +27,7 @@ ELSEWHERE = {
 PAGES = {source: page for page, source in ELSEWHERE.items()}
 DECISIONS = "decisions/index.md"
 # Pages of wide tables and long lines have no list of their sections in the margin.
-WIDE = ("catalogue.md", "benchmarks", "source/")
+WIDE = ("catalogue.md", "benchmarks", "glossary.md", "profiler.md", "source/")
 NO_SECTIONS = "---\nhide:\n  - toc\n---\n"
 LINK = re.compile(r"(?<=\]\()(?!https?://|#)([^)#\s]+)")
 DIRECTIVE = re.compile(r"  # doctest: \S+$", re.MULTILINE)
