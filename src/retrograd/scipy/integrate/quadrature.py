@@ -1,4 +1,4 @@
-"""`quad`, `simpson` and `cumulative_trapezoid`: integrals of functions and of samples."""
+"""`quad`: integrals of functions of one variable."""
 
 from math import inf
 
@@ -7,7 +7,6 @@ from retrograd.func import vmap
 from retrograd.implicit.closures import Closure, as_floats, example_of
 from retrograd.interop.numpy_protocol.table import (
     O,
-    as_floating,
     cast,
     holds_tensor,
     only_default,
@@ -15,7 +14,7 @@ from retrograd.interop.numpy_protocol.table import (
     tensor,
     values,
 )
-from retrograd.scipy._mirror import on_tensors, scipy_member
+from retrograd.scipy._mirror import scipy_member
 
 NODES = 21  # of Gauss and Legendre in each of QUADPACK's intervals
 
@@ -116,73 +115,3 @@ def _check_accuracy(ours, found, error, epsabs, epsrel):
             f"integrate.quad: SciPy finds {found} by extrapolation, and Gauss's formula gives {ours}: the integrand is "
             f"singular. Substitute another variable, or split the interval at the singularity with points="
         )
-
-
-def simpson(y, x=None, *, dx=1.0, axis=-1):
-    """Return the integral of samples y at points x, or at a distance dx, along an axis, by Simpson's rule.
-
-    For an even number of samples the last interval is that of the parabola through the last three (K. V. Cartwright,
-    Simpson's rule cumulative integration with MS Excel, J. Math. Sci. Math. Educ. 12 (2017)).  Differentiable in y
-    and x.  After `scipy.integrate.simpson`.
-
-    >>> import retrograd as rg
-    >>> simpson(rg.tensor([0.0, 1.0, 4.0])).item()
-    2.6666667461395264
-    """
-    if not holds_tensor((y, x)):
-        return scipy_member("scipy.integrate").simpson(y, x, dx=dx, axis=axis)
-    y = O.movedim(as_floating(y), axis, -1)
-    h = _distances(y, x, dx, axis)
-    count = y.shape[-1]
-    if count < 3:
-        return O.sum(h * (y[..., 1:] + y[..., :-1]) / 2, -1)
-    odd = count - 1 + count % 2
-    total = _parabolas(y[..., :odd], h[..., : odd - 1])
-    return total if count % 2 else total + _last_interval(y[..., -3:], h[..., -2:])
-
-
-def _distances(y, x, dx, axis):
-    """Return the distances of the samples, which broadcast against them."""
-    if x is None:
-        return O.full((y.shape[-1] - 1,), dx, dtype=y.dtype)
-    x = as_floating(x)
-    if x.ndim == 1 and x.shape[0] != y.shape[-1]:
-        raise ValueError(f"integrate.simpson: {x.shape[0]} points for {y.shape[-1]} samples")
-    return O.diff(x if x.ndim == 1 else O.movedim(x, axis, -1), dim=-1)
-
-
-def _parabolas(y, h):
-    """Return the sum over pairs of intervals."""
-    a, b, c = y[..., :-2:2], y[..., 1:-1:2], y[..., 2::2]
-    left, right = h[..., ::2], h[..., 1::2]
-    both = left + right
-    middle = both * both / (left * right) * b
-    return O.sum(both / 6 * (a * (2 - right / left) + middle + c * (2 - left / right)), -1)
-
-
-def _last_interval(y, h):
-    """Return the integral over the last interval of the parabola through three samples."""
-    left, right = h[..., 0], h[..., 1]
-    end = (2 * right**2 + 3 * left * right) / (6 * (left + right))
-    middle = (right**2 + 3 * left * right) / (6 * left)
-    start = right**3 / (6 * left * (left + right))
-    return end * y[..., 2] + middle * y[..., 1] - start * y[..., 0]
-
-
-@on_tensors("scipy.integrate")
-def cumulative_trapezoid(y, x=None, dx=1.0, axis=-1, initial=None):
-    """Return the integrals of samples up to each of them, but the first, by the trapezoidal rule; see `simpson`.
-
-    initial: None, or 0 for a first integral of 0.  After `scipy.integrate.cumulative_trapezoid`.
-
-    >>> import retrograd as rg
-    >>> cumulative_trapezoid(rg.tensor([0.0, 1.0, 4.0]), initial=0).tolist()
-    [0.0, 0.5, 3.0]
-    """
-    if initial not in (None, 0):
-        raise ValueError(f"integrate.cumulative_trapezoid: initial must be None or 0, got {initial!r}")
-    y = O.movedim(as_floating(y), axis, -1)
-    found = O.cumsum(_distances(y, x, dx, axis) * (y[..., 1:] + y[..., :-1]) / 2, -1)
-    if initial is not None:
-        found = O.cat([O.zeros_like(found[..., :1]), found], -1)
-    return O.movedim(found, -1, axis)
