@@ -38,7 +38,7 @@ BUDGET = {
     "ops": 31100,
     "optim": 3300,
     "pipelining": 17700,
-    "scipy": 4700,
+    "scipy": 5500,
     "signal": 100,
     "sklearn": 400,
     "sparse": 2300,
