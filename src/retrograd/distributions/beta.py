@@ -7,7 +7,8 @@ from retrograd.distributions import constraints
 from retrograd.distributions.exp_family import ExponentialFamily
 from retrograd.distributions.utils import broadcast_all
 from retrograd.ops.distributions import sample_beta
-from retrograd.ops.gamma import betainc, betaln, digamma
+from retrograd.ops.gamma import betaln, digamma
+from retrograd.ops.incomplete_beta import betainc
 from retrograd.ops.masked import where
 from retrograd.ops.special import xlog1py, xlogy
 

@@ -1,13 +1,14 @@
 """Bessel functions: ordinary, modified, exponentially scaled, spherical, and Airy's.
 
 Each derivative combines two functions of neighbouring order, which holds at 0 too, so that derivatives of all orders
-exist.  There is no derivative with respect to the order itself.
+exist.  Derivatives by the order are integrals and series, in the ranges that `parameter_slopes` states.
 """
 
 # The rules are from M. Abramowitz and I. A. Stegun, Handbook of Mathematical Functions (1964), 9.1.27, 9.6.26, 10.1.20.
 
 from retrograd.core import op, xp
 from retrograd.ops.family import Composite
+from retrograd.ops.parameter_slopes import iv_by_order, jv_by_order, kv_by_order, yv_by_order
 from retrograd.ops.pointwise import POSITIVE, sign
 from retrograd.ops.special import Special, special
 
@@ -16,16 +17,19 @@ def _samples(r):
     yield (2, r(4, within=POSITIVE)), {}
     yield (r.ints(3, (4, 1)), r(3, within=POSITIVE)), {}
     yield (0.5, r(within=POSITIVE)), {}
+    yield (r(2, 1, within=(0.3, 4.0)), r(3, within=(0.3, 4.0))), {}
 
 
 # ------------------------------------------------------------------------------------- of the first and second kind
 
 jv = special("special.jv(Tensor v, Tensor x) -> Tensor", xp.jv,
     "The Bessel function of the first kind, of order v.",
+    vjp_v=lambda g, v, x: g * jv_by_order(v, x),
     vjp_x=lambda g, v, x: g * ((jv(v - 1, x) - jv(v + 1, x)) / 2), samples=_samples, aliases="special.jn",
     oracle="retrograd.testing.references.bessel.jv")  # fmt: skip
 yv = special("special.yv(Tensor v, Tensor x) -> Tensor", xp.yv,
     "The Bessel function of the second kind, of order v: -inf at 0, NaN below.",
+    vjp_v=lambda g, v, x: g * yv_by_order(v, x),
     vjp_x=lambda g, v, x: g * ((yv(v - 1, x) - yv(v + 1, x)) / 2), samples=_samples, aliases="special.yn",
     oracle="retrograd.testing.references.bessel.yv")  # fmt: skip
 bessel_j0 = special("special.bessel_j0(Tensor x) -> Tensor", xp.j0,
@@ -49,18 +53,22 @@ bessel_y1 = special("special.bessel_y1(Tensor x) -> Tensor", xp.y1,
 
 iv = special("special.iv(Tensor v, Tensor x) -> Tensor", xp.iv,
     "The modified Bessel function of the first kind, of order v.",
+    vjp_v=lambda g, v, x: g * iv_by_order(v, x),
     vjp_x=lambda g, v, x: g * ((iv(v - 1, x) + iv(v + 1, x)) / 2), samples=_samples,
     oracle="retrograd.testing.references.bessel.iv")  # fmt: skip
 ive = special("special.ive(Tensor v, Tensor x) -> Tensor", xp.ive,
     "exp(-|x|) times the modified Bessel function of the first kind, of order v.",
+    vjp_v=lambda g, v, x: g * iv_by_order(v, x, 1.0),
     vjp_x=lambda g, v, x, out: g * ((ive(v - 1, x) + ive(v + 1, x)) / 2 - sign(x) * out), samples=_samples,
     oracle="retrograd.testing.references.bessel.ive")  # fmt: skip
 kv = special("special.kv(Tensor v, Tensor x) -> Tensor", xp.kv,
     "The modified Bessel function of the second kind, of order v: inf at 0, NaN below.",
+    vjp_v=lambda g, v, x: g * kv_by_order(v, x),
     vjp_x=lambda g, v, x: g * ((kv(v - 1, x) + kv(v + 1, x)) / -2), samples=_samples,
     oracle="retrograd.testing.references.bessel.kv")  # fmt: skip
 kve = special("special.kve(Tensor v, Tensor x) -> Tensor", xp.kve,
     "exp(x) times the modified Bessel function of the second kind, of order v.",
+    vjp_v=lambda g, v, x: g * kv_by_order(v, x, 1.0),
     vjp_x=lambda g, v, x, out: g * (out - (kve(v - 1, x) + kve(v + 1, x)) / 2), samples=_samples,
     oracle="retrograd.testing.references.bessel.kve")  # fmt: skip
 i0 = special("i0(Tensor x) -> Tensor", xp.i0,

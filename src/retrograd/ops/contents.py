@@ -178,12 +178,12 @@ CONTENTS = {
         "",
     ),
     "gamma": (
-        "digamma gamma_cdf_derivative igamma igammac lgamma mvlgamma polygamma special.beta special.betainc "
-        "special.betaln special.gamma special.gammasgn special.rgamma special.zeta",
+        "digamma gamma_cdf_derivative igamma igammac lgamma mvlgamma polygamma special.beta special.betaln "
+        "special.gamma special.gammasgn special.rgamma special.zeta",
         "digamma_ lgamma_ mvlgamma_",
-        "digamma igamma igammac lgamma mvlgamma polygamma special.beta special.betainc special.betaln "
-        "special.digamma special.gamma special.gammainc special.gammaincc special.gammaln special.gammasgn "
-        "special.multigammaln special.polygamma special.psi special.rgamma special.zeta",
+        "digamma igamma igammac lgamma mvlgamma polygamma special.beta special.betaln special.digamma "
+        "special.gamma special.gammainc special.gammaincc special.gammaln special.gammasgn special.multigammaln "
+        "special.polygamma special.psi special.rgamma special.zeta",
         "digamma digamma_ igamma igamma_ igammac igammac_ lgamma lgamma_ mvlgamma mvlgamma_ polygamma",
     ),
     "gather": (
@@ -214,6 +214,12 @@ CONTENTS = {
         "fold unfold window_columns window_sums",
         "",
         "nn.functional.fold nn.functional.unfold",
+        "",
+    ),
+    "incomplete_beta": (
+        "special.betainc",
+        "",
+        "special.betainc",
         "",
     ),
     "inplace_views": (
@@ -410,6 +416,12 @@ CONTENTS = {
         "nn.functional.multilabel_margin_loss nn.functional.multilabel_soft_margin_loss "
         "nn.functional.poisson_nll_loss nn.functional.soft_margin_loss nn.functional.triplet_margin_loss "
         "nn.functional.triplet_margin_with_distance_loss poisson_nll_loss triplet_margin_loss",
+        "",
+    ),
+    "parameter_slopes": (
+        "",
+        "",
+        "",
         "",
     ),
     "pool_indices": (

@@ -7,9 +7,9 @@ from retrograd.core.dtype import is_floating
 from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.ops.create import arange, as_tensor
 from retrograd.ops.family import Composite, Pointwise, cast_to, zero_cotangent
-from retrograd.ops.pointwise import POSITIVE, exp, log, log1p, neg, where
+from retrograd.ops.pointwise import POSITIVE, exp, log, neg, where
 from retrograd.ops.reduce import sum as sum_over
-from retrograd.ops.special import PROBABILITIES, Special, special, xlogy
+from retrograd.ops.special import Special, special, xlogy
 from retrograd.ops.view import unsqueeze
 
 # ---------------------------------------------------------------------------------- gamma and its logarithm
@@ -171,26 +171,6 @@ igammac = special("igammac(Tensor a, Tensor x) -> Tensor", xp.gammaincc,
     vjp_a=lambda g, a, x: g * -_distribution_slope(a, x), vjp_x=lambda g, a, x: g * -_gamma_density(a, x),
     samples=_incomplete_samples,
     aliases="special.gammaincc", snapshots="a", oracle="retrograd.testing.references.gamma.igammac")  # fmt: skip
-
-
-@op("special.betainc(Tensor a, Tensor b, Tensor x) -> Tensor")
-class betainc(Special):
-    """Regularized incomplete beta function: the beta distribution function of shapes a and b at x.
-
-    It is differentiated by x only.
-    """
-
-    impl = xp.betainc
-
-    def vjp_x(g, a, b, x):
-        log_beta = betaln(_cast_parameter(x, a), _cast_parameter(x, b))
-        return g * exp(xlogy(a - 1, x) + (b - 1) * log1p(-x) - log_beta)
-
-    oracle = "retrograd.testing.references.gamma.betainc"
-
-    def samples(r):
-        yield (r.ints(4, (3,)) + 1, r.ints(4, (2, 1)) + 1, r(2, 3, within=PROBABILITIES)), {}
-        yield (2.5, 0.5, r(3, within=PROBABILITIES)), {}
 
 
 # ---------------------------------------------------------------------------------------------- beta and zeta
