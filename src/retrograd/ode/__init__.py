@@ -1,8 +1,9 @@
-"""Explicit Runge-Kutta methods whose steps are differentiated: operators only, under every transform.
+"""Runge-Kutta methods whose steps are differentiated, and methods for stochastic equations: operators only.
 
-All functions take `func(t, y, *args)` and a vector `t` of times, and return the values of y at these, the first of
-which is y0: a tensor of shape (times, *y0.shape). y may have any shape, real or complex. Gradients are those of the
-steps: they reach y0, t, args and what `func` closes over, and their memory grows with the number of steps.
+The methods work under every transform.  All functions for ordinary equations take `func(t, y, *args)` and a vector `t`
+of times, and return the values of y at these, the first of which is y0: a tensor of shape (times, *y0.shape).  y may
+have any shape, real or complex.  Gradients are those of the steps: they reach y0, t, args and what `func` closes over,
+and their memory grows with the number of steps.
 """
 
 from collections.abc import Callable
@@ -10,9 +11,26 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.ode import tableaus
+from retrograd.ode.brownian import BrownianPath
+from retrograd.ode.implicit_steppers import KVAERNO3, KVAERNO5, ImplicitSteps
 from retrograd.ode.steppers import solve
+from retrograd.ode.stochastic import euler_maruyama, milstein, reversible_heun
 
-__all__ = ["bosh3", "dopri5", "euler", "heun", "midpoint", "rk4", "tsit5"]
+__all__ = [
+    "BrownianPath",
+    "bosh3",
+    "dopri5",
+    "euler",
+    "euler_maruyama",
+    "heun",
+    "kvaerno3",
+    "kvaerno5",
+    "midpoint",
+    "milstein",
+    "reversible_heun",
+    "rk4",
+    "tsit5",
+]
 
 
 def euler(func: Callable, y0: Any, t: Any, args: tuple = (), *, steps: int = 1) -> Tensor:
@@ -87,3 +105,41 @@ def bosh3(
     P. Bogacki and L. F. Shampine, A 3(2) pair of Runge-Kutta formulas, Appl. Math. Lett. 2 (1989).
     """
     return solve("bosh3", tableaus.BOSH3, func, y0, t, args, rtol=rtol, atol=atol, max_steps=max_steps)
+
+
+def kvaerno3(
+    func: Callable, y0: Any, t: Any, args: tuple = (), *, rtol: float = 1e-4, atol: float = 1e-6,
+    max_steps: int = 10_000,
+) -> Tensor:  # fmt: skip
+    """Return the solution by the L-stable implicit method of order 3 with error estimate of Kvaerno; see `kvaerno5`."""
+    return _solve_implicit("kvaerno3", KVAERNO3, func, y0, t, args, rtol, atol, max_steps)
+
+
+def kvaerno5(
+    func: Callable, y0: Any, t: Any, args: tuple = (), *, rtol: float = 1e-6, atol: float = 1e-9,
+    max_steps: int = 10_000,
+) -> Tensor:  # fmt: skip
+    """Return the solution of a stiff problem by the L-stable implicit method of order 5 of Kvaerno.
+
+    y is real.  A step needs Jacobians of `func` by y, by `func.jacfwd`, and solves dense systems of the size of y.
+    Derivatives are exact to second order.  Otherwise as `dopri5`.
+
+    A. Kvaerno, Singly diagonally implicit Runge-Kutta methods with an explicit first stage, BIT Numer. Math. 44 (2004).
+
+    >>> import retrograd as rg
+    >>> y = rg.ode.kvaerno5(lambda t, y: -1e5 * (y - t), rg.ones(1, dtype=rg.float64), [0.0, 1.0])
+    >>> y[-1].round(decimals=4)
+    tensor([1.], dtype=float64)
+    """
+    return _solve_implicit("kvaerno5", KVAERNO5, func, y0, t, args, rtol, atol, max_steps)
+
+
+def _solve_implicit(
+    name: str, tableau: tableaus.Tableau, func: Callable, y0: Any, t: Any, args: tuple, rtol: float, atol: float,
+    max_steps: int,
+) -> Tensor:  # fmt: skip
+    def method(name: str, tableau: tableaus.Tableau, func: Callable, args: tuple) -> ImplicitSteps:
+        return ImplicitSteps(name, tableau, func, args, (rtol, atol))
+
+    options = {"rtol": rtol, "atol": atol, "max_steps": max_steps}
+    return solve(name, tableau, func, y0, t, args, method=method, **options)

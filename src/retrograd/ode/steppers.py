@@ -34,8 +34,8 @@ class Steps:
         tableau = self._tableau
         slopes = [self.slope(t, y) if self._first is None else self._first]
         for c, row in zip(tableau.c[1:], tableau.a, strict=True):
-            slopes.append(self.slope(t + c * h, y + h * _combine(row, slopes)))
-        return y + h * _combine(tableau.b, slopes), slopes
+            slopes.append(self.slope(t + c * h, y + h * combine(row, slopes)))
+        return y + h * combine(tableau.b, slopes), slopes
 
     def accept(self, slopes: list[Tensor]) -> None:
         """Keep the last slope for the next step, if it is its first one."""
@@ -80,13 +80,14 @@ class Steps:
         weights = self._tableau.error
         assert weights is not None
         y, new, h = O.detach(y), O.detach(new), O.detach(h)
-        error = h * _combine(weights, [O.detach(s) for s in slopes])
+        error = h * combine(weights, [O.detach(s) for s in slopes])
         scaled = error / (atol + rtol * O.maximum(O.abs(y), O.abs(new)))
         ratio: float = read_examples(O.sqrt(O.mean(O.square(O.abs(scaled))))).max()
         return float(ratio) if ratio == ratio else 1e10
 
 
-def _combine(weights: Sequence[float], slopes: Sequence[Tensor]) -> Tensor:
+def combine(weights: Sequence[float], slopes: Sequence[Tensor]) -> Tensor:
+    """Return the weighted sum of slopes, without those of weight 0."""
     total: Any = None
     for weight, slope in zip(weights, slopes, strict=False):
         if weight:
@@ -94,15 +95,18 @@ def _combine(weights: Sequence[float], slopes: Sequence[Tensor]) -> Tensor:
     return total
 
 
-def solve(name: str, tableau: Tableau, func: Callable, y0: Any, t: Any, args: tuple, **options: Any) -> Tensor:
-    """Return the values at the times; `options` are steps, or rtol, atol and max_steps."""
+def solve(
+    name: str, tableau: Tableau, func: Callable, y0: Any, t: Any, args: tuple, method: Callable | None = None,
+    **options: Any,
+) -> Tensor:  # fmt: skip
+    """Return the values at the times; `options` are steps, or rtol, atol and max_steps, `method` a class of steps."""
     y, t = tensor(y0), tensor(t)
     if t.ndim != 1 or not t.shape[0]:
         raise ValueError(f"ode.{name}: t must be a vector of times, got shape {tuple(t.shape)}")
     if y.dtype.kind not in "fc":
         raise TypeError(f"ode.{name}: y0 must be floating, got {y.dtype}; convert it with .to(dtype)")
     t = cast(t, "float32" if y.dtype in ("float32", "complex64") else "float64")
-    steps, values = Steps(name, tableau, func, args), [y]
+    steps, values = (method or Steps)(name, tableau, func, args), [y]
     count, part = options.pop("steps", None), 0.1
     for i in range(t.shape[0] - 1):
         gap = t[i + 1] - t[i]
