@@ -5,16 +5,16 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.interop.numpy_protocol.table import NUMBERS, O, as_floating, operand, promote_operands
-from retrograd.scipy._mirror import on_tensors
+from retrograd.interop.numpy_protocol.table import NUMBERS, O, as_floating, holds_tensor, operand, promote_operands
+from retrograd.scipy._mirror import on_tensors, scipy_member
 
 
 class Continuous:
     """The functions of one distribution, from those of its standard form, of (z, *shapes).
 
     `logpdf` is the logarithm of the density inside of the support (low, high), where the standard form has `middle`;
-    `cdf` and `sf` are the probabilities below and above, `logcdf` and `logsf` more accurate logarithms of them if
-    known.
+    with `open_ends` it is -inf at the ends.  `cdf` and `sf` are the probabilities below and above, if known, `logcdf`
+    and `logsf` more accurate logarithms of them.
     """
 
     def __init__(
@@ -23,24 +23,29 @@ class Continuous:
         shapes: str = "",
         *,
         logpdf: Callable,
-        cdf: Callable,
-        sf: Callable,
+        cdf: Callable | None = None,
+        sf: Callable | None = None,
         logcdf: Callable | None = None,
         logsf: Callable | None = None,
         support: tuple[float, float] = (-math.inf, math.inf),
         middle: float = 0.0,
+        open_ends: bool = False,
     ) -> None:
         self.name = name
         self.shapes = shapes.split()
         self.support = support
         self.middle = middle
+        self._open_ends = open_ends
         log_of = lambda function: lambda *args: O.log(function(*args))  # noqa: E731
         self.logpdf = self._function("logpdf", logpdf, -math.inf, -math.inf)
+        self.pdf = self._function("pdf", lambda *args: O.exp(logpdf(*args)), 0.0, 0.0)
+        if cdf is None:
+            return
+        sf = sf or (lambda *args: 1 - cdf(*args))
         self.cdf = self._function("cdf", cdf, 0.0, 1.0)
         self.sf = self._function("sf", sf, 1.0, 0.0)
         self.logcdf = self._function("logcdf", logcdf or log_of(cdf), -math.inf, 0.0)
         self.logsf = self._function("logsf", logsf or log_of(sf), 0.0, -math.inf)
-        self.pdf = self._function("pdf", lambda *args: O.exp(logpdf(*args)), 0.0, 0.0)
 
     def _function(self, name: str, standard: Callable, below: float, above: float) -> Callable:
         """Return one of the distribution's functions, with its values on both sides of the support."""
@@ -62,9 +67,21 @@ class Continuous:
         """Return where the formula holds: densities are defined at finite ends of the support, other functions have
         limits."""
         low, high = self.support
-        if name in ("pdf", "logpdf"):
+        if name in ("pdf", "logpdf") and not self._open_ends:
             return O.logical_and(z >= low, z <= high if high < math.inf else z < high)
         return O.logical_and(z > low, z < high)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return another member of SciPy's distribution."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(scipy_member(f"scipy.stats.{self.name}"), name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the distribution with these parameters, as SciPy's if none is a tensor."""
+        if holds_tensor((args, tuple(kwargs.values()))):
+            return Frozen(self, args, kwargs)
+        return scipy_member(f"scipy.stats.{self.name}")(*args, **kwargs)
 
     def _standardize(self, x: Any, args: tuple, kwargs: dict) -> tuple[Tensor, Any, list[Tensor]]:
         """Return (x - loc) / scale, the scale, NaN if it is not positive, and the shapes."""
@@ -77,6 +94,21 @@ class Continuous:
         plain = type(scale) in NUMBERS
         scale = (scale if scale > 0 else math.nan) if plain else O.where(scale > 0, scale, math.nan)
         return (z - operand(given["loc"])) / scale, scale, shapes
+
+
+class Frozen:
+    """A distribution whose parameters are given: its functions take only x."""
+
+    def __init__(self, family: Any, args: tuple, kwargs: dict) -> None:
+        self._family = family
+        self._args = args
+        self._kwargs = kwargs
+
+    def __getattr__(self, name: str) -> Callable:
+        if name not in ("pdf", "logpdf", "pmf", "logpmf", "cdf", "sf", "logcdf", "logsf"):
+            raise AttributeError(f"stats.{self._family.name}: {name} is not available with parameters that are tensors")
+        function = getattr(self._family, name)
+        return lambda x: function(x, *self._args, **self._kwargs)
 
 
 def _rescale(name: str, value: Tensor, scale: Any) -> Tensor:
