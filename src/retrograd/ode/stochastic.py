@@ -131,9 +131,8 @@ def reversible_heun(
     problem = StochasticProblem("reversible_heun", drift, diffusion, path, args)
 
     def step(t: float, h: float, dw: Tensor, state: tuple) -> tuple:
-        y, z, slope, noise = state if len(state) == 4 else (state[0], state[0], None, None)
-        if slope is None:
-            slope, noise = problem.drift(t, z), problem.diffusion(t, z)
+        y = state[0]
+        z, slope, noise = state[1:] if len(state) == 4 else (y, problem.drift(t, y), problem.diffusion(t, y))
         push = (lambda g: g * dw) if noise.shape == y.shape and dw.shape == y.shape else (lambda g: g @ dw)
         z = 2 * y - z + slope * h + push(noise)
         new_slope, new_noise = problem.drift(t + h, z), problem.diffusion(t + h, z)

@@ -26,7 +26,8 @@ class GaussianKde:
     def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
         data = as_floating(dataset)
         self.dataset = O.reshape(data, (1, -1)) if data.ndim < 2 else data
-        self.d, self.n = self.dataset.shape
+        self.d: int = self.dataset.shape[0]
+        self.n: int = self.dataset.shape[1]
         if self.n < 2:
             raise ValueError("stats.gaussian_kde: the dataset must have more than one point")
         given = O.ones((self.n,), dtype=self.dataset.dtype) if weights is None else as_floating(weights)
