@@ -12,6 +12,8 @@ from ..example_scripts import imported
 
 FOLDER = Path(__file__).parents[2] / "examples"
 NEEDS = {
+    "bilevel": ("scipy",),
+    "gaussian_process": ("scipy",),
     "digits": ("sklearn",),
     "graph_convolution": ("scipy", "sklearn"),
     "kalman": ("scipy",),
@@ -45,15 +47,31 @@ def near_the_posterior(found, module):
 
 # Options with which an example is quick, and the expected results.
 FAST = {
+    "bilevel": (
+        {"features": 8, "useful": 2, "count": 120, "rounds": 12},
+        lambda found, _: found["after"] < found["before"] and found["useful"] < found["others"],
+    ),
     "burgers": ({"points": 150, "width": 6, "steps": 40}, lambda error, _: error < 0.4),
     "digits": ({"epochs": 3, "width": 8}, lambda accuracy, _: accuracy > 0.7),
     "equilibrium": ({"steps": 25, "size": 8}, lambda found, _: found["right"] > 0.6 and found["difference"] < 1e-12),
+    "gaussian_process": (
+        {"count": 40, "probes": 60},
+        lambda found, _: np.allclose(found["exact"], found["estimate"], atol=0.3) and 0.1 < found["noise"][0] < 0.25,
+    ),
     "graph_convolution": (
         {"epochs": 30, "width": 16},
         lambda found, _: found["with the graph"] > max(0.7, found["without"]),
     ),
     "hamiltonian": ({"chains": 100, "steps": 20}, near_the_posterior),
     "kalman": ({}, lambda found, _: 0 < found["variances"][1] < found["variances"][0]),
+    "normalizing_flow": (
+        {"steps": 60, "count": 64},
+        lambda found, _: found["normal"] < found["flow"] - 0.5 and found["flow"] < 0.05,
+    ),
+    "particle_filter": (
+        {"count": 20, "particles": 30, "samples": 10, "warmup": 10},
+        lambda found, _: 0.5 < found["mean"][0] < 1 and 0.02 < found["mean"][1] < 1,
+    ),
     "poisson": (
         {"n": 10, "iterations": 60},
         lambda found, module: found["error"] < 0.2 and abs(found["middle"] - module.exact_series()) < 1e-3,
@@ -174,3 +192,28 @@ def test_the_normalized_adjacency_has_the_largest_eigenvalue_one(script):
     adjacency = script("graph_convolution").neighbour_graph(points, 3).to_dense().numpy()
     np.testing.assert_allclose(adjacency, adjacency.T, rtol=1e-6)
     assert np.linalg.eigvalsh(adjacency).max() == pytest.approx(1, abs=1e-5)
+
+
+def test_no_u_turn_samples_have_the_moments_of_a_normal_distribution(script):
+    scale = np.array([1.0, 3.0])
+    sampler = script("particle_filter").NoUTurn(lambda x: (-0.5 * float(x / scale @ (x / scale)), -x / scale**2), 0)
+    samples = sampler.run(np.zeros(2), 1500, 200)
+    np.testing.assert_allclose(samples.mean(0), 0, atol=0.3)
+    np.testing.assert_allclose(samples.std(0), scale, rtol=0.1)
+
+
+def test_the_particle_filter_is_near_the_likelihood_by_quadrature(script):
+    module = script("particle_filter")
+    series = module.simulate(8)
+    grid = np.linspace(-4, 4, 801)
+    persistence, deviation = 0.9, 0.4
+    normal = lambda x, s: np.exp(-0.5 * (x / s) ** 2) / (s * np.sqrt(2 * np.pi))  # noqa: E731
+    prior, total = normal(grid, deviation / np.sqrt(1 - persistence**2)), 0.0
+    for y in series:
+        joint = prior * normal(y, np.exp(grid / 2)) * (grid[1] - grid[0])
+        total += np.log(joint.sum())
+        prior = normal(grid[:, None] - persistence * grid, deviation) @ (joint / joint.sum())
+    rg.manual_seed(0)
+    p = rg.tensor([np.arctanh(persistence), np.log(deviation)])
+    found = module.log_likelihood(p, rg.tensor(series), rg.randn(8, 4000, dtype=rg.float64), rg.rand(8))
+    assert found.item() == pytest.approx(total, abs=0.1)
