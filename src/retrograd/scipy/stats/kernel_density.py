@@ -120,7 +120,7 @@ def gaussian_kde(dataset: Any, bw_method: Any = None, weights: Any = None) -> An
     >>> import retrograd as rg
     >>> density = gaussian_kde(rg.tensor([0.0, 1.0, 3.0]))
     >>> rg.func.grad(lambda x: density(x)[0])(rg.tensor(1.0)).round(decimals=4)
-    tensor(-0.0125)
+    tensor(-0.0136)
     """
     if not holds_tensor((dataset, bw_method, weights)):
         return scipy_member("scipy.stats").gaussian_kde(dataset, bw_method, weights)
