@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from retrograd.autograd import no_grad
-from retrograd.core import Tensor, registry
+from retrograd.core import Tensor, operator_named
 from retrograd.distributed.collectives import reduce_all
 from retrograd.distributed.objects import all_gather_object
 from retrograd.distributed.reduce_op import ReduceOp
@@ -11,6 +11,7 @@ from retrograd.distributed.work import Work
 from retrograd.ops.functions import functions
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
+_mul = operator_named("mul")
 CALL = "the reduction of gradients"  # in errors about ranks that do something else
 FIRST_BUCKET_MB = 1.0  # the bucket whose gradients come first is small, so that its reduction starts early
 
@@ -133,59 +134,48 @@ class _Bucket:
         self.parameters = list(parameters)
         self.missing: set[int] = set()
         self.work: Work | None = None
-        self._sizes = [p.numel() for p in parameters]
-        self._flat: Tensor | None = self._zeros() if as_views else None
+        self._flat: Tensor = functions["zeros"](sum(p.numel() for p in parameters), dtype=parameters[0].dtype)
+        parts = self._flat.split([p.numel() for p in parameters])
+        self._slots = [part.view(p.shape) for part, p in zip(parts, parameters, strict=True)]
         self._as_views = as_views
 
     def start(self, group: ProcessGroup, divisor: int) -> None:
         """Start the reduction of the present gradients; divide first, as PyTorch does, so that sums don't overflow."""
-        if self._as_views:
-            flat = self._flat
-            assert flat is not None
-            for p, part in zip(self.parameters, flat.split(self._sizes), strict=True):
-                if p.grad is None:
-                    part.zero_()
-                elif p.grad.data_ptr() != part.data_ptr():
-                    part.copy_(p.grad.detach().reshape(-1))
-        else:
-            zeros_like = registry["zeros_like"]
-            grads = [zeros_like(p.detach()) if p.grad is None else p.grad.detach() for p in self.parameters]
-            flat = registry["cat"]([grad.reshape(-1) for grad in grads])
-        self._reduce(flat.div_(divisor), group)
+        for p, slot in zip(self.parameters, self._slots, strict=True):
+            if p.grad is None:
+                slot.zero_()
+            elif p.grad.data_ptr() == slot.data_ptr():
+                slot.mul_(1 / divisor)
+            else:
+                _mul(p.grad.detach(), 1 / divisor, out=slot)
+        self._reduce(group)
 
     def start_empty(self, group: ProcessGroup) -> None:
         """Start the reduction of zeros."""
-        self._reduce(self._zeros(), group)
+        self._flat.zero_()
+        self._reduce(group)
 
     def finish(self, used: set[int]) -> None:
         """Write the means into the gradients of the parameters that some rank has used."""
-        flat = self.drop()
-        for p, mean in zip(self.parameters, flat.split(self._sizes), strict=True):
+        self.drop()
+        for p, slot in zip(self.parameters, self._slots, strict=True):
             if id(p) not in used:
                 continue
-            if self._as_views or p.grad is None:
-                p.grad = mean.view(p.shape)
+            if self._as_views:
+                p.grad = slot
+            elif p.grad is None:
+                p.grad = slot.clone()
             else:
-                p.grad.detach().copy_(mean.reshape(p.shape))
+                p.grad.detach().copy_(slot)
 
-    def drop(self) -> Tensor:
-        """Return the result of the reduction, after waiting for it."""
-        flat, work = self._flat, self.work
-        assert flat is not None
-        self.work = None
+    def drop(self) -> None:
+        """Wait for the end of the reduction."""
+        work, self.work = self.work, None
         if work is not None:
             work.wait()
-        if not self._as_views:
-            self._flat = None
-        return flat
 
-    def _reduce(self, flat: Tensor, group: ProcessGroup) -> None:
-        self._flat = flat
-        self.work = reduce_all(CALL, flat, ReduceOp.SUM, group, True)
-
-    def _zeros(self) -> Tensor:
-        found: Tensor = functions["zeros"](sum(self._sizes), dtype=self.parameters[0].dtype)
-        return found
+    def _reduce(self, group: ProcessGroup) -> None:
+        self.work = reduce_all(CALL, self._flat, ReduceOp.SUM, group, True)
 
 
 def partition(parameters: Sequence[Tensor], cap_mb: float) -> list[list[Tensor]]:
