@@ -16,7 +16,7 @@ XDIST := -n 2 --dist worksteal --durations 20
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest $(XDIST)
 CRASHES := build/crash_stack.so
 
-.PHONY: help demo first-run test coverage build env lint format types docs docs-check bench parity fuzz array-api sanitize vectors mutations recovery faults killing damage cluster stubs clean
+.PHONY: help demo first-run test coverage build env lint format types docs docs-check bench parity fuzz array-api sanitize vectors mutations recovery faults killing damage cluster stubs instructions clean
 .DELETE_ON_ERROR:
 # Prerequisites are made from left to right: the packages, then what is made with them.
 .NOTPARALLEL:
@@ -80,6 +80,22 @@ bench: bench-all
 # The harness sets the number of threads of each process.
 bench-%: $(PEERS)/peers.stamp $(COMPILED)
 	$(PEERS)/bin/python benchmarks/$*.py $(ARGS)
+
+# Instructions of small programs, next to those of an earlier version: the last tag, or BASE=commit. Needs valgrind.
+BASE ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
+BASE_BUILD = build/base/$(shell git rev-parse --verify --quiet "$(BASE)^{commit}")
+
+instructions: $(VENV)/test.stamp $(COMPILED)
+	@test -n "$(BASE)" || { echo "make instructions: there is no tag; BASE=commit names the version to compare with"; exit 1; }
+	@git rev-parse --verify --quiet "$(BASE)^{commit}" >/dev/null || { echo "make instructions: no commit $(BASE)"; exit 1; }
+	$(MAKE) $(BASE_BUILD)/done
+	$(VENV)/bin/python benchmarks/instructions.py --base $(BASE_BUILD)/src --check $(ARGS)
+
+build/base/%/done:
+	rm -rf build/base && mkdir -p build/base/$*
+	git archive $* | tar -x -C build/base/$*
+	cd build/base/$* && $(abspath $(VENV))/bin/python setup.py --quiet build_ext --inplace
+	@touch $@
 
 parity: $(PEERS)/peers.stamp $(COMPILED)
 	OMP_NUM_THREADS=1 $(PEERS)/bin/python -m pytest $(XDIST) tests/parity $(ARGS)

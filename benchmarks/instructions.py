@@ -1,11 +1,12 @@
-"""Count the instructions of the eager path per operation with callgrind.
+"""Count the instructions of 20 small programs with callgrind, next to those of another version of the library.
 
-    python benchmarks/instructions.py [--json FILE]
+    python benchmarks/instructions.py [--base FOLDER] [--only TEXT] [--json FILE] [--check]
 
-The counts are the same in every run on the same kind of machine, so they show small changes that times hide.  A chain
-of multiplications of 4 elements runs at two lengths.  The difference of the counts is divided by the difference of the
-lengths, which cancels startup and imports.  Garbage is not collected, since that takes the longer, the more objects the
-imports have left.  Needs valgrind.
+The counts hardly differ between runs on the same kind of machine, so they show small changes that times hide. Each
+program runs with two numbers of repetitions. The difference of the counts is divided by the difference of these
+numbers, which cancels imports and everything that only the first repetitions do. Garbage is not collected. FOLDER has
+the package `retrograd` of the other version, compiled: `make instructions BASE=commit` builds it. With --check, a
+program that takes 3 % more instructions than in that version is an error. Needs valgrind.
 """
 
 import argparse
@@ -14,55 +15,70 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from instructions_programs import PROGRAMS
 
 from retrograd.bench import Row, Table, main, parser
 from retrograd.bench.subjects import thread_limits
 
-SHORT, LONG = 500, 1500
-PROGRAM = """
-import gc
-gc.disable()
-import retrograd as m
-w, y = m.tensor([1.0, 1.0, 1.0, 1.0], requires_grad={grad}), m.tensor([1.0, 1.0, 1.0, 1.0])
-for _ in range({length}):
-    w = w * y
-{end}
-"""
-ROWS = {
-    "multiplication, not recorded": (False, ""),
-    "multiplication, recorded": (True, ""),
-    "multiplication, forward and backward": (True, "w.sum().backward()"),
-}
-COUNTED = re.compile(r"Collected : (\d+)")
+SCRIPT = Path(__file__).with_name("instructions_programs.py")
+SOURCES = Path(__file__).parents[1] / "src"
+BOUND = 1.03  # of the other version's instructions
+COUNTED = re.compile(r"==(\d+)== Collected : (\d+)")
+RAN = re.compile(r"(\d+) (\d+) (.+)")
 
 
-def count_instructions(grad: bool, end: str, length: int) -> int:
-    """Return the instructions of one process."""
-    code = PROGRAM.format(grad=grad, end=end, length=length)
-    environment = {**os.environ, **thread_limits(1), "PYTHONHASHSEED": "0", "PYTHONMALLOC": "pymalloc"}
+def count_instructions(sources: Path, only: str) -> tuple[dict[str, float], list[str]]:
+    """Return the instructions of a repetition of each program, and what the programs that failed report."""
+    environment = {**os.environ, **thread_limits(1), "PYTHONHASHSEED": "0", "PYTHONPATH": str(sources)}
     with TemporaryDirectory() as folder:
-        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", sys.executable, "-c", code]
+        command = [
+            "valgrind",
+            "--tool=callgrind",
+            f"--callgrind-out-file={folder}/%p",
+            sys.executable,
+            str(SCRIPT),
+            only,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    found = COUNTED.search(done.stderr)
-    assert found, done.stderr
-    return int(found[1])
+    counted = {process: int(count) for process, count in COUNTED.findall(done.stderr)}
+    totals: dict[str, dict[int, int]] = {}
+    failed = []
+    for line in done.stdout.splitlines():
+        if (ran := RAN.fullmatch(line)) is None:
+            failed.append(line)
+        else:
+            totals.setdefault(ran[3], {})[int(ran[2])] = counted[ran[1]]
+    return {name: _slope(found) for name, found in totals.items()}, failed
+
+
+def _slope(found: dict[int, int]) -> float:
+    """Return the instructions of one repetition, from those of two numbers of repetitions."""
+    (few, first), (many, second) = sorted(found.items())
+    return (second - first) / (many - few)
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """Return instructions per operation; without valgrind a note."""
+    """Return instructions per repetition; without valgrind a note."""
+    title = "Instructions of small programs"
     if shutil.which("valgrind") is None:
-        return [
-            Table(
-                "Instructions per operation", "", [], notes=["valgrind is not installed; no instructions are counted."]
-            )
-        ]
-    rows = []
-    for row, (grad, end) in ROWS.items():
-        few, many = (count_instructions(grad, end, length) for length in (SHORT, LONG))
-        rows.append(Row(row, {"retrograd": [(many - few) / (LONG - SHORT)]}))
-    return [Table("Instructions per operation on 4 elements", "", rows, threads=1)]
+        return [Table(title, "", [], notes=["valgrind is not installed; no instructions are counted."])]
+    ours, failed = count_instructions(SOURCES, options.only)
+    found, notes, fine = {"retrograd": ours}, list(failed), not failed
+    if options.base:
+        found["base"], others = count_instructions(options.base, options.only)
+        notes += [f"base: {line}" for line in others]
+    rows = [
+        Row(name, {subject: [counts[name]] for subject, counts in found.items() if name in counts}, {"base": BOUND})
+        for name in PROGRAMS
+        if name in ours
+    ]
+    return [Table(title, "", rows, threads=1, notes=notes, fine=fine)]
 
 
 if __name__ == "__main__":
-    sys.exit(main(parser(__doc__, 1), report))
+    arguments = parser(__doc__, 1)
+    arguments.add_argument("--base", type=Path, metavar="FOLDER", help="the folder with another version's package")
+    sys.exit(main(arguments, report))
