@@ -68,8 +68,8 @@ class DataLoader(SuggestsKeywords):
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
     ) -> None:
-        if pin_memory and device_named("cuda") is None:
-            pin_memory = False
+        self._pins = pin_memory and device_named("cuda") is not None
+        if pin_memory and not self._pins:
             warnings.warn(
                 "DataLoader: pin_memory has no effect, because there is no GPU to copy to", stacklevel=CALLER_OF_INIT
             )
@@ -125,7 +125,7 @@ class DataLoader(SuggestsKeywords):
         tasks = iter(self._tasks())
         workers = self.num_workers
         batches = self._yield_batches(settings, seed, tasks) if workers else _load_batches(settings, tasks)
-        return map(pin_batch, batches) if self.pin_memory else batches
+        return map(pin_batch, batches) if self._pins else batches
 
     # ------------------------------------------------------------------------------------------------ parts
 
