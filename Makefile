@@ -16,7 +16,7 @@ XDIST := -n 2 --dist worksteal --durations 20
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest $(XDIST)
 CRASHES := build/crash_stack.so
 
-.PHONY: help demo first-run test coverage build env lint format types docs docs-check bench parity fuzz array-api sanitize vectors mutations recovery faults killing damage cluster stubs instructions clean
+.PHONY: device help demo first-run test coverage build env lint format types docs docs-check bench parity fuzz array-api sanitize vectors mutations recovery faults killing damage cluster stubs instructions clean
 .DELETE_ON_ERROR:
 # Prerequisites are made from left to right: the packages, then what is made with them.
 .NOTPARALLEL:
@@ -111,6 +111,12 @@ array-api: $(VENV)/test.stamp $(COMPILED)
 # The kernels' tests under sanitizers, on Linux with GCC.
 sanitize: $(VENV)/test.stamp
 	$(VENV)/bin/python tools/sanitize.py $(ARGS)
+
+# What needs a GPU: the laws of operators there, training, and figures next to PyTorch's, into build/device.json.
+device: $(PEERS)/peers.stamp $(COMPILED)
+	$(PEERS)/bin/python -c "import cupy" 2>/dev/null || $(PEERS)/bin/python $(INSTALL) ".[cuda]"
+	$(PEERS)/bin/python -m pytest -n 0 -rs -m device tests/devices/test_gpu.py $(ARGS); \
+	  laws=$$?; $(PEERS)/bin/python benchmarks/device.py && exit $$laws
 
 # The kernels' tests with the vectors of older processors, of 32 and of 16 bytes.
 vectors: $(VENV)/test.stamp $(COMPILED)

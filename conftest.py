@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 from _pytest.doctest import DoctestModule
+from _pytest.terminal import TerminalReporter
 
+import retrograd.cuda
 import retrograd.nested
 import retrograd.ops
-import retrograd.sparse  # noqa: F401
+import retrograd.sparse
 from retrograd.library import sanitize
 
 ROOT = Path(__file__).parent
@@ -39,6 +41,7 @@ PLAIN_PASS = (
     "tests/ops/test_mutate.py",
     "tests/ops/test_storages.py",
 )
+NO_DEVICE = "needs a GPU, and CuPy to use it"
 PLAIN_EXPRESSION = "not once"  # what the plain pass gives to `-m`
 
 
@@ -96,6 +99,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not listed(item.path):
             item.add_marker(mark)
+    on_device = [item for item in items if item.get_closest_marker("device") is not None]
+    if on_device and not retrograd.cuda.is_available():
+        for item in on_device:
+            item.add_marker(pytest.mark.skip(reason=NO_DEVICE))
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    """Say how many tests need a GPU that is not there."""
+    skipped = [report for report in terminalreporter.stats.get("skipped", []) if NO_DEVICE in str(report.longrepr)]
+    if skipped:
+        terminalreporter.write_line(f"{len(skipped)} tests need a GPU and CuPy, and were skipped: see make device")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -102,6 +102,8 @@ class Stream:
     def begin_capture(self, mode=None):
         if self.ptr == 0:
             raise RuntimeError("cannot capture on the default (legacy) stream")
+        if get_current_stream() != self:
+            raise RuntimeError("the stream that captures is not the current one: work would go elsewhere")
         self._capturing = True
         calls.append(("begin capture", self.ptr))
 
@@ -131,8 +133,19 @@ class MemoryPool:
     def total_bytes(self):
         return self.used_bytes() + 512
 
+    def malloc(self, size):
+        raise NotImplementedError("arrays of the stand-in are in host memory")
+
     def free_all_blocks(self, stream=None):
         calls.append(("free all blocks",))
+
+
+@contextmanager
+def using_allocator(allocator=None):
+    assert isinstance(allocator.__self__, MemoryPool)
+    calls.append(("use pool", id(allocator.__self__)))
+    yield
+    calls.append(("use default pool",))
 
 
 class MemoryHook:
@@ -186,7 +199,8 @@ _properties = {"name": b"Stand-in", "totalGlobalMem": 4 << 30, "multiProcessorCo
 pool = MemoryPool()
 cuda = SimpleNamespace(
     is_available=lambda: True, Device=Device, Stream=Stream, Event=Event, Graph=Graph, MemoryHook=MemoryHook,
-    get_current_stream=get_current_stream, get_elapsed_time=get_elapsed_time, PinnedMemoryPointer=PinnedMemoryPointer,
+    get_current_stream=get_current_stream, MemoryPool=MemoryPool,
+    using_allocator=using_allocator, get_elapsed_time=get_elapsed_time, PinnedMemoryPointer=PinnedMemoryPointer,
     runtime=SimpleNamespace(
         getDeviceCount=lambda: 2, getDeviceProperties=lambda device: dict(_properties),
         deviceSynchronize=lambda: calls.append(("synchronize device", Device.current)),

@@ -4,12 +4,12 @@ import importlib.util
 from typing import Any
 
 from tests.devices import strict
+from tests.devices.laws import Move
 
 from retrograd.backend.devices import register_device
 from retrograd.backend.library_device import LibraryDevice
 from retrograd.core import Tensor
 from retrograd.core.tensor import unwrap_all
-from retrograd.ops.layout import place
 
 
 def load_again(name: str) -> Any:
@@ -23,15 +23,7 @@ def load_again(name: str) -> Any:
 
 
 STRICT = register_device(LibraryDevice("strict", strict.library, special=strict.special))
-
-
-def to_strict(value: Any) -> Any:
-    """Return a value with its tensors on the strict device, also those in lists and dicts."""
-    if isinstance(value, Tensor):
-        return place(value, STRICT)
-    if isinstance(value, tuple | list):
-        return type(value)([to_strict(member) for member in value])
-    return {key: to_strict(member) for key, member in value.items()} if isinstance(value, dict) else value
+to_strict = Move(STRICT)
 
 
 def is_on_strict(tensor: Tensor) -> bool:

@@ -84,6 +84,38 @@ def test_streams_and_events_make_the_calls_of_cupy_in_order():
     assert stream.query()
 
 
+def test_a_graph_is_recorded_on_a_stream_and_a_pool_of_its_own():
+    graph = rg.cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match="nothing was recorded"):
+        graph.replay()
+    x = rg.ones(3, device="cuda")
+    with rg.cuda.graph(graph):
+        assert rg.cuda.is_current_stream_capturing()
+        y = x * 2
+    assert not rg.cuda.is_current_stream_capturing()
+    graph.replay()
+    kinds = [kind for kind, *_ in calls]
+    recorded = ["record", "wait", "use pool", "begin capture", "end capture", "use default pool", "record", "wait"]
+    assert kinds == [*recorded, "launch graph"]
+    assert calls[-1] == ("launch graph", 0)
+    assert y.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_an_error_within_a_recording_ends_it_and_leaves_no_graph():
+    graph = rg.cuda.CUDAGraph()
+    with pytest.raises(ZeroDivisionError), rg.cuda.graph(graph):
+        raise ZeroDivisionError
+    assert [kind for kind, *_ in calls].count("end capture") == 1
+    assert rg.cuda.current_stream() == rg.cuda.default_stream()
+    with pytest.raises(RuntimeError, match="nothing was recorded"):
+        graph.replay()
+
+
+def test_random_numbers_are_refused_in_a_recording():
+    with pytest.raises(RuntimeError, match="would repeat them"), rg.cuda.graph(rg.cuda.CUDAGraph()):
+        rg.rand(3, device="cuda")
+
+
 def test_memory_is_that_of_the_pool():
     before = rg.cuda.memory_allocated()
     rg.cuda.reset_peak_memory_stats()

@@ -85,6 +85,8 @@ class CudaDevice(LibraryDevice):
 
     def uniform(self, state: Any, size: Any, dtype: Any) -> Any:
         """Return what NumPy's Philox generator in a state draws, computed on the GPU."""
+        if self._library.cuda.get_current_stream().is_capturing():
+            raise RuntimeError("rand: random numbers cannot be drawn for a CUDA graph, which would repeat them")
         return cuda_kernels.uniform(self._launch, state, size, np.dtype(dtype))
 
     def update_kernel(self, name: str) -> Any:

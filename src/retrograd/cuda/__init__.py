@@ -15,6 +15,8 @@ from typing import Any
 from retrograd import cpu
 from retrograd.backend.devices import device_named
 from retrograd.core.errors import OutOfMemoryError as OutOfMemoryError
+from retrograd.cuda.graphs import CUDAGraph as CUDAGraph
+from retrograd.cuda.graphs import graph as graph
 from retrograd.cuda.memory import empty_cache as empty_cache
 from retrograd.cuda.memory import max_memory_allocated as max_memory_allocated
 from retrograd.cuda.memory import max_memory_reserved as max_memory_reserved
