@@ -8,7 +8,7 @@ from tests.pipelining.matrix import check_schedule
 import retrograd as rg
 from retrograd import nn
 from retrograd.nn.functional import mse_loss
-from retrograd.pipelining import AutoSchedule, Pipeline, simulate_costs
+from retrograd.pipelining import AutoSchedule, Pipeline, TrivialLossWrapper, simulate_costs
 from retrograd.pipelining.planning.schedule_search import search_schedule
 from retrograd.pipelining.planning.simulate import unit_cost
 from retrograd.pipelining.planning.stage_memory import measure_memory
@@ -126,3 +126,22 @@ def test_memory_that_grows_at_the_input_half_is_within_the_limit():
                 held += {"F": 1.0, "I": 0.5}.get(action.kind.value, 0.0)
                 assert held <= limit
                 held -= {"W": 1.5, "B": 1.0}.get(action.kind.value, 0.0)
+
+
+def test_a_model_that_returns_its_loss_trains_too():
+    model, x, y = model_and_data()
+    wrapped = TrivialLossWrapper(model, mse_loss)
+    settings = AutoSchedule(seconds=0.1, rounds=1)
+    pipeline = Pipeline(wrapped, 2, ranks=2, schedule=settings, micro_batches=4)
+    loss = pipeline.step(x, y)
+    rg.testing.assert_close(loss, mse_loss(model(x), y).detach(), rtol=1e-5, atol=1e-6)
+    assert set(pipeline.costs(x, y)) >= {("F", 0), ("F", 1)}
+
+
+def test_a_list_of_modules_is_scheduled_too():
+    model, x, y = model_and_data()
+    modules = [nn.Sequential(*model[:2]), nn.Sequential(*model[2:])]
+    settings = AutoSchedule(seconds=0.1, rounds=1)
+    pipeline = Pipeline(modules, ranks=2, schedule=settings, micro_batches=4, loss_fn=mse_loss)
+    loss = pipeline.step(x, target=y)
+    rg.testing.assert_close(loss, mse_loss(model(x), y).detach(), rtol=1e-5, atol=1e-6)
