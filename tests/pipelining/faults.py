@@ -1,4 +1,4 @@
-"""Provoke each kind of fault many times in training runs over MPI, and print the outcomes.
+"""Provoke each kind of fault many times in training runs over MPI and Ray, and print the outcomes.
 
 python -m tests.pipelining.faults [--count 20] [FAULT]...
 """
@@ -14,8 +14,13 @@ import time
 import uuid
 from pathlib import Path
 
-from . import fault_script
+from retrograd.cli.mpi import BROKEN
+from retrograd.cli.ray import DEFAULT_ENVIRONMENT
+from retrograd.pipelining.transports.mpi import LOST
+
+from . import fault_script, recovery_script
 from .recovery import COMMAND, MARK, RANKS, Kill, Trial, undisturbed
+from .two_hosts import ON_FIRST, NoHostsError, launcher_variables, plug, two_hosts, unplug
 
 TIMEOUT = 8.0  # seconds for a rank to wait in the trials with lost processes: the first step captures the model
 LIMIT = 30.0  # seconds after which all ranks must have raised the error of a fault
@@ -91,6 +96,16 @@ def processes_of(mark):
     return trial.left()
 
 
+def describe(trial, count, start):
+    """Check a trial with restarts, and return a line with its outcomes."""
+    trial.check(undisturbed(trial.steps))
+    assert len(trial.lives()) == 1 + count, "a fault has hit nobody"
+    return (
+        f"{len(trial.lives()) - 1} restarts, {trial.repeated()} of {trial.steps} steps repeated, all losses equal, no "
+        f"process left, {(time.monotonic() - start) / count:.1f} s for each with its restart"
+    )
+
+
 def provoke_signals(number):
     """Return a function that sends a signal to a rank in mid-step, in one trial with a restart after each."""
 
@@ -100,15 +115,84 @@ def provoke_signals(number):
         trial = Trial(folder, "mpi", steps, 1, kills, timeout=TIMEOUT)
         start = time.monotonic()
         assert trial.run() == 0, trial.said
-        trial.check(undisturbed(steps))
-        assert len(trial.lives()) == 1 + count, "a signal has hit nobody"
-        seconds = (time.monotonic() - start) / count
-        return (
-            f"{len(trial.lives()) - 1} restarts, {trial.repeated()} of {steps} steps repeated, all losses equal, no "
-            f"process left, {seconds:.1f} s for each with its restart"
-        )
+        return describe(trial, count, start)
 
     return provoke
+
+
+class CableTrial(Trial):
+    """A rank on each of two hosts; the cable between them is pulled instead of a signal."""
+
+    def prepare(self, addresses):
+        """Write the host file; return this trial."""
+        (self.folder / "hosts").write_text("".join(f"{address}:1\n" for address in addresses))
+        self.variables = launcher_variables(self.folder)
+        return self
+
+    def command(self):
+        """Return the command line of a start, without restarts: the cable is plugged in before each."""
+        options = ["--hostfile", str(self.folder / "hosts"), "--timeout", str(TIMEOUT)]
+        script = [recovery_script.__file__, str(self.folder), str(self.steps), str(self.every)]
+        return [*ON_FIRST, *COMMAND, "run", "-n", str(RANKS), *options, *script]
+
+    def strike(self, process, due):
+        """Pull the cable."""
+        unplug()
+
+    def starts_again(self, code):
+        """Plug the cable in; return whether a start has ended by the loss of a rank."""
+        if code not in (LOST, BROKEN):
+            return False
+        assert self.left() == []
+        plug()
+        return True
+
+
+def provoke_cable(fault, count, folder):
+    """Pull the cable between two hosts in mid-step."""
+    steps, start = 4 * count, time.monotonic()
+    try:
+        with two_hosts() as addresses:
+            trial = CableTrial(folder, "mpi", steps, 1, [Kill(step) for step in range(2, steps - 1, 4)])
+            assert trial.prepare(addresses).run() == 0, trial.said
+            return describe(trial, count, start)
+    except NoHostsError as error:
+        return f"not tried: {error}"
+
+
+class NodeTrial(Trial):
+    """A rank on each of two nodes of a Ray cluster; the node without the head is removed instead of a signal."""
+
+    def start_cluster(self, cluster):
+        """Start the two nodes, whose processes are those of the trial."""
+        os.environ.update({**DEFAULT_ENVIRONMENT, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", MARK: self.mark})
+        node = {"num_cpus": 1, "object_store_memory": 100 << 20, "node_ip_address": "127.0.0.1"}
+        self.node = {**node, "include_log_monitor": False}
+        head = {**self.node, "include_dashboard": False, "no_monitor": True}
+        self.nodes = cluster(initialize_head=True, head_node_args=head)
+        self.second = self.nodes.add_node(**self.node)
+        self.options = ["--address", self.nodes.address]
+
+    def strike(self, process, due):
+        """Remove the node, and add another one."""
+        self.nodes.remove_node(self.second, allow_graceful=False)
+        self.second = self.nodes.add_node(**self.node)
+
+
+def provoke_node(fault, count, folder):
+    """Remove a node of a Ray cluster in mid-step."""
+    try:
+        from ray.cluster_utils import Cluster
+    except ImportError as error:
+        return f"not tried: {error}"
+    steps, start = 4 * count, time.monotonic()
+    trial = NodeTrial(folder, "ray", steps, 1, [Kill(step) for step in range(2, steps - 1, 4)])
+    trial.start_cluster(Cluster)
+    try:
+        assert trial.run() == 0, trial.said
+    finally:
+        trial.nodes.shutdown()
+    return describe(trial, count, start)
 
 
 FAULTS = {
@@ -117,6 +201,8 @@ FAULTS = {
     "ends": provoke_ends,
     "SIGKILL": provoke_signals(signal.SIGKILL),
     "SIGSTOP": provoke_signals(signal.SIGSTOP),
+    "cable": provoke_cable,
+    "node": provoke_node,
 }
 
 

@@ -59,6 +59,7 @@ class Trial:
         self.kills, self.wanted = list(kills), len(kills) + len(in_saves)
         self.notes, self.ends, self.said = [], [], ""
         self.options = [] if timeout is None else ["--timeout", str(timeout)]
+        self.variables = {}
         self.mark = uuid.uuid4().hex
         for rank, step, survived in in_saves:
             (self.folder / f"kill-{rank}-{step}").write_text(str(survived))
@@ -72,7 +73,7 @@ class Trial:
                 fields = line.split()
                 if fields[0] == "ended":
                     self.ends.append(int(fields[1]))
-                    if self.transport != "threads" or self.ends[-1] != -signal.SIGKILL:
+                    if not self.starts_again(self.ends[-1]):
                         return self.ends[-1]
                     self._start()
                 else:
@@ -80,16 +81,30 @@ class Trial:
         return None
 
     def _start(self):
-        script = [recovery_script.__file__, str(self.folder), str(self.steps), str(self.every)]
-        run = ["run", "-n", str(RANKS), "--transport", self.transport, "--restarts", str(self.wanted), *self.options]
         process = subprocess.Popen(
-            [sys.executable, *script] if self.transport == "threads" else [*COMMAND, *run, *script],
-            env={**os.environ, "OMP_NUM_THREADS": "1", MARK: self.mark},
+            self.command(),
+            env={**os.environ, **self.variables, "OMP_NUM_THREADS": "1", MARK: self.mark},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
         threading.Thread(target=self._wait, args=(process,), daemon=True).start()
+
+    def command(self):
+        """Return the command line of a start."""
+        script = [recovery_script.__file__, str(self.folder), str(self.steps), str(self.every)]
+        if self.transport == "threads":
+            return [sys.executable, *script]
+        options = ["--transport", self.transport, "--restarts", str(self.wanted), *self.options]
+        return [*COMMAND, "run", "-n", str(RANKS), *options, *script]
+
+    def strike(self, process, due):
+        """Send the signal that is due to a process."""
+        os.kill(process, due.signal)
+
+    def starts_again(self, code):
+        """Return whether the script is to be started again after an exit code; `retrograd run` does so itself."""
+        return self.transport == "threads" and code == -signal.SIGKILL
 
     def _wait(self, process):
         self.said = process.communicate()[0].decode()
@@ -104,7 +119,7 @@ class Trial:
             if due.delay:
                 time.sleep(due.delay)
             if self._is_ours(note.process):
-                os.kill(note.process, due.signal)
+                self.strike(note.process, due)
 
     def _is_ours(self, process):
         try:

@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 
 import pytest
@@ -12,43 +11,19 @@ from retrograd.cli.jobs import Job
 from retrograd.cli.mpi import command
 
 from . import conformance
+from .two_hosts import NAMES, ON_FIRST, NoHostsError, launcher_variables, two_hosts
 
-NAMES = [f"rg{os.getpid()}x{number}" for number in (1, 2)]
 STARTS = 8
-ADDRESSES = ["10.213.77.1", "10.213.77.2"]
-# A replacement of ssh: options, a host, and the command to run there.
-SHELL = f"""#!/bin/sh
-while [ "${{1#-}}" != "$1" ]; do shift; done
-case $1 in {ADDRESSES[0]}) name={NAMES[0]};; *) name={NAMES[1]};; esac
-shift
-exec ip netns exec $name sh -c "$*"
-"""
-
-
-def ip(line):
-    return subprocess.run(["ip", *line.split()], check=True, capture_output=True)
 
 
 @pytest.fixture
 def hosts():
     """Create two network namespaces with a cable between them."""
-    if os.name != "posix" or os.geteuid() != 0 or not shutil.which("ip"):
-        pytest.skip("network namespaces need root and the command `ip`")
     try:
-        for name in NAMES:
-            ip(f"netns add {name}")
-        ip(f"link add name wire netns {NAMES[0]} type veth peer name wire netns {NAMES[1]}")
-        for name, address in zip(NAMES, ADDRESSES, strict=True):
-            ip(f"-n {name} addr add {address}/24 dev wire")
-            ip(f"-n {name} link set wire addrgenmode none")  # IPv6 would be a second before its address can be used
-            ip(f"-n {name} link set wire up")
-            ip(f"-n {name} link set lo up")
-        yield ADDRESSES
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"network namespaces are not allowed here: {error.stderr.decode().strip()}")
-    finally:
-        for name in NAMES:
-            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+        with two_hosts() as addresses:
+            yield addresses
+    except NoHostsError as error:
+        pytest.skip(str(error))
 
 
 def output_of(command, environment):
@@ -65,14 +40,9 @@ def output_of(command, environment):
 @pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
 def test_over_processes_of_two_hosts(hosts, tmp_path):
     (tmp_path / "hosts").write_text(f"{hosts[0]}:1\n{hosts[1]}:2\n")
-    (tmp_path / "shell").write_text(SHELL)
-    (tmp_path / "shell").chmod(0o755)
     line = command(Job([conformance.__file__, "mpi"], ranks=conformance.RANKS, hosts=tmp_path / "hosts"))
-    launcher = {"HYDRA_LAUNCHER": "ssh", "HYDRA_LAUNCHER_EXEC": str(tmp_path / "shell"), "HYDRA_IFACE": "wire"}
-    # They have one host name, so MPICH would use the memory that they share.
-    network = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "wire", "UCX_TCP_AF_PRIO": "inet"}
-    environment = {**os.environ, **launcher, **network, "OMP_NUM_THREADS": "1"}
-    by_rank = json.loads(output_of(["ip", "netns", "exec", NAMES[0], *line], environment))
+    environment = {**os.environ, **launcher_variables(tmp_path)}
+    by_rank = json.loads(output_of([*ON_FIRST, *line], environment))
     assert [text for found in by_rank for text in found.values() if text] == []
     assert len(by_rank) == conformance.RANKS
     counted = subprocess.run(

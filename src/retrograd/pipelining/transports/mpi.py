@@ -2,6 +2,7 @@
 
 import atexit
 import pickle
+import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from retrograd.pipelining.transports.uncaught import report_uncaught_errors
 
 LOST = 75  # the exit code if ranks were lost (EX_TEMPFAIL: trying again may help)
 ENDS_OTHERS = "ends all ranks, because some were lost"  # the last action then, by which a launcher knows its code
+ABORTING = 5  # seconds for MPI to end this process
 LEAVING = 0.5  # seconds for the other ranks to exit by themselves if some are lost
 WINDOW = 4  # messages received at a time: later ones reuse memory that a receiver has just freed
 SMALL = 8192  # bytes up to which a buffer is sent with its header
@@ -101,6 +103,9 @@ def _leave(mpi: Any, peers: Peers) -> None:
             peers.status.write(ENDS_OTHERS)
         sys.stdout.flush()
         sys.stderr.flush()
+        # MPI_Abort waits for mpiexec, which a host without a network does not reach; nothing else would end this process.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(ABORTING)
         mpi.COMM_WORLD.Abort(LOST)
 
 
