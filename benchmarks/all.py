@@ -38,6 +38,7 @@ OPTIONS: dict[str, list[str]] = {
     "nested": ["--rounds", "3"],
     "nested_encoder": ["--rounds", "1"],
     "transport": [],
+    "agreement": [],
     "pipelines": ["--rounds", "3"],
     "planning": ["--rounds", "5"],
     "simulator": [],
