@@ -103,7 +103,7 @@ def _leave(mpi: Any, peers: Peers) -> None:
             peers.status.write(ENDS_OTHERS)
         sys.stdout.flush()
         sys.stderr.flush()
-        # MPI_Abort waits for mpiexec, which a host without a network does not reach; nothing else would end this process.
+        # MPI_Abort waits for mpiexec, which a host without a network does not reach.  Nothing else ends this process.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(ABORTING)
         mpi.COMM_WORLD.Abort(LOST)
