@@ -34,6 +34,12 @@ def test_operations_give_the_same_over_mpi_as_over_threads(tmp_path):
             assert processes[rank][name] == json.loads(json.dumps(threads[rank][name])), name
 
 
+def test_replicas_and_sharded_models_train_over_mpi_like_one_model(tmp_path):
+    for found in over_mpi(tmp_path, "replicas_script.py"):
+        assert list(found) == ["replicas", "sharded_states", "sharded_gradients", "sharded_parameters"]
+        assert max(found.values()) < 1e-12
+
+
 def test_ranks_that_run_different_operations_over_mpi_get_an_error_that_names_them(tmp_path):
     for found in over_mpi(tmp_path, "mismatch_script.py"):
         assert all(text.startswith("RankMismatchError") for text in found), found

@@ -1,0 +1,80 @@
+"""Ranks over MPI train by each division of the work; each writes how far it is from one model on the whole batch.
+
+python replicas_script.py RESULTS
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import retrograd as rg
+import retrograd.distributed as dist
+from retrograd.distributed.fsdp import full_state_dict, fully_shard
+from retrograd.distributed.optim import ZeroRedundancyOptimizer
+from retrograd.nn.parallel import DistributedDataParallel
+
+
+def values(seed, *shape):
+    return rg.from_numpy(np.random.default_rng(seed).standard_normal(shape))
+
+
+def model():
+    found = rg.nn.Sequential(rg.nn.Linear(4, 7), rg.nn.Tanh(), rg.nn.Linear(7, 3)).double()
+    for i, p in enumerate(found.parameters()):
+        p.data = values(i, *p.shape)
+    return found
+
+
+def train(forward, optimizer, batch):
+    for _ in range(4):
+        optimizer.zero_grad()
+        (forward(batch) ** 2).mean().backward()
+        optimizer.step()
+
+
+def adam(module):
+    return rg.optim.Adam(module.parameters(), lr=0.05)
+
+
+def sharded(module, **options):
+    return ZeroRedundancyOptimizer(module.parameters(), rg.optim.Adam, lr=0.05, **options)
+
+
+def replicas(batch):
+    module = model()
+    train(DistributedDataParallel(module, bucket_cap_mb=2e-4), adam(module), batch)
+    return module.state_dict()
+
+
+def sharded_states(batch):
+    module = model()
+    replica = DistributedDataParallel(module, gradient_as_bucket_view=True, static_graph=True)
+    train(replica, sharded(module), batch)
+    return module.state_dict()
+
+
+def sharded_gradients(batch):
+    module = model()
+    train(module, sharded(module, shard_gradients=True), batch)
+    return module.state_dict()
+
+
+def sharded_parameters(batch):
+    module = model()
+    fully_shard(module[0])
+    fully_shard(module)
+    train(module, adam(module), batch)
+    return full_state_dict(module)
+
+
+dist.init_process_group("mpi")
+x, whole = values(9, 8, 4), model()
+train(whole, adam(whole), x)
+found = {}
+for each in (replicas, sharded_states, sharded_gradients, sharded_parameters):
+    state = each(x.chunk(dist.get_world_size())[dist.get_rank()])
+    found[each.__name__] = max((state[name] - p).abs().max().item() for name, p in whole.state_dict().items())
+Path(f"{sys.argv[1]}.{dist.get_rank()}").write_text(json.dumps(found))
+dist.destroy_process_group()
