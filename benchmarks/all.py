@@ -39,6 +39,8 @@ OPTIONS: dict[str, list[str]] = {
     "nested_encoder": ["--rounds", "1"],
     "transport": [],
     "agreement": [],
+    "all_reduce": [],
+    "data_parallel": ["--rounds", "5"],
     "pipelines": ["--rounds", "3"],
     "planning": ["--rounds", "5"],
     "simulator": [],
