@@ -237,6 +237,7 @@ NOT_IN_CI = {
     "docs-check": "it takes minutes and a browser; the packages are those of make docs and make test",
     "mutations": "it takes hours; test_mutations.py imports it with the packages of make test",
     "damage": "it takes minutes; test_damage.py imports it with the packages of make test",
+    "faults": "it takes minutes; the packages are those of make test",
     "instructions": "it builds another version of the library; a job of the forge runs it",
     "recovery": "it takes minutes; test_recovery.py imports it with the packages of make test",
 }

@@ -1,10 +1,12 @@
 """Benchmark figures: medians, ratios of rounds with their spread, verdicts, and their formatting."""
 
 import json
+import re
+import subprocess
 
 import pytest
 
-from retrograd.bench import Row, Table, as_dict, as_markdown, as_text, spread
+from retrograd.bench import Row, Table, as_dict, as_markdown, as_text, report, spread
 from retrograd.bench.report import as_table, number
 
 SAMPLES = {"retrograd": [0.25, 0.5, 3.0], "PyTorch": [0.5, 0.5, 1.0]}
@@ -83,3 +85,26 @@ def test_json_has_all_that_a_table_has():
 )
 def test_figures_have_the_digits_that_count(value, text):
     assert number(value) == text
+
+
+def test_the_line_below_tables_has_the_commit_of_the_sources(tmp_path):
+    def git(*arguments):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", "-C", str(tmp_path), *identity, *arguments], check=True, capture_output=True)
+
+    folder = tmp_path / "package" / "bench"
+    folder.mkdir(parents=True)
+    source = folder / "report.py"
+    source.write_text("x = 1\n")
+    assert report.commit_of(folder) == ""
+    git("init")
+    assert report.commit_of(folder) == ""  # not one of the repository's files
+    git("add", ".")
+    git("commit", "-m", "first")
+    name = report.commit_of(folder)
+    assert re.fullmatch(r"[0-9a-f]{7,}", name)
+    source.write_text("x = 2\n")
+    assert report.commit_of(folder) == f"{name}+"
+    found = {**report.environment(), "commit": name}
+    assert f"; commit {name}" in report.environment_line(found)
+    assert "commit" not in report.environment_line({**found, "commit": ""})

@@ -2,7 +2,9 @@
 
 import os
 import platform
+import subprocess
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from retrograd.bench.figures import OURSELVES, Row, Spread, Table
@@ -138,7 +140,7 @@ def load() -> float | None:
 
 
 def environment(before: float | None = None) -> dict[str, Any]:
-    """Return the machine, the versions, and the load before the run."""
+    """Return the machine, the versions, the commit of the sources, and the load before the run."""
     packages = dict.fromkeys(["retrograd", "numpy", *(subject.package for subject in KNOWN.values())])
     return {
         "machine": f"{processor()}, {os.cpu_count()} processors, {platform.system()} {platform.machine()}",
@@ -146,7 +148,23 @@ def environment(before: float | None = None) -> dict[str, Any]:
         "cpu": os.environ.get("RETROGRAD_CPU", ""),
         "python": platform.python_version(),
         "versions": versions(packages),
+        "commit": commit_of(Path(__file__).parent),
     }
+
+
+def commit_of(folder: Path) -> str:
+    """Return the short name of the commit of a folder's sources, with "+" if these have changed; "" outside of git."""
+    try:
+        listed = _git(folder, "ls-files", "--error-unmatch", "report.py")
+        name = _git(folder, "rev-parse", "--short", "HEAD") if listed else ""
+        return name and name + ("+" if _git(folder, "status", "--porcelain", "--", "..") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def processor() -> str:
@@ -162,5 +180,6 @@ def environment_line(found: dict[str, Any]) -> str:
     """Format the environment as a line."""
     packages = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     level = f", limited to {found['cpu']}" if found.get("cpu") else ""
+    commit = f"; commit {found['commit']}" if found.get("commit") else ""
     other = f"; load before the run: {found['load']}" if found.get("load") is not None else ""
-    return f"{found['machine']}{level}; Python {found['python']}, {packages}{other}"
+    return f"{found['machine']}{level}; Python {found['python']}, {packages}{commit}{other}"
