@@ -111,16 +111,19 @@ def search_schedule(
     problems = [
         make_problem(placement, micro_batches, edges, cost, saved, kept, limits, overhead) for placement in choices
     ]
-    searches = [_Search(problem, objective, seconds / len(problems), seed) for problem in problems]
+    # Half of the time for all placements, the other half for the best one.
+    searches = [_Search(problem, objective, seconds / 2 / len(problems), seed) for problem in problems]
     found = [search.run() for search in searches]
-    problem, named, best = min(found, key=lambda one: one[2].score if one[2] else (math.inf, 0.0))
+    chosen = min(searches, key=lambda search: search.best.score if search.best else (math.inf, 0.0))
+    chosen.improve(seconds / 2)
+    problem, best = chosen.problem, chosen.best
     if best is None:
         least = min(_least_limit(problem) for problem in problems)
         raise ValueError(
             f"search_schedule: no schedule is within the memory limit of {memory_limit}; a rank's stages save {least} "
             f"bytes for one microbatch"
         )
-    named = {name: value for _, names, _ in found for name, value in names.items()}
+    named = {name: value for names in found for name, value in names.items()}
     peaks = [problem.peak(order) for order in best.orders]
     times = best.times
     schedule = problem.actions(best.orders)
@@ -160,14 +163,20 @@ class _Search:
         self.changes = math.ceil((1 - LIST_SHARE) * seconds / (RUN_TIME * actions))
         self.bound = step_bound(problem) if objective == "step" else busy_bound(problem)
 
-    def run(self) -> tuple[Problem, dict[str, float], _Candidate | None]:
-        """Return the problem, the objective of each named schedule, and the best orders."""
+    def run(self) -> dict[str, float]:
+        """Find the best orders, and return the objective of each named schedule."""
         named = dict(self._named())
         if self._could_improve():
             self._try_policies()
         if self._could_improve():
             self._change()
-        return self.problem, named, self.best
+        return named
+
+    def improve(self, seconds: float) -> None:
+        """Continue with the best orders for some time."""
+        if self.best is not None:
+            actions = 3 * self.problem.stages * self.problem.micro_batches
+            self._shorten(self.best, math.ceil(seconds / (RUN_TIME * actions)))
 
     def _could_improve(self) -> bool:
         return self.best is None or self.best.score[0] > self.bound * (1 + 1e-9)
