@@ -7,12 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from retrograd.cli import main
+from retrograd.cli import ray as ray_launcher
 from retrograd.cli.jobs import Job, RunResult, shared_cores
 from retrograd.cli.mpi import BROKEN, RANK_PROCESS, classify_end, command
 from retrograd.cli.mpi_banner import RULE, TITLE, BannerFilter
@@ -260,6 +262,34 @@ def test_an_address_without_a_ray_cluster_is_one_line_that_says_what_to_do(capsy
     (line,) = capsys.readouterr().err.splitlines()
     assert f"there is no Ray cluster at '{address}'" in line
     assert "ray start --head" in line
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs ray")
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b""])
+def test_an_address_of_another_server_is_one_line_that_says_what_to_do(answer, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+
+        def serve():
+            with server.accept()[0] as connection:
+                connection.recv(100)
+                connection.sendall(answer)
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        assert main(["run", "-n", "2", "--transport", "ray", "--address", address, __file__]) == 2
+        serving.join()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"there is no Ray cluster at '{address}' (another server listens there)" in line
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs ray")
+def test_an_address_of_a_silent_server_is_given_up(capsys, monkeypatch):
+    monkeypatch.setattr(ray_launcher, "CONNECT_TIMEOUT", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        assert main(["run", "-n", "2", "--transport", "ray", "--address", address, __file__]) == 2
+    assert f"there is no Ray cluster at '{address}' (timed out)" in capsys.readouterr().err
 
 
 @ONCE

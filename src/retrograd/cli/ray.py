@@ -25,6 +25,8 @@ from retrograd.pipelining.transports.status_file import (
 
 GRACE = 10.0  # seconds for the other ranks to end by themselves, once one has failed or there was a signal
 CONNECT_TIMEOUT = 10.0  # seconds for the head of a cluster to accept a connection
+HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # and a frame of no settings
+SETTINGS_FRAME = b"\x04"  # the type of a frame, its byte 3
 START_TIMEOUT = 60.0  # seconds for Ray to place and start the ranks
 RELEASE_TIMEOUT = 5.0  # seconds for Ray to notice that an earlier run's cores are free again
 POLL_INTERVAL = 0.5  # seconds between two checks for a signal
@@ -74,12 +76,18 @@ def _connect(address: str | None, ranks: int) -> Any:
 
 
 def _check_address(address: str) -> None:
-    """Raise a UsageError unless something listens at the address; Ray itself tries to connect for many minutes."""
+    """Raise a UsageError unless a gRPC server listens at the address; Ray itself tries to connect for many minutes.
+
+    A server of HTTP/2, which gRPC uses, answers the preface by a frame of its settings: RFC 9113, section 3.4.
+    """
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if address in ("auto", "local"):
         return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT).close()
+        with socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT) as connection:
+            connection.sendall(HTTP2_PREFACE)
+            if os.environ.get("RAY_USE_TLS", "0") != "1" and connection.recv(9)[3:4] != SETTINGS_FRAME:
+                raise ConnectionError("another server listens there")
     except (OSError, ValueError) as error:
         raise UsageError(
             f"there is no Ray cluster at '{address}' ({error}); start one by `ray start --head` and pass the HOST:PORT "
