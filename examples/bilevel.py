@@ -54,7 +54,7 @@ def draw(path: Path, penalties: np.ndarray, useful: int, errors: list[float]) ->
 
 
 def main(
-    features: int = 64, useful: int = 6, count: int = 240, rounds: int = 25, picture: Path | None = Path("bilevel.png")
+    features: int = 64, useful: int = 6, count: int = 480, rounds: int = 15, picture: Path | None = Path("bilevel.png")
 ) -> dict[str, float]:
     x, y = data(features, useful, 4 * count)
     half = count // 2

@@ -85,7 +85,7 @@ def draw(path: Path, x: rg.Tensor, y: rg.Tensor, p: rg.Tensor) -> None:
     figure.savefig(path, dpi=95)
 
 
-def main(count: int = 120, probes: int = 30, picture: Path | None = Path("gaussian_process.png")) -> dict[str, list]:
+def main(count: int = 120, probes: int = 200, picture: Path | None = Path("gaussian_process.png")) -> dict[str, list]:
     x, y = data(count)
     start = time.perf_counter()
     found = minimize(by_cholesky, [0.0, 0.0, -1.0], (x, y), method="BFGS")

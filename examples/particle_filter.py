@@ -161,7 +161,7 @@ def draw(path: Path, series: np.ndarray, samples: np.ndarray) -> None:
 
 
 def main(
-    count: int = 100, particles: int = 100, samples: int = 60, warmup: int = 30,
+    count: int = 70, particles: int = 100, samples: int = 40, warmup: int = 25,
     picture: Path | None = Path("particle_filter.png"),
 ) -> dict[str, list[float]]:  # fmt: skip
     rg.manual_seed(0)
