@@ -26,6 +26,11 @@ def recurrent_layer(cell, reverse, sizes, weight, bias, gates, extra, h, c, out)
     The terms from the state are h times the transposed weight, plus `bias`, which may be None, for a GRU. `extra` is
     written to: the states c of an LSTM, the term of n from the state of a GRU, None for an RNN.
     """
+    given = {"h": h} | ({"c": c} if cell == "lstm" else {})
+    by_row = {"out": out} | ({"extra": extra} if cell in ("lstm", "gru") else {})
+    _check("recurrent_layer", cell, sizes, weight, given, by_row, {"gates": gates})
+    if bias is not None and (bias.shape != weight.shape[:1] or bias.dtype != weight.dtype):
+        raise ValueError("recurrent_layer: bias does not fit")
     for rows in _steps(sizes, len(gates), len(h), reverse):
         active = slice(rows.stop - rows.start)
         z = h[active] @ weight.T
@@ -54,6 +59,11 @@ def recurrent_layer_grad(
     of the terms from the state for a GRU, None for others, where they are equal; and `before`, the states before each
     row, unless it is None.
     """
+    given = {"h": h, "first_h": first_h} | ({"c": c, "first_c": first_c} if cell == "lstm" else {})
+    by_row = {"out": out, "g": g} | ({"extra": extra} if cell in ("lstm", "gru") else {})
+    by_gate = {"gates": gates, "of_gates": of_gates} | ({"of_hidden": of_hidden} if cell == "gru" else {})
+    by_row |= {} if before is None else {"before": before}
+    _check("recurrent_layer_grad", cell, sizes, weight, given, by_row, by_gate)
     previous = _rows_before(sizes, len(gates), len(h), reverse)
     states = np.concatenate([out, first_h])[previous]
     if before is not None:
@@ -72,6 +82,25 @@ def recurrent_layer_grad(
             y = out[rows]
             d[...] = gh * (1 - y * y) if cell == "rnn_tanh" else np.where(y <= 0, 0, gh)
         h[active] = hidden @ weight + through
+
+
+def _check(name, cell, sizes, weight, by_sequence, by_row, by_gate):
+    """Raise the ValueError of the compiled kernel for arrays, by their names, that do not fit."""
+    rows, sequences, n = len(by_gate["gates"]), len(by_sequence["h"]), weight.shape[-1]
+    width = GATES[cell] * n
+    shapes = {"weight": (weight, (width, n))}
+    for arrays, shape in ((by_sequence, (sequences, n)), (by_row, (rows, n)), (by_gate, (rows, width))):
+        shapes |= {key: (array, shape) for key, array in arrays.items()}
+    for key, (array, shape) in shapes.items():
+        if array is None or array.shape != shape or array.dtype != weight.dtype or weight.dtype.char not in "fd":
+            raise ValueError(f"{name}: {key} does not fit")
+    if sizes is None:
+        fits = rows % sequences == 0 if sequences else rows == 0
+    else:
+        most = [sequences, *sizes]
+        fits = sum(sizes) == rows and all(1 <= size <= before for size, before in zip(sizes, most, strict=False))
+    if not fits:
+        raise ValueError(f"{name}: sizes do not fit")
 
 
 def _steps(sizes, rows, sequences, reverse):
