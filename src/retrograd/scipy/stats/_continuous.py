@@ -9,7 +9,25 @@ from retrograd.interop.numpy_protocol.table import NUMBERS, O, as_floating, hold
 from retrograd.scipy._mirror import on_tensors, scipy_member
 
 
-class Continuous:
+class Mirror:
+    """The part of a mirrored distribution that is SciPy's, by the name of the distribution."""
+
+    name: str
+
+    def __getattr__(self, name: str) -> Any:
+        """Return another member of SciPy's distribution."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(scipy_member(f"scipy.stats.{self.name}"), name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the distribution with these parameters, as SciPy's if none is a tensor."""
+        if holds_tensor((args, tuple(kwargs.values()))):
+            return Frozen(self, args, kwargs)
+        return scipy_member(f"scipy.stats.{self.name}")(*args, **kwargs)
+
+
+class Continuous(Mirror):
     """The functions of one distribution, from those of its standard form, of (z, *shapes).
 
     `logpdf` is the logarithm of the density inside of the support (low, high), where the standard form has `middle`;
@@ -70,18 +88,6 @@ class Continuous:
         if name in ("pdf", "logpdf") and not self._open_ends:
             return O.logical_and(z >= low, z <= high if high < math.inf else z < high)
         return O.logical_and(z > low, z < high)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return another member of SciPy's distribution."""
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(scipy_member(f"scipy.stats.{self.name}"), name)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the distribution with these parameters, as SciPy's if none is a tensor."""
-        if holds_tensor((args, tuple(kwargs.values()))):
-            return Frozen(self, args, kwargs)
-        return scipy_member(f"scipy.stats.{self.name}")(*args, **kwargs)
 
     def _standardize(self, x: Any, args: tuple, kwargs: dict) -> tuple[Tensor, Any, list[Tensor]]:
         """Return (x - loc) / scale, the scale, NaN if it is not positive, and the shapes."""

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.interop.numpy_protocol.table import O, as_floating, holds_tensor, promote_operands
-from retrograd.scipy._mirror import on_tensors, scipy_member
-from retrograd.scipy.stats._continuous import Frozen
+from retrograd.interop.numpy_protocol.table import O, as_floating, promote_operands
+from retrograd.scipy._mirror import on_tensors
+from retrograd.scipy.stats._continuous import Mirror
 
 
-class Discrete:
+class Discrete(Mirror):
     """The functions of one distribution of integers.
 
     `logpmf` is the logarithm of the probability of k from `low` on, `cdf` and `sf` the probabilities up to k and above;
@@ -63,18 +63,6 @@ class Discrete:
             *[as_floating(x) for x in (k, given["loc"], *[given[n] for n in self.shapes])]
         )
         return k - loc, shapes
-
-    def __getattr__(self, name: str) -> Any:
-        """Return another member of SciPy's distribution."""
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(scipy_member(f"scipy.stats.{self.name}"), name)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the distribution with these parameters, as SciPy's if none is a tensor."""
-        if holds_tensor((args, tuple(kwargs.values()))):
-            return Frozen(self, args, kwargs)
-        return scipy_member(f"scipy.stats.{self.name}")(*args, **kwargs)
 
 
 def _log_choices(n: Any, k: Any) -> Any:
