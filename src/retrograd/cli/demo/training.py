@@ -13,9 +13,9 @@ from retrograd.optim import AdamW
 from retrograd.optim.lr_scheduler import OneCycleLR
 from retrograd.pipelining import Pipeline
 
-BATCH = 360
-EPOCHS = 24
-LEARNING_RATE, WARM_UP, WEIGHT_DECAY = 2e-3, 0.15, 1.0
+BATCH = 180
+EPOCHS = 10
+LEARNING_RATE, WARM_UP, WEIGHT_DECAY = 3e-3, 0.15, 1.0
 
 
 class Settings(NamedTuple):
