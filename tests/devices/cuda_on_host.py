@@ -75,7 +75,6 @@ class RawModule:
     """Kernels by their names: those of templates are listed in `name_expressions`."""
 
     ndarray = None  # the type of the library's arrays, in subclasses
-    launched = None  # a list that gets the names of kernels as they are asked for
 
     def __init__(self, code=None, *, options=(), backend="nvrtc", name_expressions=None):
         self._names = list(name_expressions or ())

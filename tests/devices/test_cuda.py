@@ -1,5 +1,6 @@
 """`device="cuda"` and `rg.cuda` over a stand-in for CuPy, which has CuPy's names only and counts all transfers."""
 
+import numpy as np
 import pytest
 from tests.devices import cuda_on_host, cupy_stand_in
 from tests.devices.cupy_stand_in import calls, strict
@@ -229,3 +230,20 @@ def test_kernels_of_the_device_are_used_and_give_the_numbers_of_the_cpu():
         assert moved == {"to host": 0, "from host": 2 * (where == "cuda")}  # x and target
         losses.append(loss.item())
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+
+
+@needs_compiler
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"attn_mask": rg.arange(20).reshape(4, 5) % 3 > 0}])
+def test_attention_has_its_kernels_between_products_and_the_numbers_of_the_cpu(options, device):
+    rg.manual_seed(0)
+    operands = [rg.rand(2, 3, rows, 6, dtype=rg.float64) for rows in (4, 5, 5)]
+    found = []
+    for where in ("cpu", "cuda"):
+        q, k, v = (x.detach().to(where).requires_grad_() for x in operands)
+        there = {name: x.to(where) if isinstance(x, rg.Tensor) else x for name, x in options.items()}
+        out = F.scaled_dot_product_attention(q, k, v, **there)
+        out.square().sum().backward()
+        found.append([x.detach().cpu().numpy() for x in (out, q.grad, k.grad, v.grad)])
+    assert {"attention_weights<double>", "attention_pull<double>"} <= device._launch._kernels.keys()
+    for on_device, expected in zip(found[1], found[0], strict=True):
+        np.testing.assert_allclose(on_device, expected, rtol=1e-9, atol=1e-12)

@@ -9,7 +9,7 @@ from tests.devices import cuda_on_host
 from tests.devices.cupy_stand_in import cupy, strict
 
 from retrograd.backend import cuda_kernels
-from retrograd.kernels import reference
+from retrograd.kernels import attention_reference, reference
 
 pytestmark = pytest.mark.skipif(cuda_on_host.COMPILER is None, reason="needs g++ to run CUDA C++ on the CPU")
 RNG = np.random.default_rng(0)
@@ -66,6 +66,29 @@ WRITING = {
     "segment_softmax": [(floats(2, 301, 3), OFFSETS, (2, 301, 3))],
     "segment_log_softmax": [(floats(2, 301, 3), OFFSETS, (2, 301, 3))],
 }
+ATTENTION = ("attention_weights", "attention_pull")
+# Shapes of scores, of a bias and of a mask, and the offset of the queries behind the first key.
+MASKS = [
+    ((2, 3, 4, 5), None, None, None),
+    ((2, 3, 4, 300), (4, 300), None, 0),
+    ((2, 3, 4, 5), (2, 3, 4, 5), (1, 1, 4, 5), None),
+    ((2, 3, 4, 5), (3, 1, 5), (2, 1, 1, 5), 1),
+    ((3, 4, 5), None, (3, 4, 5), None),
+    ((0, 4, 5), None, None, 0),
+]
+
+
+def attention_arguments(name, shape, bias, mask, behind, dtype):
+    """Return scores with infinities and NaN and the other arguments of a kernel; the first query sees no key."""
+    scores, rows = floats(*shape, scale=5), shape[:-1]
+    scores[..., -1, :2] = np.nan, np.inf
+    masks = bias and floats(*bias), mask and RNG.random(mask) < 0.6
+    if mask:
+        masks[1][..., 0, :] = False
+    others = (floats(*shape), floats(*rows), floats(*rows)) if name == "attention_pull" else ()
+    return cast([scores, *others, *masks, behind], dtype)
+
+
 STEPS = {
     "descent": (-1.0, 0.1, 0.01),
     "momentum": (1.0, 0.1, 0.9, 0.5, 0.01, 0.02),
@@ -107,6 +130,17 @@ def test_kernels_write_what_their_references_write(dtype):
             out = strict.wrap(expected.copy())
             assert KERNELS[name](*to_device(args), out) == getattr(reference, name)(*args, expected)
             check(out, expected)
+
+
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered")
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("name", ATTENTION)
+def test_kernels_of_attention_return_and_write_what_their_references_do(name, dtype):
+    for case in MASKS:
+        args = attention_arguments(name, *case, dtype)
+        on_device, written = to_device(args), 1 if name == "attention_weights" else 2
+        found, expected = KERNELS[name](*on_device), getattr(attention_reference, name)(*args)
+        check((*(found or ()), *on_device[:written]), (*(expected or ()), *args[:written]))
 
 
 @pytest.mark.parametrize("dtype", ["f", "d"])
@@ -153,6 +187,8 @@ def test_every_template_is_launched_by_these_tests(monkeypatch):
             *args, last = to_device(cast(case, "f"))
             last = strict.wrap(np.zeros(last, "f")) if name in WRITING else last
             KERNELS[name](*args, last)
+    for name in ATTENTION:
+        KERNELS[name](*to_device(attention_arguments(name, *MASKS[0], "f")))
     kinds = {name.partition("<")[0] for name in launched}
     assert kinds | set(STEPS) == set(cuda_kernels.TEMPLATES)
 

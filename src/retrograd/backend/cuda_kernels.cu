@@ -17,6 +17,10 @@ struct Max {  // ignores NaN, which the sums of the exponentials bring back
   template <class T> __device__ T operator()(T a, T b) const { return a < b || a != a ? b : a; }
 };
 
+struct MaxOrNan {
+  template <class T> __device__ T operator()(T a, T b) const { return a < b || b != b ? b : a; }
+};
+
 template <class T> __device__ T minus_infinity() { return -T(1) / T(0); }
 
 __device__ Int first_element() { return Int(blockIdx.x) * blockDim.x + threadIdx.x; }
@@ -218,6 +222,57 @@ __global__ void segment_log_softmax(const T* x, const Int* offsets, T* out, Int 
   x += s.begin, out += s.begin;
   T top = row_max(x, s.count, columns), log_total = log(row_exp_sum(x, s.count, columns, top));
   for (Int i = threadIdx.x; i < s.count; i += blockDim.x) out[i * columns] = x[i * columns] - top - log_total;
+}
+
+// -------------------------------------------------------------------------------------------------------- attention
+// scores (batch, queries, keys), between two products of matrices. A bias and a mask are repeated until they fill the
+// scores; their size is 0 if there is none. Query q sees keys up to q + last.
+
+template <class T> struct Masks {
+  const T* bias;
+  Int bias_size;
+  const bool* mask;
+  Int mask_size, keys, queries, last;
+
+  __device__ T masked(T score, Int row, Int key) const {
+    Int at = row * keys + key;
+    if (key > row % queries + last || (mask_size && !mask[at % mask_size])) return minus_infinity<T>();
+    return bias_size ? score + bias[at % bias_size] : score;
+  }
+};
+
+template <class T>
+__global__ void attention_weights(T* scores, T* totals, T* sums, const T* bias, Int bias_size, const bool* mask,
+                                  Int mask_size, Int keys, Int queries, Int last) {
+  Masks<T> masks = {bias, bias_size, mask, mask_size, keys, queries, last};
+  Int row = blockIdx.x;
+  T *x = scores + row * keys, top = minus_infinity<T>();
+  for (Int i = threadIdx.x; i < keys; i += blockDim.x) {
+    x[i] = masks.masked(x[i], row, i);
+    top = MaxOrNan()(top, x[i]);
+  }
+  top = combine_block(top, MaxOrNan());
+  if (top == minus_infinity<T>()) top = 0;
+  T total = 0;
+  for (Int i = threadIdx.x; i < keys; i += blockDim.x) total += x[i] = exp(x[i] - top);
+  total = combine_block(total, Add());
+  if (threadIdx.x == 0) {
+    totals[row] = total == 0 ? T(1) : total;
+    sums[row] = total == 0 ? T(0) : top + log(total);
+  }
+}
+
+template <class T>
+__global__ void attention_pull(T* scores, T* pulled, const T* sums, const T* level, const T* bias, Int bias_size,
+                               const bool* mask, Int mask_size, Int keys, Int queries, Int last) {
+  Masks<T> masks = {bias, bias_size, mask, mask_size, keys, queries, last};
+  Int row = blockIdx.x;
+  for (Int i = threadIdx.x; i < keys; i += blockDim.x) {
+    Int at = row * keys + i;
+    T weight = exp(masks.masked(scores[at], row, i) - sums[row]);
+    scores[at] = weight;
+    pulled[at] = weight * (pulled[at] + level[row]);
+  }
 }
 
 // ----------------------------------------------------------------------------------------------------- elementwise

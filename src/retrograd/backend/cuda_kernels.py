@@ -22,7 +22,7 @@ UPDATES = {"descent": 1, "momentum": 2, "adam": 3, "amsgrad": 4}  # the number o
 TEMPLATES = (
     *(name for row in ROWS for name in (f"{row}_rows", f"{row}_grad_rows")), "class_loss_rows", "class_grad_rows",
     "norm_rows", "norm_grad_rows", "norm_grad_columns", "sum_rows", "sum_along", "take_along", "segment_sum",
-    "segment_softmax", "segment_log_softmax", "masked", *ELEMENTWISE, *UPDATES,
+    "segment_softmax", "segment_log_softmax", "attention_weights", "attention_pull", "masked", *ELEMENTWISE, *UPDATES,
 )  # fmt: skip
 PLAIN = ("uniform_double", "uniform_float")
 
@@ -79,6 +79,8 @@ def replacements(launch: Launcher) -> dict[str, Callable[[Kernel], Kernel]]:
         "norm_grad_rows": lambda reference: _norm_grad(launch, reference),
         "sum_rows": lambda reference: _sum_rows(launch, reference),
         "masked": lambda reference: _masked(launch, reference),
+        "attention_weights": lambda reference: _attention_weights(launch, reference),
+        "attention_pull": lambda reference: _attention_pull(launch, reference),
     }
     for name in ROWS:
         made[f"{name}_rows"] = _bind(_row_kernel, launch, f"{name}_rows")
@@ -232,6 +234,58 @@ def _segments(launch: Launcher, name: str, reference: Kernel) -> Kernel:
         launch.rows(name, batch * count * columns, max(length, 1), launch.contiguous(x), offsets, out, *sizes)
 
     return segments
+
+
+def _attention_weights(launch: Launcher, reference: Kernel) -> Kernel:
+    def attention_weights(scores: Any, attn_bias: Any, attn_mask: Any, behind: int | None) -> Any:
+        if not _takes(scores, *_given(attn_bias)) or not scores.flags.c_contiguous:
+            return reference(scores, attn_bias, attn_mask, behind)
+        total, sums = (launch.library.empty(scores.shape[:-1], scores.dtype) for _ in range(2))
+        masks = _attention_masks(launch, scores, attn_bias, attn_mask, behind)
+        launch.rows("attention_weights", total.size, scores.shape[-1], scores, total, sums, *masks)
+        return total, sums
+
+    return attention_weights
+
+
+def _attention_pull(launch: Launcher, reference: Kernel) -> Kernel:
+    def attention_pull(
+        scores: Any, pulled: Any, sums: Any, level: Any, attn_bias: Any, attn_mask: Any, behind: int | None
+    ) -> None:
+        blocks = scores, pulled
+        if not _takes(*blocks, sums, level, *_given(attn_bias)) or not all(x.flags.c_contiguous for x in blocks):
+            reference(scores, pulled, sums, level, attn_bias, attn_mask, behind)
+            return
+        sums, level = (launch.contiguous(x, scores.shape[:-1]) for x in (sums, level))
+        masks = _attention_masks(launch, scores, attn_bias, attn_mask, behind)
+        launch.rows("attention_pull", sums.size, scores.shape[-1], *blocks, sums, level, *masks)
+
+    return attention_pull
+
+
+def _given(array: Any) -> tuple[Any, ...]:
+    return () if array is None else (array,)
+
+
+def _attention_masks(launch: Launcher, scores: Any, attn_bias: Any, attn_mask: Any, behind: int | None) -> tuple:
+    """Return the arguments of the attention kernels from the masks on."""
+    queries, keys = scores.shape[-2:]
+    bias = _repeated(launch, attn_bias, scores.shape, scores.dtype)
+    mask = _repeated(launch, attn_mask, scores.shape, np.dtype(bool))
+    last = keys if behind is None else behind  # each query's offset from the last key that it sees
+    return *bias, *mask, np.int64(keys), np.int64(queries), np.int64(last)
+
+
+def _repeated(launch: Launcher, x: Any, shape: Any, dtype: Any) -> tuple[Any, Any]:
+    """Return an array that fills a shape if it is repeated from its beginning, and its size; 0 for None."""
+    if x is None:
+        return launch.library.empty(1, dtype), np.int64(0)
+    sizes = x.shape
+    while sizes and sizes[0] == 1:
+        sizes = sizes[1:]
+    whole = sizes == tuple(shape[len(shape) - len(sizes) :])
+    x = launch.contiguous(x, None if whole else shape)
+    return x, np.int64(x.size)
 
 
 def _elementwise(launch: Launcher, name: str, reference: Kernel) -> Kernel:

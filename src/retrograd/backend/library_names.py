@@ -33,6 +33,9 @@ ON_HOST = (
     "yv",
 )
 
+# Modules whose functions may have kernels of a device in place of references. Other functions call those of the first.
+KERNEL_MODULES = ("retrograd.kernels.attention_reference", "retrograd.kernels.reference")
+
 
 def numpy_namespace() -> Any:
     """Return the namespace of NumPy's arrays."""
@@ -45,7 +48,7 @@ class LibraryNames:
     def __init__(self, library: Any, modules: dict[str, Any]) -> None:
         self.library = library
         self.library_name = getattr(library, "__name__", type(library).__name__)
-        self._modules = modules
+        self._modules, self._replaced = modules, set[str]()
         self.linalg = Linalg(library)
         self.lib = Lib(library)
 
@@ -65,9 +68,8 @@ class LibraryNames:
         """Replace the functions of a module of the backend that ask SciPy, once the module is loaded."""
         if name == "retrograd.kernels.host_values":
             module["on_host"] = False
-        if name == "retrograd.kernels.reference":
-            for function, make in self._modules.get("kernels", {}).items():
-                module[function] = make(module[function])
+        if name in KERNEL_MODULES:
+            self._replace_kernels(module)
         if name == "retrograd.backend.special":
             module["scipy_special"] = lambda: self._modules["special"]
         if name == "retrograd.backend.linalg":
@@ -76,6 +78,13 @@ class LibraryNames:
             module["run_on_host"], module["on_device"] = self._run_on_host, True
             for function in ON_HOST:
                 module[function] = partial(self._run_on_host, getattr(numpy_namespace(), function))
+
+    def _replace_kernels(self, module: dict[str, Any]) -> None:
+        """Replace the references of a module, unless the module that it has them from has done it."""
+        kernels = self._modules.get("kernels", {})
+        for function in module.keys() & kernels.keys() - self._replaced:
+            module[function] = kernels[function](module[function])
+            self._replaced.add(function)
 
     def _run_on_host(self, function: Any, *arrays: Any, **params: Any) -> Any:
         """Return the result of a function of NumPy's arrays, by copies in host memory."""

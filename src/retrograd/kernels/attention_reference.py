@@ -14,10 +14,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from retrograd.kernels.host_values import on_host
 from retrograd.kernels.overlap import separate
 
-BLOCK = 1 << 18  # scores in memory at a time; if a component has more keys, those of one query
-CAUSAL_QUERIES = 64  # in a block, which reads only keys up to its last query
+# Scores in memory at a time; if a component has more keys, those of one query. A device needs more of them to be busy.
+BLOCK = 1 << (18 if on_host else 26)
+CAUSAL_QUERIES = 64 if on_host else 1024  # in a block, which reads only keys up to its last query
 
 
 @separate(2)
@@ -29,17 +31,9 @@ def attend(q, k, v, attn_mask, attn_bias, queries, keys, scale, causal, out, sum
     without keys, or with an attn_bias of -inf for all of them, both results are 0.
     """
     for rows, seen, masks in _blocks(q, attn_mask, attn_bias, queries, keys, causal):
-        scores = _scores(q[rows] * q.dtype.type(scale), k[seen], *masks)
-        top = np.max(scores, -1, keepdims=True, initial=-np.inf)
-        top[np.isneginf(top)] = 0
-        with np.errstate(invalid="ignore", under="ignore"):  # infinite scores give NaN
-            scores -= top
-            np.exp(scores, out=scores)
-        total = scores.sum(-1, keepdims=True)
-        total[total == 0] = 1
-        out[rows] = np.matmul(scores, v[seen]) / total
-        top += np.log(total)
-        sums[rows[:-1]] = top[..., 0] * np.any(scores, axis=-1)
+        weights = np.matmul(q[rows] * q.dtype.type(scale), k[seen].swapaxes(-1, -2))
+        total, sums[rows[:-1]] = attention_weights(weights, *masks)
+        out[rows] = np.matmul(weights, v[seen]) / total[..., None]
 
 
 @separate(4)
@@ -57,15 +51,11 @@ def attend_grad(g, g_sums, out, sums, q, k, v, attn_mask, attn_bias, queries, ke
             total[...] = 0
     factor = q.dtype.type(scale)
     for rows, seen, masks in _blocks(q, attn_mask, attn_bias, queries, keys, causal):
-        weights = _scores(q[rows] * factor, k[seen], *masks)
-        with np.errstate(invalid="ignore", under="ignore"):
-            weights -= sums[rows[:-1]][..., None]
-            np.exp(weights, out=weights)
+        weights = np.matmul(q[rows] * factor, k[seen].swapaxes(-1, -2))
+        pulled = np.matmul(g[rows], v[seen].swapaxes(-1, -2))
+        attention_pull(weights, pulled, sums[rows[:-1]], level[rows[:-1]], *masks)
         if dv is not None:
             dv[seen] += np.matmul(weights.swapaxes(-1, -2), g[rows])
-        pulled = np.matmul(g[rows], v[seen].swapaxes(-1, -2))
-        pulled += level[rows[:-1]][..., None]
-        pulled *= weights
         if dq is not None:
             dq[rows] = np.matmul(pulled, k[seen]) * factor
         if dk is not None:
@@ -124,13 +114,41 @@ class _Masks:
         return iter((self.attn_bias, self.attn_mask, self.block[0] if self.causal else None))
 
 
-def _scores(queries, keys, attn_bias, attn_mask, behind):
-    """Return the products of queries and keys, plus `attn_bias`; -inf where masked out."""
-    out = np.matmul(queries, keys.swapaxes(-1, -2))
+def attention_weights(scores, attn_bias, attn_mask, behind):
+    """Replace scores by exp(score - the query's maximum); return the sum of these and the logsumexp of the scores.
+
+    scores: (..., queries, keys), with which masks are broadcast; `behind` is the offset of the queries from the first
+    key if each attends to keys up to its own index, or None. For a query without keys the results are 1 and 0.
+    """
+    _mask(scores, attn_bias, attn_mask, behind)
+    top = np.max(scores, -1, keepdims=True, initial=-np.inf)
+    top[np.isneginf(top)] = 0
+    with np.errstate(invalid="ignore", under="ignore"):  # infinite scores give NaN
+        scores -= top
+        np.exp(scores, out=scores)
+    total = scores.sum(-1)
+    total[total == 0] = 1
+    return total, (top[..., 0] + np.log(total)) * np.any(scores, axis=-1)
+
+
+def attention_pull(scores, pulled, sums, level, attn_bias, attn_mask, behind):
+    """Replace scores by the weights exp(score - sums), and `pulled` by weights * (pulled + level).
+
+    scores and pulled: (..., queries, keys); sums and level: (..., queries); masks are those of `attention_weights`.
+    """
+    _mask(scores, attn_bias, attn_mask, behind)
+    with np.errstate(invalid="ignore", under="ignore"):
+        scores -= sums[..., None]
+        np.exp(scores, out=scores)
+    pulled += level[..., None]
+    pulled *= scores
+
+
+def _mask(scores, attn_bias, attn_mask, behind):
+    """Add `attn_bias` to scores, and write -inf where they are masked out."""
     if attn_bias is not None:
-        out += attn_bias
+        scores += attn_bias
     if attn_mask is not None:
-        np.copyto(out, -np.inf, where=~attn_mask)
+        np.copyto(scores, -np.inf, where=~attn_mask)
     if behind is not None:
-        np.copyto(out, -np.inf, where=~np.tri(*out.shape[-2:], k=behind, dtype=bool))
-    return out
+        np.copyto(scores, -np.inf, where=~np.tri(*scores.shape[-2:], k=behind, dtype=bool))
