@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.core import namespaces
+from retrograd.core import namespaces, registry
 from retrograd.core.device import ArrayDevice, array_devices
 from retrograd.foundation.lazy_imports import lazy_module
 
@@ -34,8 +34,11 @@ def device_named(name: str) -> ArrayDevice | None:
 
 
 def forget_device(found: ArrayDevice) -> None:
-    """Undo `register_device`."""
+    """Undo `register_device`, and unbind the operators from the device's namespace."""
     del namespaces[found.array_type], array_devices[found.array_type]
+    for op in registry.values():
+        for kind in (found.array_type, (found.array_type, "widened")):
+            op.kernels.pop(kind, None)
 
 
 def move(array: Any, target: ArrayDevice | None) -> Any:
