@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
+import scipy.sparse
 from tests.devices import cuda_on_host, cupy_names
 from tests.devices.devices import load_again
 
@@ -195,6 +196,23 @@ strict.ndarray.__dlpack__ = _dlpack
 strict.ndarray.__dlpack_device__ = lambda self: (CUDA, Device.current)
 strict.ndarray.device = property(lambda self: Device())
 
+
+class csr_matrix:
+    """CuPy's sparse matrix: a product sums repeated entries first, for which it looks at values."""
+
+    def __init__(self, arg1, shape=None, dtype=None, copy=False):
+        data, indices, indptr = arg1
+        assert dtype is None
+        assert data.dtype.char in "?fdFD"
+        self._host = scipy.sparse.csr_array((data._host, indices._host, indptr._host), shape=shape)
+        self.has_canonical_format = False
+
+    def __matmul__(self, other):
+        if not self.has_canonical_format:
+            strict.transfers["to host"] += 1
+        return strict.wrap(np.asfortranarray(self._host @ other._host))
+
+
 _properties = {"name": b"Stand-in", "totalGlobalMem": 4 << 30, "multiProcessorCount": 7, "major": 9, "minor": 0}
 pool = MemoryPool()
 cuda = SimpleNamespace(
@@ -214,7 +232,7 @@ compute_types: dict[str, int] = {}
 core = SimpleNamespace(set_compute_type=lambda dtype, kind: compute_types.update({np.dtype(dtype).name: kind}))
 MODULES = {
     "cupy": cupy, "cupy._core": core, "cupyx": SimpleNamespace(empty_pinned=empty_pinned),
-    "cupyx.scipy.special": strict.special,
+    "cupyx.scipy.special": strict.special, "cupyx.scipy.sparse": SimpleNamespace(csr_matrix=csr_matrix),
 }  # fmt: skip
 
 

@@ -247,3 +247,17 @@ def test_attention_has_its_kernels_between_products_and_the_numbers_of_the_cpu(o
     assert {"attention_weights<double>", "attention_pull<double>"} <= device._launch._kernels.keys()
     for on_device, expected in zip(found[1], found[0], strict=True):
         np.testing.assert_allclose(on_device, expected, rtol=1e-9, atol=1e-12)
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", [rg.float64, rg.int64])
+def test_sparse_products_are_those_of_the_library_and_wait_for_nothing(dtype):
+    rg.manual_seed(0)
+    matrix, dense = rg.randint(-2, 2, (5, 4)).to(dtype), rg.randint(-9, 9, (4, 3)).to(dtype)
+    sparse, there = matrix.to("cuda").to_sparse(), dense.to("cuda")
+    sparse @ there  # copies the coordinates
+    with strict.counting() as moved:
+        out = sparse @ there
+    assert moved == {"to host": 0, "from host": 0}
+    assert is_there(out)
+    assert out.tolist() == (matrix @ dense).tolist()

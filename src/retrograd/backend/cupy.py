@@ -64,7 +64,8 @@ class CudaDevice(LibraryDevice):
 
     def __init__(self, cupy: Any, special: Any) -> None:
         self._launch = cuda_kernels.Launcher(cupy)
-        super().__init__(NAME, cupy, special=special, kernels=cuda_kernels.replacements(self._launch))
+        kernels = cuda_kernels.replacements(self._launch)
+        super().__init__(NAME, cupy, special=special, sparse=SparseNames, kernels=kernels)
 
     def has_index(self, index: int | None) -> bool:
         """Return whether an index is that of the current GPU; None is."""
@@ -92,6 +93,17 @@ class CudaDevice(LibraryDevice):
     def update_kernel(self, name: str) -> Any:
         """Return the kernel of an optimizer's step."""
         return getattr(self.kernels, name)
+
+
+class SparseNames:
+    """The name of scipy.sparse that products with sparse matrices use, for CuPy's matrices."""
+
+    @staticmethod
+    def csr_array(parts: Any, shape: Any) -> Any:
+        """Return a matrix from its values, columns and the offsets of its rows; entries may occur again."""
+        made = importlib.import_module("cupyx.scipy.sparse").csr_matrix(parts, shape=shape)
+        made.has_canonical_format = True  # or each product would wait for a search for repeated entries
+        return made
 
 
 def pinned_copy(array: Any) -> Any:

@@ -72,6 +72,11 @@ class LibraryNames:
             self._replace_kernels(module)
         if name == "retrograd.backend.special":
             module["scipy_special"] = lambda: self._modules["special"]
+        if name == "retrograd.backend.sparse_products":
+            if "sparse" in self._modules:
+                module["scipy_sparse"] = lambda: self._modules["sparse"]
+            else:
+                module["LIBRARY_DTYPES"] = ""
         if name == "retrograd.backend.linalg":
             module["scipy_linalg"] = lambda: None
         if name == "retrograd.backend.numpy":

@@ -410,6 +410,20 @@ def _check_classes(ids, ignore_index, classes):
         class_indices("cross_entropy", ids, ignore_index, classes)
 
 
+def sparse_times_dense(values, dense, pattern):
+    """Return the product of a sparse matrix, given by values and coordinates, and a dense one."""
+    from retrograd.backend import sparse_products
+
+    return sparse_products.times_dense(values, dense, pattern)
+
+
+def sparse_sampled(a, b, pattern):
+    """Return the elements of a @ b.T at the coordinates of a pattern."""
+    from retrograd.backend import sparse_products
+
+    return sparse_products.sampled(a, b, pattern)
+
+
 def class_gather(x, target, ignore_index):
     """Return x at the class of each row; 0 where that is ignored."""
     places, counts = class_indices("nll_loss", target, ignore_index, x.shape[-1])

@@ -31,6 +31,8 @@ class Coordinates:
         self._groups = None
         self._flat = None
         self._by_rows = None
+        self._transposed = None
+        self.device_copies = {}  # (type of a device's arrays, what) -> index arrays there
 
     @property
     def nnz(self):
@@ -97,8 +99,17 @@ class Coordinates:
     def transposed(self, order):
         """Return the pattern with its dimensions in another order."""
         order = list(order)
+        if order == [1, 0]:
+            return self._matrix_transpose()
         kept = self.coalesced and order == sorted(order)
         return Coordinates(self.indices[order], [self.sizes[d] for d in order], kept)
+
+    def _matrix_transpose(self):
+        """Return the transposed pattern of a matrix, kept with its order by rows: each backward pass asks for it."""
+        if self._transposed is None:
+            self._transposed = Coordinates(self.indices[::-1].copy(), self.sizes[::-1])
+            self._transposed._transposed = self.marked(False)
+        return self._transposed
 
     def marked(self, coalesced):
         """Return the same pattern, marked as coalesced or not."""
