@@ -39,7 +39,23 @@ from retrograd.kernels.host_values import on_host as on_host
 
 
 def __getattr__(name):
+    if name in ("padding", "ragged_attention", "segments", "sparse_products"):
+        globals()[name] = _module(name)
+        return globals()[name]
     return getattr(np, name) if hasattr(np, name) else getattr(scipy_special(), name)
+
+
+def _module(name):
+    """Return a module of functions on nested or sparse arrays, which most programs do not need."""
+    if name == "padding":
+        from retrograd.backend import padding as found
+    elif name == "ragged_attention":
+        from retrograd.backend import ragged_attention as found
+    elif name == "segments":
+        from retrograd.backend import segments as found
+    else:
+        from retrograd.backend import sparse_products as found
+    return found
 
 
 def full(shape, value, dtype):
@@ -408,20 +424,6 @@ def _check_classes(ids, ignore_index, classes):
     # As unsigned numbers, negative targets are the largest.
     if on_host and ids.size and ids.view(np.uint64).max() >= classes:
         class_indices("cross_entropy", ids, ignore_index, classes)
-
-
-def sparse_times_dense(values, dense, pattern):
-    """Return the product of a sparse matrix, given by values and coordinates, and a dense one."""
-    from retrograd.backend import sparse_products
-
-    return sparse_products.times_dense(values, dense, pattern)
-
-
-def sparse_sampled(a, b, pattern):
-    """Return the elements of a @ b.T at the coordinates of a pattern."""
-    from retrograd.backend import sparse_products
-
-    return sparse_products.sampled(a, b, pattern)
 
 
 def class_gather(x, target, ignore_index):

@@ -34,7 +34,7 @@ def unpad_rows(x, structure, row):
 
 def check_boxes(shape, structure):
     """Raise unless the components fit into boxes (components, *sizes)."""
-    if shape[0] != len(structure) or (structure.sizes > np.array(shape[1:])).any():
+    if shape[0] != len(structure) or (structure.sizes > list(shape[1:])).any():
         raise ValueError(f"unpad_rows: boxes of shape {tuple(shape)} are too few or too small for the components")
 
 

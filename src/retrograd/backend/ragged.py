@@ -149,7 +149,7 @@ class Structure:
     other without holes. `strided` is whether the tensor is in PyTorch's strided layout: no computation depends on it.
     """
 
-    __slots__ = ("_lengths", "_offsets", "sizes", "starts", "strided")
+    __slots__ = ("_device_offsets", "_lengths", "_offsets", "sizes", "starts", "strided")
 
     def __init__(self, sizes, starts=None, offsets=None, strided=False):
         self.sizes = sizes
@@ -157,6 +157,7 @@ class Structure:
         self.strided = strided
         self._offsets = offsets
         self._lengths = None
+        self._device_offsets = None  # (type of a device's arrays, the offsets there)
 
     @property
     def lengths(self):
@@ -173,6 +174,12 @@ class Structure:
             np.cumsum(self.lengths, out=offsets[1:])
             self._offsets = offsets
         return self._offsets
+
+    def offsets_for(self, kind, copy):
+        """Return the offsets as an array of a device, of type `kind`: the last one is kept, copied by a function."""
+        if self._device_offsets is None or self._device_offsets[0] is not kind:
+            self._device_offsets = kind, copy(self.offsets)
+        return self._device_offsets[1]
 
     @property
     def rows(self):

@@ -9,7 +9,8 @@ from retrograd.backend.gather_scatter import cube, kernels_for
 from retrograd.backend.ragged import Structure
 from retrograd.backend.sorting import linear_recurrence, running_logsumexp
 from retrograd.kernels import empty
-from retrograd.kernels.segments_reference import reduce_segments
+from retrograd.kernels.host_values import on_host
+from retrograd.kernels.segments_reference import numbers_of_rows, reduce_segments
 
 # ----------------------------------------------------------------------------------------------- structures
 
@@ -63,20 +64,27 @@ def segment_sum(x, structure, row):
 
 def repeat_rows(x, structure, row):
     """Return each component's row repeated as often as the component has rows."""
-    return np.repeat(x, structure.lengths, axis=row)
+    if on_host:
+        return np.repeat(x, structure.lengths, axis=row)
+    return np.take(x, numbers_of_rows(_offsets(structure), structure.rows), axis=row)
+
+
+def _offsets(structure):
+    """Return the offsets of a structure where this library's arrays are."""
+    return structure.offsets if on_host else structure.offsets_for(np.ndarray, np.asarray)
 
 
 def _run_kernel(name, x, structure, row, count=None):
     """Return the output of the kernel `name`: one row per component, or the given number of rows."""
     out = empty((*x.shape[:row], len(structure) if count is None else count, *x.shape[row + 1 :]), x.dtype)
-    getattr(kernels_for(x.dtype), name)(cube(x, row), structure.offsets, cube(out, row))
+    getattr(kernels_for(x.dtype), name)(cube(x, row), _offsets(structure), cube(out, row))
     return out
 
 
 def _ufunc_reduce(ufunc, x, structure, row, dtype, initial):
     """Return a ufunc's reduction of the rows of each component; `initial` for one without rows."""
     out = empty((*x.shape[:row], len(structure), *x.shape[row + 1 :]), dtype)
-    reduce_segments(ufunc, cube(x, row), structure.offsets, initial, cube(out, row))
+    reduce_segments(ufunc, cube(x, row), _offsets(structure), initial, cube(out, row))
     return out
 
 

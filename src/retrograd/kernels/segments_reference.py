@@ -5,6 +5,7 @@ x (batch, rows, columns) has the rows of segment k from offsets[k] up to offsets
 
 import numpy as np
 
+from retrograd.kernels.host_values import on_host
 from retrograd.kernels.overlap import separate
 
 LARGE = 4096  # elements per segment from which on each is reduced separately, while it is in the cache
@@ -25,6 +26,9 @@ def segment_max(x, offsets, out):
 def reduce_segments(ufunc, x, offsets, nothing, out):
     """Set out[b, k] to a ufunc's reduction of the rows of x[b] of segment k; `nothing` where it has none."""
     out[...] = nothing
+    if not on_host:
+        ufunc.at(out, (slice(None), numbers_of_rows(offsets, x.shape[1])), x)
+        return
     there = np.flatnonzero(np.diff(offsets))
     if not there.size:
         return
@@ -57,4 +61,9 @@ def _each(ufunc, x, offsets):
     """Return the reduction of each segment's rows by a ufunc."""
     found = np.empty((len(x), len(offsets) - 1, x.shape[2]), x.dtype)
     reduce_segments(ufunc, x, offsets, 0, found)
-    return np.repeat(found, np.diff(offsets), axis=1)
+    return np.repeat(found, np.diff(offsets), axis=1) if on_host else found[:, numbers_of_rows(offsets, x.shape[1])]
+
+
+def numbers_of_rows(offsets, rows):
+    """Return for each row the number of the segment that it is in."""
+    return np.searchsorted(offsets, np.arange(rows), side="right") - 1

@@ -16,11 +16,11 @@ from retrograd.ops.view import movedim
 
 
 @op("nested.pad_rows(Tensor x, *, any structure, int row, int[] sizes, number padding=0) -> Tensor")
-class pad_rows(Segments, elements="moved"):
+class pad_rows(Segments, elements="moved", in_host_memory=False):
     """The components in boxes of `sizes`, filled with `padding`: the row dimension becomes (components, *sizes)."""
 
     def impl(xp, x, *, structure, row, sizes, padding):
-        return kernels.pad_rows(x, structure, row, sizes, padding)
+        return xp.padding.pad_rows(x, structure, row, sizes, padding)
 
     def shape(x, *, structure, row, sizes, padding):
         return Aval((*x.shape[:row], len(structure), *sizes, *x.shape[row + 1 :]), x.dtype)
@@ -40,11 +40,11 @@ class pad_rows(Segments, elements="moved"):
 
 
 @op("nested.unpad_rows(Tensor x, *, any structure, int row) -> Tensor")
-class unpad_rows(Segments, linear="x", elements="moved"):
+class unpad_rows(Segments, linear="x", elements="moved", in_host_memory=False):
     """The rows of components in the corners of boxes: the dimensions (components, *sizes) become rows."""
 
     def impl(xp, x, *, structure, row):
-        return kernels.unpad_rows(x, structure, row)
+        return xp.padding.unpad_rows(x, structure, row)
 
     def shape(x, *, structure, row):
         several = structure.sizes.shape[1]

@@ -6,9 +6,8 @@ Their derivatives are those of the same formulas in products of the components' 
 from functools import partial
 from typing import Any
 
-from retrograd.backend import ragged_attention
 from retrograd.backend.ragged import structure_of
-from retrograd.backend.ragged_attention import Plan
+from retrograd.backend.ragged_attention import Plan, may_look
 from retrograd.backend.ragged_products import Part, Parts, pair_structures
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.nested.jvp_vjp import jvp, vjp
@@ -21,7 +20,7 @@ from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import cat, reshape, squeeze, unsqueeze
 
 
-class Attention(Internal, in_host_memory=True):
+class Attention(Internal):
     """Operators on buffers of queries, keys and values, and masks whose rows are the pairs of a query and a key."""
 
     formulas: Any
@@ -42,7 +41,7 @@ class attend(Attention):
 
     def impl(xp, attn_mask, q, k, v, attn_bias=None, *, plan):
         _check("nested.attend", q, k, v, plan)
-        return ragged_attention.attend(q, k, v, attn_mask, attn_bias, plan)
+        return xp.ragged_attention.attend(q, k, v, attn_mask, attn_bias, plan)
 
     def shape(attn_mask, q, k, v, attn_bias=None, *, plan):
         _check("nested.attend", q, k, v, plan)
@@ -85,7 +84,8 @@ class attend_backward(Attention):
 
     def impl(xp, attn_mask, g, g_sums, out, sums, q, k, v, attn_bias=None, *, plan, output_mask):
         _check("nested.attend_backward", q, k, v, plan)
-        return ragged_attention.attend_backward(g, g_sums, q, k, v, attn_mask, attn_bias, out, sums, plan, output_mask)
+        masks = attn_mask, attn_bias
+        return xp.ragged_attention.attend_backward(g, g_sums, q, k, v, *masks, out, sums, plan, output_mask)
 
     def shape(attn_mask, g, g_sums, out, sums, q, k, v, attn_bias=None, *, plan, output_mask):
         _check("nested.attend_backward", q, k, v, plan)
@@ -141,7 +141,7 @@ def _weights(attn_mask, attn_bias, q, k, sums, plan):
     scores = multiply_each(queries, mT(keys, _key_part(plan)), parts=_score_parts(plan))
     scores = scores if attn_bias is None else scores + attn_bias
     if plan.causal:
-        attn_mask = as_tensor(ragged_attention.may_look(plan))
+        attn_mask = as_tensor(may_look(plan))
     return exp(scores if attn_mask is None else where(attn_mask, scores, -float("inf")))
 
 

@@ -54,11 +54,11 @@ def sample_structure(*lengths):
 
 
 @op("nested.segment_sum(Tensor x, *, any structure, int row) -> Tensor")
-class segment_sum(SegmentReduction, linear="x", elements="summed"):
+class segment_sum(SegmentReduction, linear="x", elements="summed", in_host_memory=False):
     """The sum of the rows of each component: dimension `row` then indexes the components."""
 
     def impl(xp, x, *, structure, row):
-        return segments.segment_sum(x, structure, row)
+        return xp.segments.segment_sum(x, structure, row)
 
     def shape(x, *, structure, row):
         return Aval((*x.shape[:row], len(structure), *x.shape[row + 1 :]), sum_dtype(x, None))
@@ -68,11 +68,11 @@ class segment_sum(SegmentReduction, linear="x", elements="summed"):
 
 
 @op("nested.repeat_rows(Tensor x, *, any structure, int row) -> Tensor")
-class repeat_rows(Segments, linear="x", elements="moved"):
+class repeat_rows(Segments, linear="x", elements="moved", in_host_memory=False):
     """Repeats a value per component for each of its rows: the inverse change of dimension `row`."""
 
     def impl(xp, x, *, structure, row):
-        return segments.repeat_rows(x, structure, row)
+        return xp.segments.repeat_rows(x, structure, row)
 
     def shape(x, *, structure, row):
         return Aval((*x.shape[:row], structure.rows, *x.shape[row + 1 :]), x.dtype)
@@ -194,12 +194,12 @@ class segment_scale(SegmentReduction, differentiable=False):
 
 
 @op("nested.segment_logsumexp(Tensor x, *, any structure, int row) -> Tensor")
-class segment_logsumexp(SegmentReduction):
+class segment_logsumexp(SegmentReduction, in_host_memory=False):
     """log(sum(exp(x))) over the rows of each component, without overflow; -inf for an empty one."""
 
     def impl(xp, x, *, structure, row):
         check_floating("logsumexp", x)
-        return segments.segment_logsumexp(x, structure, row)
+        return xp.segments.segment_logsumexp(x, structure, row)
 
     def vjp_x(g, x, out, structure, row):
         return repeat_rows(g, structure=structure, row=row) * _softmax_over(x, out, structure, row)

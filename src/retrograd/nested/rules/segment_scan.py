@@ -26,12 +26,12 @@ class Scan(Segments):
 
 
 @op("nested.segment_softmax(Tensor x, *, any structure, int row) -> Tensor")
-class segment_softmax(Scan):
+class segment_softmax(Scan, in_host_memory=False):
     """exp(x) / sum(exp(x)) over the rows of each component."""
 
     def impl(xp, x, *, structure, row):
         check_floating("softmax", x)
-        return segments.segment_softmax(x, structure, row, False)
+        return xp.segments.segment_softmax(x, structure, row, False)
 
     def vjp_x(g, out, structure, row):
         return softmax_back(g, out, structure, row)
@@ -40,12 +40,12 @@ class segment_softmax(Scan):
 
 
 @op("nested.segment_log_softmax(Tensor x, *, any structure, int row) -> Tensor")
-class segment_log_softmax(Scan):
+class segment_log_softmax(Scan, in_host_memory=False):
     """The logarithm of the softmax over the rows of each component, exact if that is small."""
 
     def impl(xp, x, *, structure, row):
         check_floating("log_softmax", x)
-        return segments.segment_softmax(x, structure, row, True)
+        return xp.segments.segment_softmax(x, structure, row, True)
 
     def vjp_x(g, out, structure, row):
         return log_softmax_back(g, out, structure, row)

@@ -29,7 +29,7 @@ class times_dense(Internal, Family, linear="values dense"):
     """The product of the sparse matrix with these values and a dense one (k, n)."""
 
     def impl(xp, values, dense, *, pattern):
-        return xp.sparse_times_dense(values, dense, pattern)
+        return xp.sparse_products.times_dense(values, dense, pattern)
 
     def shape(values, dense, *, pattern):
         return Aval((pattern.sizes[0], dense.shape[1]), dense.dtype)
@@ -59,7 +59,7 @@ class sampled(Internal, Family, linear="a b"):
     """The elements of a @ b.mT at the positions of a pattern: (m, k) and (n, k) to (entries,)."""
 
     def impl(xp, a, b, *, pattern):
-        return xp.sparse_sampled(a, b, pattern)
+        return xp.sparse_products.sampled(a, b, pattern)
 
     def shape(a, b, *, pattern):
         return Aval((pattern.nnz,), a.dtype)
