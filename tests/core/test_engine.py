@@ -2,6 +2,7 @@
 
 import tracemalloc
 import weakref
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -223,6 +224,36 @@ def test_a_failed_pass_leaves_other_graphs_usable():
     assert rg.is_grad_enabled()
     (x * 3.0).sum().backward()
     assert_close(x.grad, [7.0])
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_pass_ignores_errors_of_floating_point_and_restores_their_handling(fails):
+    x, seen = rg.zeros(2, requires_grad=True), []
+
+    def hook(g):
+        seen.append(np.geterr()["divide"])
+        if fails:
+            raise KeyError
+
+    with np.errstate(all="raise"):
+        y = x.sqrt()
+        y.register_hook(hook)
+        with pytest.raises(KeyError) if fails else nullcontext():
+            y.sum().backward()
+        assert set(np.geterr().values()) == {"raise"}
+    assert seen == ["ignore"]
+    assert fails or np.isinf(x.grad.numpy()).all()
+
+
+def test_gradients_of_real_and_complex_leaves_are_added_to_those_that_are_there():
+    for dtype in (rg.float32, rg.float64, rg.float16, rg.bfloat16, rg.complex64):
+        x = rg.ones(2, 3, dtype=dtype).t().requires_grad_()
+        (x * 2).backward(rg.ones(3, 2, dtype=dtype))
+        first = x.grad
+        assert first.stride() == x.stride()
+        (x * 3).backward(rg.ones(3, 2, dtype=dtype))
+        assert x.grad is first
+        assert_close(first, rg.full((3, 2), 5, dtype=dtype))
 
 
 def test_a_saved_input_that_was_changed_in_place_is_an_error():

@@ -1,7 +1,7 @@
 cimport cython
 from retrograd.core.array cimport ndarray
 from retrograd.core.graph cimport GradFn
-from retrograd.core.state cimport State, at, current
+from retrograd.core.state cimport State, at, current, modes_of, set_modes
 from retrograd.core.tensor cimport TensorBase, make, same_kind, bump_version, is_real_array
 
 @cython.final
@@ -37,6 +37,8 @@ cdef class BackwardPass:
     cpdef object watched_step(self, GradFn fn, object g)
     @cython.locals(i=int, last=int, needs_input_grad=list)
     cpdef object gradients(self, GradFn fn, object gs)
+    @cython.locals(owned=cython.bint)
+    cpdef object finalize_leaf(self, TensorBase leaf)
     cpdef object count(self)
     cpdef object copy_shared_grads(self)
     cpdef object capture(self, GradFn fn, object g)
@@ -47,5 +49,14 @@ cpdef object plain_seed(object root, object g)
 cpdef object simple_gradients(object root, object targets, bint retain)
 cpdef bint is_large(TensorBase g) except -1
 cpdef bint add_into(TensorBase total, TensorBase term) except -1
+@cython.locals(t=TensorBase)
+cpdef bint accumulate_plain(TensorBase leaf, TensorBase g, bint owned) except -1
 cpdef object match_layout(TensorBase g, TensorBase leaf, bint owned)
 cpdef bint is_fresh(TensorBase result, object g) except -1
+
+@cython.locals(fn=GradFn, needed=set, nodes=list)
+cpdef set needed_for(list roots, list targets)
+@cython.locals(fn=GradFn, seen=set, stack=list)
+cpdef set reachable_from(object roots)
+cpdef tuple edge_of(TensorBase tensor)
+cpdef object run_at(BackwardPass run, object level, bint create_graph, list roots, list cotangents)

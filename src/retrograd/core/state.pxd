@@ -35,6 +35,9 @@ cdef class State:
 @cython.locals(state=State)
 cpdef State current()
 
+cpdef tuple modes_of(State state)
+cpdef object set_modes(State state, tuple modes)
+
 @cython.final
 cdef class at:
     cdef object _level, _old_level
