@@ -31,36 +31,10 @@ def classes(count, *shape):
 
 ROWS, SEQUENCES, IMAGES, VOLUMES = (3, 4), (2, 4, 8), (2, 4, 6, 6), (2, 4, 4, 4, 4)
 SPATIAL = {1: SEQUENCES, 2: IMAGES, 3: VOLUMES}
-ELEMENTWISE = [
-    "CELU",
-    "ELU",
-    "GELU",
-    "Hardshrink",
-    "Hardsigmoid",
-    "Hardswish",
-    "Hardtanh",
-    "Identity",
-    "LeakyReLU",
-    "LogSigmoid",
-    "Mish",
-    "PReLU",
-    "ReLU",
-    "ReLU6",
-    "RReLU",
-    "SELU",
-    "SiLU",
-    "Sigmoid",
-    "Softplus",
-    "Softshrink",
-    "Softsign",
-    "Tanh",
-    "Tanhshrink",
-    "Dropout",
-    "AlphaDropout",
-    "FeatureAlphaDropout",
-    "Flatten",
-    "GLU",
-]
+ELEMENTWISE = strict.words("""
+    CELU ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh Identity LeakyReLU LogSigmoid Mish PReLU ReLU ReLU6 RReLU
+    SELU SiLU Sigmoid Softplus Softshrink Softsign Tanh Tanhshrink Dropout AlphaDropout FeatureAlphaDropout Flatten GLU
+""")
 
 # Builders of layers, and of what they are called with.
 CASES = {
