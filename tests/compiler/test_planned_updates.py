@@ -71,6 +71,8 @@ CHANGES = {
     "a parameter without gradient": lambda o, p: p[1].requires_grad_(False),
     "a state of another layout": lambda o, p: o.state[p[0]].update(exp_avg=numbers(5, 7).mT),
     "a hook": lambda o, p: o.register_step_pre_hook(lambda o, args, kwargs: o.param_groups[0].update(lr=0.5)),
+    "the data of a parameter": lambda o, p: setattr(p[0], "data", numbers(7, 5)),
+    "the data of a parameter is that of a state": lambda o, p: setattr(p[0], "data", o.state[p[0]]["exp_avg"]),
     "another kernel": lambda o, p: o.param_groups[0].update(amsgrad=True),
     "a state that shares memory": lambda o, p: o.state[p[0]].update(exp_avg_sq=o.state[p[0]]["exp_avg"]),
 }

@@ -6,10 +6,13 @@ from typing import Any
 
 from retrograd import kernels
 from retrograd.backend import array_programs
+from retrograd.backend.updates import are_disjoint
 from retrograd.compiler.program import Eager, Instruction
 from retrograd.core import Tensor
+from retrograd.core.guards import have_plain_arrays
 from retrograd.core.tensor import arrays_of, bump_versions, split_plain
-from retrograd.ops.fused_update import are_all_plain, are_apart
+from retrograd.ops.fused_update import are_all_plain
+from retrograd.optim.next_update import Update
 from retrograd.optim.optimizer import Optimizer, State
 
 OF_ANY_SIZE = 1 << 62
@@ -44,6 +47,7 @@ class PlannedUpdate:
     def __init__(self, optimizer: Optimizer) -> None:
         self._optimizer = optimizer
         self._plans: dict[Any, Callable] = {}  # by the kernel, and the layouts of the arrays
+        self._last: dict[int, _Update] = {}  # the updates of the last step, by the numbers of their groups
         self.__qualname__ = optimizer.step.__qualname__  # in reports
 
     def __call__(self) -> None:
@@ -52,76 +56,110 @@ class PlannedUpdate:
         if updates is None:
             self._optimizer.step()
             return
-        for update in updates:
-            for part in update.parts():
-                self._run(update, *part)
-            bump_versions(update.written)
-            for state in update.states:
-                state.update(update.entries)
+        for update, grads in updates:
+            update.run(grads)
 
-    def _next_updates(self) -> list["_Update"] | None:
-        """Return the updates of the groups with gradients; None if there is no plan for the step."""
+    def _next_updates(self) -> list[tuple["_Update", list[Any]]] | None:
+        """Return the updates of the groups with gradients, and these arrays; None if there is no plan for the step."""
         optimizer: Any = self._optimizer
         if optimizer.__dict__.get("_pre_hooks") or optimizer.__dict__.get("_post_hooks"):
             return None
         updates = []
-        for group in optimizer.param_groups:
+        for number, group in enumerate(optimizer.param_groups):
             params, grads, others = split_plain(group["params"], OF_ANY_SIZE)
             states = [optimizer.state.get(p) for p in params]
-            if others or any(state is None for state in states):
+            if others or None in states:
                 return None
             if params:
-                update = _Update(params, grads, states, optimizer.next_update(states[0], group))
-                if not update.is_plannable():
+                update = self._update_of(number, params, states, optimizer.next_update(states[0], group))
+                arrays = arrays_of(grads)
+                if update is None or not update.may_read(arrays):
                     return None
-                updates.append(update)
+                updates.append((update, arrays))
         return updates
 
-    def _run(self, update: "_Update", params: list[Any], grads: list[Any], own: list[Any]) -> None:
-        """Run the plan for some parameters, their gradients and states."""
-        arrays = arrays_of(params + grads + own)
-        key = (update.ufunc, arrays[0].dtype, *[a.shape for a in arrays])
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plans[key] = _plan_arrays(update.ufunc, arrays, len(params), len(update.numbers))
-        plan(array_programs.vector(update.numbers, arrays[0].dtype), *arrays)
+    def _update_of(self, number: int, params: list[Any], states: list[State], found: Update) -> "_Update | None":
+        """Return the update of a group, that of the last step if the arrays are the same; None if there is no plan."""
+        last = self._last.pop(number, None)
+        if last is None or not last.is_of(params, states, found):
+            last = _Update(params, states, found)
+            if not last.is_plannable():
+                return None
+            last.plan(self._plans)
+        self._last[number] = last
+        return last if last.are_states_alike() else None
 
 
 class _Update:
-    """The next step of a group: tensors, numbers, and the entries of the new states."""
+    """The step of a group. The arrays that it writes are the same in each step; gradients and numbers change."""
 
-    __slots__ = ("entries", "grads", "names", "numbers", "own", "params", "states", "ufunc")
+    __slots__ = ("_arrays", "_count", "_found", "_parts", "_states", "_written")
 
-    def __init__(self, params: list[Any], grads: list[Any], states: list[State], found: tuple) -> None:
-        self.params, self.grads, self.states = params, grads, states
-        kernel, self.names, self.numbers, self.entries = found
-        self.ufunc = getattr(kernels, kernel)
-        self.own: list[Any] = [state.get(name) for state in states for name in self.names]
+    def __init__(self, params: list[Any], states: list[State], found: Update) -> None:
+        self._found, self._states, self._count = found, states, len(params)
+        self._written: list[Any] = [*params, *self._own_of(states)]
+        self._arrays: list[Any] = []  # of the tensors that are written
+        self._parts: list[tuple[Callable, int, int, list[Any]]] = []  # plans, ranges of parameters, arrays of states
 
-    @property
-    def written(self) -> list[Any]:
-        """The parameters, and the tensors of the states."""
-        return self.params + self.own
+    def _own_of(self, states: list[State]) -> list[Any]:
+        """Return the tensors of states."""
+        return [state.get(name) for state in states for name in self._found.names]
+
+    def is_of(self, params: list[Any], states: list[State], found: Update) -> bool:
+        """Return whether the next step writes to the same arrays, by the same kernel; note what else it consists of."""
+        if found.kernel != self._found.kernel or found.names != self._found.names or len(params) != self._count:
+            return False
+        written = [*params, *self._own_of(states)]
+        if not have_plain_arrays(written, self._arrays):
+            return False
+        self._found, self._states, self._written = found, states, written
+        return True
+
+    def are_states_alike(self) -> bool:
+        """Return whether the numbers in the states are the same for all parameters."""
+        columns = [[state.get(key) for state in self._states] for key in self._found.entries]
+        return all(column.count(column[0]) == self._count for column in columns)
 
     def is_plannable(self) -> bool:
-        """Return whether a kernel may write to all of the tensors, with the same numbers for each."""
-        first = self.states[0]
-        if any(state.get(key) != first.get(key) for key in self.entries for state in self.states):
+        """Return whether a kernel may write to all of the tensors."""
+        params, own, each = self._written[: self._count], self._written[self._count :], len(self._found.names)
+        if not all(isinstance(t, Tensor) for t in own) or not array_programs.is_ufunc(self._ufunc):
             return False
-        if not all(isinstance(t, Tensor) for t in self.own) or not array_programs.is_ufunc(self.ufunc):
+        dtype = params[0].value.dtype
+        if any(t.value.dtype != dtype for t in self._written):
             return False
-        dtype, count = self.params[0].value.dtype, len(self.names)
-        if any(t.value.dtype != dtype for t in self.written):
+        if any(t.value.shape != params[i // each].value.shape for i, t in enumerate(own)):
             return False
-        if any(t.value.shape != self.params[i // count].value.shape for i, t in enumerate(self.own)):
-            return False
-        return are_all_plain(self.own) and are_apart(self.written, self.grads)
+        return are_all_plain(own)
 
-    def parts(self) -> list[tuple[list[Any], list[Any], list[Any]]]:
-        """Return the parameters, gradients and states in parts for which there can be a plan."""
-        starts, count = range(0, len(self.params), MOST_PARAMS), len(self.names)
-        ranges = [(start, start + MOST_PARAMS) for start in starts]
-        return [(self.params[a:b], self.grads[a:b], self.own[a * count : b * count]) for a, b in ranges]
+    @property
+    def _ufunc(self) -> Any:
+        return getattr(kernels, self._found.kernel)
+
+    def plan(self, plans: dict[Any, Callable]) -> None:
+        """Find the plans, each for some of the parameters; `plans` has those that were made before."""
+        self._arrays, each = arrays_of(self._written), len(self._found.names)
+        for start in range(0, self._count, MOST_PARAMS):
+            end = min(self._count, start + MOST_PARAMS)
+            own = self._arrays[self._count + start * each : self._count + end * each]
+            arrays = [*self._arrays[start:end], *self._arrays[start:end], *own]  # gradients are like their parameters
+            key = (self._ufunc, arrays[0].dtype, *[a.shape for a in arrays])
+            if key not in plans:
+                plans[key] = _plan_arrays(self._ufunc, arrays, end - start, len(self._found.numbers))
+            self._parts.append((plans[key], start, end, own))
+
+    def may_read(self, grads: list[Any]) -> bool:
+        """Return whether the arrays to write share no memory with each other, or with the gradients."""
+        return are_disjoint(self._arrays, grads)
+
+    def run(self, grads: list[Any]) -> None:
+        """Write the parameters and states; the arrays of the gradients are in the order of the parameters."""
+        numbers = array_programs.vector(self._found.numbers, self._arrays[0].dtype)
+        for plan, start, end, own in self._parts:
+            plan(numbers, *self._arrays[start:end], *grads[start:end], *own)
+        bump_versions(self._written)
+        for state in self._states:
+            state.update(self._found.entries)
 
 
 def _plan_arrays(ufunc: Any, arrays: list[Any], params: int, numbers: int) -> Callable:

@@ -25,3 +25,6 @@ cpdef bint fields_hold(list fields, object missing, object is_same) except -1
 
 @cython.locals(first=TensorBase, second=TensorBase, i=Py_ssize_t, k=Py_ssize_t, n=Py_ssize_t)
 cpdef bint have_arrays_of_their_own(list tensors) except -1
+
+@cython.locals(t=TensorBase, i=Py_ssize_t)
+cpdef bint have_plain_arrays(list tensors, list arrays) except -1

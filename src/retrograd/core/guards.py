@@ -2,8 +2,10 @@
 
 from numpy import ndarray
 
-from retrograd.core.tensor import INFERENCE, TensorBase
+from retrograd.core.tensor import INFERENCE, TensorBase, is_plain
 from retrograd.core.views import requires_grad_synced
+
+ANY_SIZE = 1 << 62
 
 
 class TensorGuard:
@@ -115,4 +117,17 @@ def have_arrays_of_their_own(tensors):
             second: TensorBase = tensors[k]
             if first.value is second.value:
                 return False
+    return True
+
+
+def have_plain_arrays(tensors, arrays):
+    """Return whether all values are plain tensors, and still have these arrays."""
+    if len(tensors) != len(arrays):
+        return False
+    for i, value in enumerate(tensors):
+        if not isinstance(value, TensorBase):
+            return False
+        t: TensorBase = value
+        if t.value is not arrays[i] or not is_plain(t, ANY_SIZE):
+            return False
     return True
