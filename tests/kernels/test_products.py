@@ -11,7 +11,17 @@ from retrograd.kernels import chosen
 pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 
 DTYPES = (np.float32, np.float64)
-SIZES = [(1, 1, 1), (7, 5, 3), (64, 256, 32), (65, 257, 33), (130, 600, 70), (9, 0, 4), (0, 3, 4), (3, 4, 0)]
+SIZES = [
+    (1, 1, 1),
+    (7, 5, 3),
+    (64, 256, 32),
+    (65, 257, 33),
+    (130, 600, 70),
+    (45, 300, 77),
+    (9, 0, 4),
+    (0, 3, 4),
+    (3, 4, 0),
+]
 
 
 def numbers(shape, dtype, seed=0):

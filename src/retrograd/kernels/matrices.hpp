@@ -176,4 +176,22 @@ INLINE void put_rows(const T* from, std::ptrdiff_t width, T factor, Matrix to, s
     outlined<bytes, put_rows_inline<T>, put_rows_inline<T>, put_rows_inline<T>>(from, width, factor, to, rows, columns);
 }
 
+// The inverse of `copy_transposed` of one panel of any width: writes the columns, which are contiguous in the result.
+template <class T, int bytes>
+INLINE void put_columns_inline(const T* from, std::ptrdiff_t width, Matrix to, std::ptrdiff_t rows, std::ptrdiff_t columns) {
+    constexpr std::ptrdiff_t lanes = Tile<T, bytes>::LANES, size = sizeof(T);
+    const std::ptrdiff_t high = rows / lanes * lanes, broad = columns / lanes * lanes;
+    for (std::ptrdiff_t j = 0; j < broad; j += lanes)
+        for (std::ptrdiff_t i = 0; i < high; i += lanes)
+            transpose<T, bytes>(from + i * width + j, width, &to.number<T>(i, j), to.column / size);
+    for (std::ptrdiff_t j = 0; j < columns; j++)
+        for (std::ptrdiff_t i = j < broad ? high : 0; i < rows; i++) to.number<T>(i, j) = from[i * width + j];
+}
+
+template <class T, int bytes>
+INLINE void put_columns(const T* from, std::ptrdiff_t width, Matrix to, std::ptrdiff_t rows, std::ptrdiff_t columns) {
+    outlined<bytes, put_columns_inline<T, 64>, put_columns_inline<T, 32>, put_columns_inline<T, 16>>(from, width, to, rows,
+                                                                                                     columns);
+}
+
 }  // namespace retrograd

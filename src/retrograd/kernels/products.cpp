@@ -83,7 +83,9 @@ INLINE void multiply_blocks(const Pieces<T>& pieces) {
             Right<T> b{pieces.panels + k * width + column * depth, Of::PANEL, depth * Of::PANEL};
             product<T, bytes>({filled, broad, depth, k > 0}, a, b, out, step);
         }
-        if (!direct) put_rows<T, bytes>(out, BROAD, T(1), to, rows, columns);
+        if (direct) continue;
+        if (to.row == sizeof(T) && to.column % npy_intp(sizeof(T)) == 0) put_columns<T, bytes>(out, BROAD, to, rows, columns);
+        else put_rows<T, bytes>(out, BROAD, T(1), to, rows, columns);
     }
 }
 
@@ -118,7 +120,7 @@ void multiply_one(Product of) {
 template <class T>
 bool is_faster_transposed(const Product& of) {
     const npy_intp panel = 2 * vector_bytes / sizeof(T);
-    return of.b.row == sizeof(T) && of.m >= panel && of.k * (of.n - of.m) >= 4 * of.m * of.n;
+    return of.b.row == sizeof(T) && of.m >= panel && of.k * (of.n - of.m) >= of.m * of.n;
 }
 
 inline Matrix transposed(Matrix x) { return {x.at, x.column, x.row}; }
