@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 
 #include "vectors.hpp"
 
@@ -34,11 +35,15 @@ struct Tile {
 inline std::ptrdiff_t round_up(std::ptrdiff_t n, std::ptrdiff_t size) { return (n + size - 1) / size * size; }
 
 // A matrix in memory: strides of rows and columns.  Columns of right operands and results are contiguous; right
-// operands are in panels, which have their own stride.
+// operands are in panels, which have their own stride.  `tile` is the stride of rows from one tile to the next, which
+// differs if each tile is a matrix of its own.
 template <class T>
 struct Left {
     const T* at;
-    std::ptrdiff_t row, column;
+    std::ptrdiff_t row, column, tile;
+    Left(const T* at, std::ptrdiff_t row, std::ptrdiff_t column) : Left(at, row, column, row) {}
+    Left(const T* at, std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t tile)
+        : at(at), row(row), column(column), tile(tile) {}
 };
 template <class T>
 struct Right {
@@ -84,9 +89,9 @@ INLINE void tiles(Extent of, Left<T> a, Right<T> b, T* out, std::ptrdiff_t step)
     std::ptrdiff_t i = 0;
     if constexpr (Size::TALL != Size::ROWS)  // else all tiles have TALL rows
         for (; (of.rows - i) % Size::TALL != 0; i += Size::ROWS)
-            tile<T, bytes, Size::ROWS, width>(of.add, of.depth, {a.at + i * a.row, a.row, a.column}, b, out + i * step, step);
+            tile<T, bytes, Size::ROWS, width>(of.add, of.depth, {a.at + i * a.tile, a.row, a.column}, b, out + i * step, step);
     for (; i < of.rows; i += Size::TALL)
-        tile<T, bytes, Size::TALL, width>(of.add, of.depth, {a.at + i * a.row, a.row, a.column}, b, out + i * step, step);
+        tile<T, bytes, Size::TALL, width>(of.add, of.depth, {a.at + i * a.tile, a.row, a.column}, b, out + i * step, step);
 }
 
 template <class T, int bytes>
@@ -137,6 +142,24 @@ INLINE void copy_rows(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, 
                       std::ptrdiff_t filled) {
     outlined<bytes, copy_rows_inline<T>, copy_rows_inline<T>, copy_rows_inline<T>>(from, rows, columns, factor, out,
                                                                                    width, filled);
+}
+
+// Copies a matrix to tiles of `ROWS` rows, each of which is a matrix by columns; pads the last one with zeros.
+template <class T, int bytes>
+INLINE void copy_tiles_inline(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T* out) {
+    constexpr std::ptrdiff_t tall = Tile<T, bytes>::ROWS;
+    const std::ptrdiff_t full = from.row == sizeof(T) ? rows / tall * tall : 0;
+    for (std::ptrdiff_t j = 0; j < columns; j++) {
+        for (std::ptrdiff_t i = 0; i < full; i += tall)
+            std::memcpy(out + i * columns + j * tall, &from.number<T>(i, j), tall * sizeof(T));
+        for (std::ptrdiff_t i = full; i < rows || i % tall; i++)
+            out[i / tall * tall * columns + j * tall + i % tall] = i < rows ? from.number<T>(i, j) : T(0);
+    }
+}
+
+template <class T, int bytes>
+INLINE void copy_tiles(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T* out) {
+    outlined<bytes, copy_tiles_inline<T, 64>, copy_tiles_inline<T, 32>, copy_tiles_inline<T, 16>>(from, rows, columns, out);
 }
 
 // Copies the transposed matrix to panels of `PANEL` rows each, interleaved; pads the last one with zeros.

@@ -52,6 +52,10 @@ template <class T, int bytes>
 INLINE Left<T> left(const Product& of, npy_intp row, npy_intp rows, npy_intp column, npy_intp columns, T* room) {
     Matrix from{of.a.at + row * of.a.row + column * of.a.column, of.a.row, of.a.column};
     npy_intp filled = round_up(rows, Tile<T, bytes>::ROWS);
+    if (of.a.column != sizeof(T) && Tile<T, bytes>::TALL == Tile<T, bytes>::ROWS) {
+        copy_tiles<T, bytes>(from, rows, columns, room);
+        return {room, 1, Tile<T, bytes>::ROWS, columns};
+    }
     if (of.a.column != sizeof(T)) {
         copy_rows<T, bytes>(Matrix{from.at, from.column, from.row}, columns, rows, T(1), room, TALL, columns);
         return {room, 1, TALL};
