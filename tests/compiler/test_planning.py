@@ -8,7 +8,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import kernels, nn
-from retrograd.compiler.planning import CallsOneByOne, plan_calls
+from retrograd.compiler.planning import SPARE, CallsOneByOne, plan_calls
 from retrograd.compiler.program import FusedCalls, PlannedCalls
 from retrograd.kernels import reference
 
@@ -49,6 +49,13 @@ def test_a_step_of_an_integrator_is_one_call():
         return q, p
 
     compiled = compiled_like_eager(f, numbers(6), numbers(6, seed=1))
+    assert [type(i) for i in plans(compiled)] == [PlannedCalls]
+
+
+def test_large_arrays_from_outside_do_not_end_a_plan():
+    """They are in memory anyway, so a plan costs nothing by keeping them, however large they are."""
+    w, x = numbers(9, SPARE // 8), numbers(6, SPARE // 8)
+    compiled = compiled_like_eager(lambda x: ((x @ w.t()).relu() @ w).sum(0) + (x * 2).sum(1).sum(), x)
     assert [type(i) for i in plans(compiled)] == [PlannedCalls]
 
 

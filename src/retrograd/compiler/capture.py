@@ -182,7 +182,8 @@ class Capture:
         program.layouts = self.recorder.layouts
         if not self.recorder.refusal:
             program.plan = self._optimize(instructions, output.slots())
-            planned = plan_calls(program.plan, self.recorder.layouts, output.slots())
+            outside = [e.slot for e in self.recorder.externals.values() if e.slot is not None]  # in memory anyway
+            planned = plan_calls(program.plan, self.recorder.layouts, [*output.slots(), *outside])
             program.played = plan_updates(specialize(planned, self.recorder.layouts))
             player.write_source(program.played, source, output.write, output.slots())
             program.play = player.function_of(source)
