@@ -43,8 +43,8 @@ def plan_calls(
 ) -> list[Instruction]:
     """Return the instructions with calls that follow each other as one; their order stays.
 
-    `wanted` are the slots whose arrays are in memory after the last instruction. With `quiet`, no call warns; else those
-    of backward passes do not.
+    `wanted` are the slots whose arrays are in memory after the last instruction. With `quiet`, no call warns; else
+    those of backward passes do not.
     """
     last = {slot: number for number, instruction in enumerate(instructions) for slot in reads(instruction)}
     last.update(dict.fromkeys(wanted, len(instructions)))
