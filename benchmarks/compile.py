@@ -3,8 +3,8 @@
     python benchmarks/compile.py [--rounds 7] [--only TEXT] [--without NAME] [--json FILE] [--check]
 
 Two threads.  Results are compared before anything is timed.  The second table has the first call of a new compiled
-function, with nothing cached; the third the peak memory of a step; the last the lower bounds of each step.
-`torch.compile` needs a C++ compiler.
+function, with nothing cached; the third the peak memory of a step; the last the lower bounds of each step, and its
+matrix products alone.  `torch.compile` needs a C++ compiler.
 """
 
 import argparse
@@ -14,6 +14,7 @@ from typing import Any
 
 import peaks
 from compile_cases import COSTS, LEAPFROG, OF_STEPS, POINTWISE, SMALL, Compiler, arrays, tensors_case
+from compile_products import products_alone
 from memory import KIB, peak_during
 from steps import lower_bounds
 
@@ -42,6 +43,7 @@ FIRST_CALLS = (SMALL, POINTWISE, LEAPFROG, "MLP 784-128-10, batch 32, Adam", "GP
 FIRST = ", first call"  # after the name of a row
 FIRST_BUDGET = 0.05  # of torch.compile's time
 PEAK = ", peak"
+PRODUCTS = ", products"
 PAGE_KIB = 4  # the least that can be measured
 WARM_UP = 3  # calls: .grad is None before the first
 SUITE = Suite(
@@ -67,6 +69,9 @@ def cases(name: str, threads: int) -> Callable[[str], Case | None]:
         if row.endswith(PEAK):
             step = tensors_case(m, row.removesuffix(PEAK), compiler).call
             return Case(step, lambda: [float(peak_after_warm_up(step))])
+        if row.endswith(PRODUCTS):
+            run = products_of(m, row.removesuffix(PRODUCTS))
+            return None if run is None else Case(run)
         return tensors_case(m, row, compiler)
 
     return case
@@ -92,6 +97,28 @@ def peak_after_warm_up(step: Callable[[], object]) -> int:
     return max(peak_during(step), PAGE_KIB)
 
 
+def products_of(m: Any, row: str) -> Callable[[], None] | None:
+    """Return a function that computes the matrix products of a row's compiled step; None if there are none."""
+    compiled: list[Any] = []
+
+    def compiler(step: Callable) -> Callable:
+        compiled.append(m.compile(step))
+        return compiled[0]
+
+    step = tensors_case(m, row, compiler).call
+    for _ in range(WARM_UP):
+        step()
+    return products_alone(compiled[0].programs[-1])
+
+
+def product_times(options: argparse.Namespace) -> dict[str, list[float]]:
+    """Return the times of the matrix products of each row that has some."""
+    rows: dict[str, dict[str, float]] = {row + PRODUCTS: {} for row in BUDGETS if options.only in row}
+    suite = Suite("Products", __file__, rows, {"retrograd": SUBJECTS["retrograd"]}, cases, threads=THREADS)
+    made = run_suite(suite, changed_options(options, only=""))
+    return {row.name.removesuffix(PRODUCTS): row.samples.get("retrograd", []) for row in made.rows}
+
+
 def first_calls(options: argparse.Namespace) -> Table:
     """Return the times of first calls."""
     rows = {row + FIRST: {COMPILE: FIRST_BUDGET} for row in FIRST_CALLS if options.only in row}
@@ -113,8 +140,8 @@ def peak_table(options: argparse.Namespace) -> Table:
     return Table("Peak memory of a step, above the resident memory before it", "MiB", rows, threads=THREADS)
 
 
-def limits(timed: Table, found: peaks.Peaks) -> Table:
-    """Return the times of compiled steps relative to the lower bounds by operations and by bytes."""
+def limits(timed: Table, found: peaks.Peaks, products: dict[str, list[float]]) -> Table:
+    """Return the times of compiled steps relative to their products, and to the bounds by operations and by bytes."""
     rows = []
     for row in timed.rows:
         ours = row.samples.get("retrograd", ())
@@ -124,8 +151,12 @@ def limits(timed: Table, found: peaks.Peaks) -> Table:
             by_flops, by_bytes = lower_bounds(row.name, found)
         bounds = {"operations": by_flops, "bytes": by_bytes}
         samples = {name: [bound] * len(ours) for name, bound in bounds.items() if bound}  # 0 is no bound
-        rows.append(Row(row.name, {"retrograd": ours, **samples}))
-    notes = ["'operations' and 'bytes': the lower bounds by arithmetic and by memory traffic, at NumPy's peaks above."]
+        rows.append(Row(row.name, {"retrograd": ours, "products": products.get(row.name, []), **samples}))
+    notes = [
+        "'products': the matrix products of the step alone, without those inside other kernels: of attention, "
+        "convolutions and recurrent layers.",
+        "'operations' and 'bytes': the lower bounds by arithmetic and by memory traffic, at NumPy's peaks above.",
+    ]
     return Table("Lower bounds at the machine's peaks", "ms", rows, threads=timed.threads, notes=notes)
 
 
@@ -133,7 +164,7 @@ def report(options: argparse.Namespace) -> list[Table]:
     """Return the steps, first calls, peaks of memory, the machine's peaks, and the ratios to the lower bounds."""
     timed = run_suite(SUITE, options)
     machine = peaks.table(options, THREADS)
-    found = limits(timed, peaks.compute_peaks(machine))
+    found = limits(timed, peaks.compute_peaks(machine), product_times(options))
     return [timed, first_calls(options), peak_table(options), machine, found]
 
 
