@@ -117,6 +117,11 @@ def products(rows: int, *sizes: int) -> int:
     return sum(6 * rows * a * b for a, b in itertools.pairwise(sizes))
 
 
+def perceptron_flops(rows: int, *sizes: int) -> int:
+    """Return those of linear layers whose input needs no gradient."""
+    return products(rows, *sizes) - 2 * rows * sizes[0] * sizes[1]
+
+
 def attention(pairs: int, width: int) -> int:
     """Return the operations of attention over pairs of positions: two products, forward and twice backward."""
     return 12 * pairs * width
@@ -130,10 +135,10 @@ def layer_flops(rows: int, pairs: int, width: int) -> int:
 STEPS = {
     "chain of 1,000 multiplications of 4 elements": Step("chain", chain, 0.33, 3 * 4 * CHAIN),
     "MLP 784-512-512-10, batch 128, Adam": Step(
-        "perceptron", perceptron(784, 512, 512, 10, batch=128), 0.75, products(128, 784, 512, 512, 10), "Adam"
+        "perceptron", perceptron(784, 512, 512, 10, batch=128), 0.75, perceptron_flops(128, 784, 512, 512, 10), "Adam"
     ),
     "MLP 784-128-10, batch 32, Adam": Step(
-        "perceptron", perceptron(784, 128, 10, batch=32), 0.5, products(32, 784, 128, 10), "Adam"
+        "perceptron", perceptron(784, 128, 10, batch=32), 0.5, perceptron_flops(32, 784, 128, 10), "Adam"
     ),
     "encoder layer, 256 wide, 8 x 128": Step(
         "encoder", encoder, 0.9, layer_flops(BATCH * LENGTH, BATCH * LENGTH**2, WIDTH)
@@ -144,7 +149,7 @@ STEPS = {
     "conv2d 3x3, 32 to 64, 28x28, batch 32": Step("convolution", convolution, 1.2, 6 * 32 * 28**2 * 64 * 32 * 9),
     "embedding gradient, 8,192 of 10,000 rows": Step("embedding", embedding, 0.8, TOKENS[0] * TOKENS[1] * 256),
     "CNN on digits, batch 64, Adam": Step(
-        "images", images, 0.8, 64 * 6 * (64 * 9 * 16 + 16 * 9 * 16 * 32 + 128 * 10), "Adam"
+        "images", images, 0.8, 64 * (4 * 64 * 9 * 16 + 6 * (16 * 9 * 16 * 32 + 128 * 10)), "Adam"
     ),
     "GPT, 4 layers, 128 wide, 16 x 64, AdamW": Step(
         "gpt",
