@@ -19,7 +19,9 @@ CRASHES := build/crash_stack.so
 .PHONY: device help demo first-run test coverage build env lint format types docs docs-check bench parity fuzz array-api sanitize vectors mutations recovery faults killing damage cluster stubs instructions clean
 .DELETE_ON_ERROR:
 # Prerequisites are made from left to right: the packages, then what is made with them.
+ifndef PARALLEL
 .NOTPARALLEL:
+endif
 
 help:
 	@echo "make demo    train a small model over four pipeline stages (ARGS='--stages 2' passes options on)"
@@ -29,7 +31,9 @@ help:
 	@echo "make docs | docs-check    the documentation as a site, into build/site; each page looked at in a browser"
 	@echo "make lint | format | types | parity | array-api | sanitize | vectors | mutations | stubs | build | env | clean"
 
-demo: $(VENV)/demo.stamp $(COMPILED)
+# The compiler runs while packages are installed: neither needs the other.
+demo: $(VENV)/build.stamp
+	@$(MAKE) --no-print-directory -j 2 PARALLEL=yes $(VENV)/demo.stamp $(COMPILED)
 	@echo "== training"
 	$(VENV)/bin/retrograd demo $(ARGS)
 
