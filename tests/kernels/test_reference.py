@@ -124,7 +124,7 @@ LAW = {
 CONTROLS = {
     "are_disjoint", "read_flat", "write_flat",
     "empty", "caching", "cached_bytes", "set_cache_limit", "get_num_threads", "set_num_threads", "get_vector_bytes",
-    "set_vector_bytes", "set_grain_size",
+    "set_vector_bytes", "set_grain_size", "get_chunk_size",
 }  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Kernels on large arrays divide their work among threads; results do not depend on it."""
 
 import itertools
+import math
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 import retrograd as rg
 from retrograd import kernels
+from retrograd.kernels import chosen
 from retrograd.utils import blas_threads
 
 pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
@@ -54,6 +56,18 @@ def all_kernels():
 
 def same(some, others):
     return all(np.array_equal(a, b) for a, b in zip(some, others, strict=True))
+
+
+def test_threads_share_work_evenly():
+    """Equally fast threads end at the same time, up to a few indices, whatever the least size of a chunk is."""
+    r = np.random.default_rng(0)
+    for threads in (2, 3, 4, 16):
+        for min_chunk in map(int, r.integers(1, 40_000, 300)):
+            n = int(r.integers(threads * min_chunk, 9 * threads * min_chunk))
+            size = chosen.get_chunk_size(n, min_chunk, threads)
+            busiest = math.ceil(math.ceil(n / size) / threads) * size
+            assert size >= min_chunk
+            assert busiest <= n / threads + 4, (n, min_chunk, threads)
 
 
 def in_threads(work, count):

@@ -100,7 +100,15 @@ PyObject* set_grain(PyObject*, PyObject* size_object) {
     Py_RETURN_NONE;
 }
 
+PyObject* get_chunk_size(PyObject*, PyObject* args) {
+    Py_ssize_t n, min_chunk, threads;
+    if (!PyArg_ParseTuple(args, "nnn", &n, &min_chunk, &threads)) return nullptr;
+    if (min_chunk < 1 || threads < 1 || n < threads * min_chunk) return PyErr_SetString(PyExc_ValueError, "get_chunk_size: too few indices"), nullptr;
+    return PyLong_FromSsize_t(chunk_size(n, min_chunk, threads));
+}
+
 PyMethodDef methods[] = {
+    {"get_chunk_size", get_chunk_size, METH_VARARGS, "Return the size of the chunks in which threads take indices, for tests."},
     {"get_num_threads", get_num_threads, METH_NOARGS, "Return the maximal number of threads for one array."},
     {"set_num_threads", set_num_threads, METH_O, "Set the maximal number of threads for one array."},
     {"get_vector_bytes", get_vector_bytes, METH_NOARGS, "Return the width of the vectors that kernels use, in bytes."},

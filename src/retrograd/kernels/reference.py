@@ -567,3 +567,8 @@ def set_num_threads(most):
 
 def set_grain_size(least):
     """Do nothing, because no work is shared among threads."""
+
+
+def get_chunk_size(n, min_chunk, threads):
+    """Return n, because no work is shared among threads."""
+    return n

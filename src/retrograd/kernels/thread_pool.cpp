@@ -7,6 +7,7 @@
 
 #include "thread_pool.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -24,7 +25,7 @@ namespace retrograd {
 namespace {
 
 constexpr int MAX_THREADS = 256;
-constexpr std::ptrdiff_t CHUNKS_PER_THREAD = 4;  // so that a late thread leaves some to the others
+constexpr std::ptrdiff_t CHUNKS_PER_THREAD = 4;  // at most
 
 // Returns how long a waiting thread spins.
 std::chrono::microseconds spin_duration() {
@@ -166,6 +167,13 @@ void run_reversed(std::ptrdiff_t n, std::ptrdiff_t size, Body body, void* contex
         body(context, begin, n - begin < size ? n : begin + size);
 }
 
+std::ptrdiff_t divide_up(std::ptrdiff_t n, std::ptrdiff_t size) { return (n + size - 1) / size; }
+
+// Returns the indices that the busiest thread gets if all threads run equally fast.
+std::ptrdiff_t longest_share(std::ptrdiff_t n, std::ptrdiff_t size, std::ptrdiff_t threads) {
+    return divide_up(divide_up(n, size), threads) * size;
+}
+
 int clamp_num_threads(int count) { return count < 1 ? 1 : count > MAX_THREADS ? MAX_THREADS : count; }
 
 }  // namespace
@@ -176,13 +184,11 @@ void parallel_for(std::ptrdiff_t n, std::ptrdiff_t min_chunk, Body body, void* c
         if (forced < 0) return run_reversed(n, -forced, body, context);
         min_chunk = forced;
     }
-    std::ptrdiff_t chunks = n / (min_chunk < 1 ? 1 : min_chunk), threads = chunks < 2 ? 1 : retrograd_get_num_threads();
-    if (threads > chunks) threads = chunks;
+    const std::ptrdiff_t threads = std::min<std::ptrdiff_t>(retrograd_get_num_threads(), n / std::max<std::ptrdiff_t>(min_chunk, 1));
     if (threads > 1) {
         Pool& workers_pool = get_pool();
         if (!workers_pool.busy.test_and_set(std::memory_order_acquire)) {
-            if (chunks > threads * CHUNKS_PER_THREAD) chunks = threads * CHUNKS_PER_THREAD;
-            Job job{body, context, n, (n + chunks - 1) / chunks, static_cast<int>(threads) - 1};
+            Job job{body, context, n, chunk_size(n, min_chunk, threads), static_cast<int>(threads) - 1};
             workers_pool.run(job);
             workers_pool.busy.clear(std::memory_order_release);
             if (job.failed) throw std::bad_alloc();
@@ -190,6 +196,12 @@ void parallel_for(std::ptrdiff_t n, std::ptrdiff_t min_chunk, Body body, void* c
         }
     }
     body(context, 0, n);
+}
+
+std::ptrdiff_t chunk_size(std::ptrdiff_t n, std::ptrdiff_t min_chunk, std::ptrdiff_t threads) {
+    const std::ptrdiff_t most = std::min(n / std::max<std::ptrdiff_t>(min_chunk, 1), threads * CHUNKS_PER_THREAD);
+    const std::ptrdiff_t size = divide_up(n, most), even = divide_up(n, most - most % threads);
+    return longest_share(n, even, threads) < longest_share(n, size, threads) ? even : size;
 }
 
 bool may_split(std::ptrdiff_t n, std::ptrdiff_t min_chunk) { return n >= 2 * min_chunk || grain.load(std::memory_order_relaxed); }

@@ -13,6 +13,10 @@ using Body = void (*)(void* context, std::ptrdiff_t begin, std::ptrdiff_t end);
 // runs out of memory, on any thread, the remaining ones are skipped and the caller gets std::bad_alloc.
 void parallel_for(std::ptrdiff_t n, std::ptrdiff_t min_chunk, Body body, void* context);
 
+// Returns the size of the chunks in which several threads take n indices: several chunks for each, so that a late thread
+// leaves some to the others, but no odd ones for which most threads would wait at the end.
+std::ptrdiff_t chunk_size(std::ptrdiff_t n, std::ptrdiff_t min_chunk, std::ptrdiff_t threads);
+
 // Returns whether `parallel_for` may split n indices into chunks.
 bool may_split(std::ptrdiff_t n, std::ptrdiff_t min_chunk);
 
