@@ -11,6 +11,7 @@ ONE_OF_EACH = {
     "B12.0": Action(Kind.B, 12, 0),
     "I1.20": Action(Kind.I, 1, 20),
     "W1.2": Action(Kind.W, 1, 2),
+    "R1.2": Action(Kind.R, 1, 2),
     "SEND_F0.3>1": Action(Kind.SEND_F, 0, 3, 1),
     "RECV_F1.3<0": Action(Kind.RECV_F, 1, 3, 0),
     "SEND_B11.3>10": Action(Kind.SEND_B, 11, 3, 10),
@@ -47,7 +48,7 @@ def test_the_two_ends_of_a_transfer_name_one_message():
 def test_every_kind_is_a_send_a_receive_or_a_computation():
     for kind in Kind:
         assert kind.is_send + kind.is_receive + kind.is_compute == 1
-    assert [kind for kind in Kind if kind.is_compute] == [Kind.F, Kind.B, Kind.I, Kind.W]
+    assert [kind for kind in Kind if kind.is_compute] == [Kind.F, Kind.B, Kind.I, Kind.W, Kind.R]
     assert [kind for kind in Kind if kind.is_send] == [Kind.SEND_F, Kind.SEND_B]
 
 

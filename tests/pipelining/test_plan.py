@@ -18,7 +18,7 @@ from retrograd.pipelining.planning.operator_cost import Operator, operators, pre
 from retrograd.pipelining.planning.report import Choice, choose_recommended
 from retrograd.pipelining.planning.stage_cost import measure_stages
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule
-from retrograd.pipelining.schedules.actions import Kind
+from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.transports import get_transport
 
 FREE = {"latency": 0.0, "bandwidth": 1e12, "rounds": 1}
@@ -167,8 +167,9 @@ def test_every_stage_is_measured_forward_backward_and_in_halves(workers):
         microbatch, transport = MicroBatch(args, {}, 1.0), get_transport("threads")
         (costs,) = measure_stages([pipe], microbatch, summed, transport, workers, 1, 2)
     assert set(costs.seconds) == {
-        (kind, stage.stage_index) for kind in Kind if kind.is_compute for stage in pipe.stages
+        (kind, stage.stage_index) for kind in (Kind.F, Kind.B, Kind.I, Kind.W) for stage in pipe.stages
     }
+    assert costs.cost(Action(Kind.R, 1, 0), MessageCost(LinearCost(0.0))) == costs.seconds[Kind.F, 1]
     assert all(seconds > 0 for seconds in costs.seconds.values())
     assert costs.sizes == {(way, *ends): 8 * 8 * 4 for way, ends in [("F", (0, 1)), ("B", (1, 0))]}
 

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from retrograd.pipelining.planning.operator_cost import Operator
-from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.actions import Action
+from retrograd.pipelining.schedules.activations import activation_changes
 from retrograd.pipelining.split.partition import minimize_largest
 
 Limits = Sequence[float]  # per stage, the bytes that it may use
@@ -152,10 +153,7 @@ def in_flight(actions: Sequence[Action]) -> dict[int, int]:
     """
     count_in_flight: Counter[int] = Counter()
     most: dict[int, int] = {}
-    for action in actions:
-        count_in_flight[action.stage] += IN_FLIGHT_CHANGE[action.kind]
+    for action, change in zip(actions, activation_changes(actions), strict=True):
+        count_in_flight[action.stage] += change
         most[action.stage] = max(most.get(action.stage, 0), count_in_flight[action.stage])
     return most
-
-
-IN_FLIGHT_CHANGE = {Kind.F: 1, Kind.B: -1, Kind.I: 0, Kind.W: -1}

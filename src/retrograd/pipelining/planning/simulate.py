@@ -7,6 +7,7 @@ from statistics import median
 from typing import NamedTuple
 
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
+from retrograd.pipelining.schedules.activations import activation_changes
 from retrograd.pipelining.schedules.lowering import Edges, StageGraph, execution_order, is_lowered, lower
 from retrograd.pipelining.timeline.timeline import Event, Timeline
 
@@ -15,7 +16,7 @@ Costs = dict[tuple[Kind, int], float]  # seconds of each kind of computation, by
 
 
 def unit_cost(action: Action) -> float:
-    """Return the unit cost of the papers on schedules: 1 for F, I and W, 2 for B, 0 for messages.
+    """Return the unit cost of the papers on schedules: 1 for F, I, W and R, 2 for B, 0 for messages.
 
     >>> unit_cost(Action(Kind.B, 0, 0)), unit_cost(Action(Kind.SEND_F, 0, 0, 1))
     (2.0, 0.0)
@@ -145,7 +146,7 @@ def peak_activations(actions: Iterable[Action], weights: Mapping[int, float] | N
     weights: the weight of one microbatch's activations of each stage, such as their bytes; None: 1 each, so that
     the result is the number of pairs of stage and microbatch.
 
-    F creates activations; B or W, which uses them last, frees them.
+    F creates activations, or R if it repeats the forward pass; B or W, which uses them last, frees them.
 
     >>> from retrograd.pipelining.schedules import make_schedule
     >>> [peak_activations(actions) for actions in make_schedule("1f1b", stages=3, micro_batches=8)]
@@ -153,16 +154,16 @@ def peak_activations(actions: Iterable[Action], weights: Mapping[int, float] | N
     >>> [peak_activations(actions, {0: 0.5, 1: 0.25, 2: 8.0}) for actions in make_schedule("1f1b", 3, 8)]
     [1.5, 0.5, 8.0]
     """
-    change = {Kind.F: 1, Kind.B: -1, Kind.W: -1}
+    actions = list(actions)
     activations: float = 0
     peak: float = 0
-    for action in actions:
-        activations += change.get(action.kind, 0) * (1 if weights is None else weights[action.stage])
+    for action, change in zip(actions, activation_changes(actions), strict=True):
+        activations += change * (1 if weights is None else weights[action.stage])
         peak = max(peak, activations)
     return peak
 
 
-F, I, W = Kind.F, Kind.I, Kind.W  # noqa: E741
+F, B, I, W = Kind.F, Kind.B, Kind.I, Kind.W  # noqa: E741
 
 ArrivalTimes = dict[int, float]
 """When the messages of a channel arrive, by micro-batch: those that have been sent and not been received."""
@@ -200,8 +201,9 @@ class _Clocks:
         self.cost = cost
         self.overhead = overhead
         self.events = events
-        # By stage: the steps of F, of B and transfers, of I and of W.
+        # By stage: the steps of F, of B, of I, of W, and of the other kinds.
         self.step_cache: tuple[dict[int, _Step], ...] = ({}, {}, {}, {})
+        self.rare_steps: dict[Kind, dict[int, _Step]] = defaultdict(dict)
         self.starts: list[float | None] = [None] * ranks
         self.now = [0.0] * ranks
         self.busy = [0.0] * ranks
@@ -221,17 +223,22 @@ class _Clocks:
     def _run_rank(self, rank: int, actions: Iterable[Action]) -> Iterator[None]:
         """Execute the actions of a rank; yield to wait. One inlined loop, because it runs millions of actions."""
         now = busy = 0.0
-        awaited, wake, (forward_steps, other_steps, input_steps, weight_steps) = (
+        awaited, wake, (forward_steps, backward_steps, input_steps, weight_steps) = (
             self.awaited,
             self.runnable.append,
             self.step_cache,
         )
-        events = self.events
+        rare_steps, events = self.rare_steps, self.events
         for action in actions:
             kind, stage, micro_batch, _ = action
-            step_cache = (
-                forward_steps if kind is F else input_steps if kind is I else weight_steps if kind is W else other_steps
-            )
+            if kind is F:
+                step_cache = forward_steps
+            elif kind is I:
+                step_cache = input_steps
+            elif kind is W:
+                step_cache = weight_steps
+            else:  # the hash of a kind is slow
+                step_cache = backward_steps if kind is B else rare_steps[kind]
             seconds, inputs, outputs = step_cache[stage] if stage in step_cache else self._step(action, step_cache)
             start = now
             for arrivals, overhead in inputs:

@@ -32,8 +32,8 @@ class StageCosts(NamedTuple):
 
     def cost(self, action: Action, message: MessageCost) -> float:
         """Return the seconds of a computation, or the latency of a message."""
-        if action.kind.is_compute:
-            return self.seconds[action.kind, action.stage]
+        if action.kind.is_compute:  # R runs the same code as F
+            return self.seconds[Kind.F if action.kind is Kind.R else action.kind, action.stage]
         return message.latency.seconds(self._size(action))
 
     def overhead(self, action: Action, message: MessageCost) -> float:

@@ -88,10 +88,13 @@ class NamedAction(NamedTuple):
 
     @staticmethod
     def of(action: Action) -> "NamedAction":
-        """Return an action of the runtime under PyTorch's names.
+        """Return an action of the runtime under PyTorch's names; ValueError for a kind that PyTorch does not have.
 
         >>> from retrograd.pipelining.schedules.actions import parse
         >>> NamedAction.of(parse("F0.3"))
         0F3
         """
-        return NamedAction(action.stage, ComputationType(Kind(action.kind).value), action.micro_batch)
+        kind = Kind(action.kind)
+        if kind is Kind.R:
+            raise ValueError(f"{action}: PyTorch has no name for this kind of action")
+        return NamedAction(action.stage, ComputationType(kind.value), action.micro_batch)

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """The kind of an action: four computations, and the two ends of two transfers.
+    """The kind of an action: five computations, and the two ends of two transfers.
 
     `F` forward; `B` full backward; `I` and `W` its two halves, the gradients of the stage's inputs and those
-    of its weights; `SEND_F`/`RECV_F` carry outputs forward, `SEND_B`/`RECV_B` gradients backward.
+    of its weights; `R` the forward once more, before the backward pass of a microbatch whose `F` kept only its inputs;
+    `SEND_F`/`RECV_F` carry outputs forward, `SEND_B`/`RECV_B` gradients backward.
 
     >>> Kind.SEND_F.is_send, Kind.RECV_B.is_receive, Kind.W.is_compute
     (True, True, True)
@@ -20,6 +21,7 @@ class Kind(StrEnum):
     B = "B"
     I = "I"  # noqa: E741
     W = "W"
+    R = "R"
     SEND_F = "SEND_F"
     RECV_F = "RECV_F"
     SEND_B = "SEND_B"
@@ -89,7 +91,7 @@ class Action(NamedTuple):
 Schedule = Sequence[Sequence[Action]]
 
 _TEXT = re.compile(
-    r"(?:(?P<compute>[FBIW])|(?P<send>SEND_[FB])|(?P<receive>RECV_[FB]))"
+    r"(?:(?P<compute>[FBIWR])|(?P<send>SEND_[FB])|(?P<receive>RECV_[FB]))"
     r"(?P<stage>\d+)\.(?P<micro_batch>\d+)(?P<peer>(?(send)>\d+|(?(receive)<\d+)))",
     re.ASCII,
 )

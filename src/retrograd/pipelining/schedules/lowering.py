@@ -63,7 +63,8 @@ def validate(schedule: Schedule, edges: Edges, *, buffer: int | None = None) -> 
     """Check that a lowered schedule computes everything once, in a possible order, and never deadlocks.
 
     Every stage runs every microbatch forward once and backward once (B, or I and W), or never backward
-    (inference). Everything that an action needs comes before it on its rank; every send has its receive.
+    (inference), and repeats its forward at most once, before the backward pass (R). Everything that an action needs
+    comes before it on its rank; every send has its receive.
     buffer: how many messages a channel (one direction of one edge) holds before a send blocks;
     None: any number; 0: rendezvous, every send waits for its receive.
 
@@ -215,8 +216,8 @@ class StageGraph:
 
     def inputs(self, action: Action) -> tuple[Kind, list[int]]:
         """Return the kind of receive, and the source stages, of a computation."""
-        if action.kind is Kind.W:
-            return Kind.RECV_B, []  # I has stored all its inputs
+        if action.kind in (Kind.W, Kind.R):
+            return Kind.RECV_B, []  # I has stored all inputs of W, and F those of R
         return (
             (Kind.RECV_F, self.sources[action.stage])
             if action.kind is Kind.F
@@ -225,7 +226,7 @@ class StageGraph:
 
     def outputs(self, action: Action) -> tuple[Kind, list[int]]:
         """Return the kind of send, and the target stages, of a computation."""
-        if action.kind is Kind.W:
+        if action.kind in (Kind.W, Kind.R):
             return Kind.SEND_B, []
         return (
             (Kind.SEND_F, self.targets[action.stage])
@@ -252,7 +253,7 @@ class StageGraph:
         if kind.is_send:
             return [Action(Kind(kind[-1]), stage, micro_batch)]
         # The forward saves the values for B and I; I saves the values for W.
-        first = {Kind.B: Kind.F, Kind.I: Kind.F, Kind.W: Kind.I}
+        first = {Kind.B: Kind.F, Kind.I: Kind.F, Kind.R: Kind.F, Kind.W: Kind.I}
         own = [Action(first[kind], stage, micro_batch)] if kind in first else []
         receive, sources = self.inputs(action)
         return own + [self._delivery(receive, stage, micro_batch, source) for source in sources]
@@ -305,6 +306,8 @@ def _check_rank(rank: int, actions: Sequence[Action], graph: StageGraph) -> set[
             raise ValueError(f"{where}: this has been done before")
         if action.peer is not None:
             _check_transfer(where, rank, action, graph)
+        if action.kind is Kind.R and action._replace(kind=Kind.B) in done:
+            raise ValueError(f"{where}: the backward pass that needs this has been done before")
         for dependency in graph.dependencies(action):
             if dependency not in done:
                 raise ValueError(f"{where}: needs {dependency} before it on this rank")

@@ -191,7 +191,7 @@ class _CellIndex:
             raise ValueError(f"{action} is on rank {rank}, but stage {action.stage} is on rank {other}, see {at}")
 
 
-_TORCH = re.compile(r"(\d+)(SEND_[FB]|RECV_[FB]|[FBIW])(\d+)", re.ASCII)
+_TORCH = re.compile(r"(\d+)(SEND_[FB]|RECV_[FB]|[FBIWR])(\d+)", re.ASCII)
 _OVERLAP = re.compile(r"\(([^();]*);([^();]*)\)OVERLAP_F_B")
 _SHARDING = re.compile(r"\d+(UNSHARD|RESHARD|REDUCE_GRAD)\d*", re.ASCII)
 

@@ -2,8 +2,14 @@
 
 from retrograd.pipelining.schedules.actions import Kind
 
-COLOURS = {Kind.F: "#2f6fde", Kind.B: "#0c8f82", Kind.I: "#0b7285", Kind.W: "#84c66b"}
-NAMES = {Kind.F: "forward", Kind.B: "backward", Kind.I: "input gradient", Kind.W: "weight gradient"}
+COLOURS = {Kind.F: "#2f6fde", Kind.B: "#0c8f82", Kind.I: "#0b7285", Kind.W: "#84c66b", Kind.R: "#8a6fd1"}
+NAMES = {
+    Kind.F: "forward",
+    Kind.B: "backward",
+    Kind.I: "input gradient",
+    Kind.W: "weight gradient",
+    Kind.R: "recomputation",
+}
 OTHER = "#7d8898"
 DARKEST = 0.3  # relative darkening from the first to the last of a rank's stages
 

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TypeVar
 
 from retrograd.pipelining.schedules.actions import Kind, Message
+from retrograd.pipelining.schedules.activations import activation_changes
 from retrograd.pipelining.timeline.chrome_trace import write_perfetto
 from retrograd.pipelining.timeline.page import render_html, write_html
 from retrograd.pipelining.timeline.pictures import write_png, write_svg
@@ -243,11 +244,11 @@ class Timeline:
         return [self._held_activations(lane) if backwards else [] for lane in self.by_rank()]
 
     def _held_activations(self, lane: list[Event]) -> list[HeldActivations]:
-        change = {Kind.F: 1, Kind.B: -1, Kind.W: -1}
         sizes = self.activation_bytes
         steps, count, size = [], 0, 0.0
-        for _, action, start, end in lane:
-            if sign := change.get(action.kind, 0):
+        changes = activation_changes([event.action for event in lane])
+        for (_, action, start, end), sign in zip(lane, changes, strict=True):
+            if sign:
                 count += sign
                 size += sign * sizes[action.stage] if sizes is not None else 0.0
                 steps.append(HeldActivations(start if sign > 0 else end, count, None if sizes is None else size))

@@ -1,0 +1,55 @@
+"""The activations that actions of a rank create and free, and schedules that recompute them."""
+
+from collections.abc import Collection, Sequence
+
+from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
+
+_CHANGES = {Kind.F: 1, Kind.R: 1, Kind.B: -1, Kind.W: -1}
+
+
+def activation_changes(actions: Sequence[Action]) -> list[int]:
+    """Return for each action of a rank 1 if it creates its microbatch's activations, -1 if it frees them, else 0.
+
+    F creates them, or R if the forward pass is repeated, since F keeps only the stage's inputs then.
+
+    >>> from retrograd.pipelining.schedules.actions import parse
+    >>> activation_changes([parse(text) for text in ("F0.0", "F0.1", "I0.0", "W0.0", "R0.1", "B0.1")])
+    [1, 0, 0, -1, 1, -1]
+    """
+    repeated = recomputed_runs(actions)
+    return [
+        0 if action.kind is Kind.F and (action.stage, action.micro_batch) in repeated else _CHANGES.get(action.kind, 0)
+        for action in actions
+    ]
+
+
+def recomputed_runs(actions: Sequence[Action]) -> set[tuple[int, int]]:
+    """Return the stage and the microbatch of every forward pass that these actions repeat."""
+    return {(action.stage, action.micro_batch) for action in actions if action.kind is Kind.R}
+
+
+def with_recomputation(schedule: Schedule, stages: Collection[int] | None = None) -> list[list[Action]]:
+    """Return a schedule in which stages keep only their inputs, and repeat their forward before the backward pass.
+
+    schedule: computations only, as from `make_schedule`.  stages: which of them recompute; None: all.
+
+    A stage that recomputes has the activations of a microbatch only during its backward pass, or from the input half
+    to the weight half.  Its forward takes its time twice.  `R` is before the gradient is received, so a rank that
+    would wait for the gradient recomputes instead.
+
+    Source: T. Chen, B. Xu, C. Zhang and C. Guestrin, "Training Deep Nets with Sublinear Memory Cost" (2016), applied to
+    the stages of a pipeline by Y. Huang et al., "GPipe" (2019).
+
+    >>> from retrograd.pipelining.schedules import make_schedule
+    >>> from retrograd.pipelining.schedules.actions import format_schedule
+    >>> print(format_schedule(with_recomputation(make_schedule("1f1b", stages=2, micro_batches=2), stages=[0])))
+    0: F0.0 F0.1 R0.0 B0.0 R0.1 B0.1
+    1: F1.0 B1.0 F1.1 B1.1
+    """
+    return [[step for action in actions for step in _with_repetition(action, stages)] for actions in schedule]
+
+
+def _with_repetition(action: Action, stages: Collection[int] | None) -> list[Action]:
+    if action.kind in (Kind.B, Kind.I) and (stages is None or action.stage in stages):
+        return [action._replace(kind=Kind.R), action]
+    return [action]
