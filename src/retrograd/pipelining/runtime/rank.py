@@ -13,6 +13,7 @@ from retrograd.ops.layout import array_device, place
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.stage import PipelineStageBase, PipeliningMetadataError, StageMessage
 from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.activations import recomputed_runs
 from retrograd.pipelining.schedules.lowering import StageGraph
 from retrograd.pipelining.timeline.clocks import align_clocks
 from retrograd.pipelining.timeline.operator_spans import SpanRecorder
@@ -113,11 +114,13 @@ class Rank:
         self._values: dict[Edge, dict[str, StageMessage]] = {}
         self._gradients: dict[Edge, dict[str, Tensor | None]] = {}
         self._stage_graph = StageGraph(dict(enumerate(job.placement)), edges_of(job.carried))
+        self._recomputed = recomputed_runs(job.program[link.rank])
         self._handlers: dict[Kind, Callable[[Action], None]] = {
             Kind.F: self._forward,
             Kind.B: partial(self._backward, full=True),
             Kind.I: partial(self._backward, full=False),
             Kind.W: self._backward_weight,
+            Kind.R: self._repeat_forward,
             Kind.SEND_F: self._send_values,
             Kind.RECV_F: self._receive_values,
             Kind.SEND_B: self._send_gradients,
@@ -175,7 +178,9 @@ class Rank:
         values = dict(self.job.inputs[micro_batch])
         for source in self._stage_graph.sources[stage.stage_index]:
             values |= self._values.pop((source, stage.stage_index, micro_batch))
-        with self.job.random_stream(stage.stage_index, micro_batch):
+        repeated = (stage.stage_index, micro_batch) in self._recomputed
+        storing = stage.keep_inputs_only(micro_batch, values) if repeated else nullcontext()
+        with self.job.random_stream(stage.stage_index, micro_batch), storing:
             outputs = stage.forward(micro_batch, values, keep=self.job.loss is not None)
             self._check_nan("the value", {name: message.value for name, message in outputs.items()})
             if stage.stage_index == len(self.job.stages[0]) - 1:
@@ -184,6 +189,13 @@ class Rank:
             names = self.job.carried[micro_batch].get((stage.stage_index, target), ())
             sent = {name: outputs[name] for name in (outputs if names is None else names)}
             self._values[stage.stage_index, target, micro_batch] = sent
+
+    def _repeat_forward(self, action: Action) -> None:
+        """Run a forward pass again, for its backward pass."""
+        stage, micro_batch = self._stage(action), action.micro_batch
+        with self.job.random_stream(stage.stage_index, micro_batch), stage.repeating(micro_batch):
+            if stage.stage_index == len(self.job.stages[0]) - 1:
+                self._result(stage, micro_batch, {})
 
     def _result(self, stage: PipelineStageBase, micro_batch: int, outputs: Mapping[str, StageMessage]) -> Any:
         """Return the loss, or the outputs if there is no loss."""

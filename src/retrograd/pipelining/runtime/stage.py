@@ -1,13 +1,15 @@
 """One stage of a pipeline: runs microbatches forward and backward, independent of ranks and schedules."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from retrograd import autograd
 from retrograd.core import Tensor
+from retrograd.core.blocks import generator_block
 from retrograd.core.device import array_devices
 from retrograd.ops.layout import array_device, find_device, making_on, place
+from retrograd.pipelining.runtime.repeated_forward import BufferStates, InputVersions, restored, saving_nothing
 from retrograd.pipelining.runtime.split_backward import input_gradients, stage_backward_weight
 from retrograd.pipelining.runtime.stage_backward import drop_missing_gradients, stage_backward
 from retrograd.pipelining.schedules.lowering import chain
@@ -57,6 +59,8 @@ class PipelineStageBase:
         self.group = group
         self.has_backward = False
         self._runs: dict[int, _Run] = {}
+        self._repetitions: dict[int, _Repetition] = {}  # the forward passes that will be repeated
+        self._buffer_states: BufferStates | None = None
         self.dw_builder = dw_builder
         self.output_chunks: list[Any] = []
         self._local_inputs: dict[int, tuple[Any, ...]] = {}
@@ -162,6 +166,29 @@ class PipelineStageBase:
             self._runs[micro_batch] = _Run(inputs, outputs)
         return {name: StageMessage.of(value) for name, value in outputs.items()}
 
+    @generator_block
+    def keep_inputs_only(self, micro_batch: int, values: Mapping[str, Any]) -> Iterator[None]:
+        """Keep only the inputs of the forward pass in the block; `repeating` runs it once more."""
+        versions = InputVersions(map(_value_of, self._ordered_inputs(values)))
+        if self._buffer_states is None:
+            self._buffer_states = BufferStates(self.submod)
+        buffers = self._buffer_states.record()
+        with saving_nothing():
+            yield
+        run = self._runs.pop(micro_batch)
+        self._repetitions[micro_batch] = _Repetition(run.inputs, versions, buffers)
+
+    @generator_block
+    def repeating(self, micro_batch: int) -> Iterator[None]:
+        """Repeat a forward pass of `keep_inputs_only` and save what backward needs; `attach` in the block."""
+        inputs, versions, buffers = self._repetitions.pop(micro_batch)
+        versions.check()
+        with restored(buffers):
+            with autograd.enable_grad():
+                found = self._run_submodule(inputs)
+            self._runs[micro_batch] = _Run(inputs, dict(zip(self.outputs, found, strict=True)))
+            yield
+
     def attach(self, micro_batch: int, loss: Callable[[dict[str, Any]], Tensor]) -> Tensor:
         """Compute the loss from the stored outputs; backward then starts from it."""
         run = self._runs[micro_batch]
@@ -208,6 +235,8 @@ class PipelineStageBase:
         for stored in (self._runs, self._pending_weights, self._local_inputs, self._local_gradients):
             stored.clear()
         self._input_gradients.clear()
+        self._repetitions.clear()
+        self._buffer_states = None
 
     @property
     def fwd_cache(self) -> Mapping[int, Any]:
@@ -223,6 +252,12 @@ class PipelineStageBase:
 class _Run(NamedTuple):
     inputs: list[Any]
     outputs: dict[str, Any]
+
+
+class _Repetition(NamedTuple):
+    inputs: list[Any]
+    versions: InputVersions
+    buffers: Sequence[Any]
 
 
 def _backward_roots(run: _Run, gradients: Mapping[str, Tensor | None]) -> tuple[list[Any], list[Any]]:
@@ -247,6 +282,11 @@ class StageMessage(NamedTuple):
         if not isinstance(value, Tensor):
             return StageMessage(value, False)
         return StageMessage(value.detach(), value.requires_grad)
+
+
+def _value_of(value: Any) -> Any:
+    """Return a value that may be in a message."""
+    return value.value if isinstance(value, StageMessage) else value
 
 
 def _as_stage_leaf(value: Any, keep: bool, device: Any) -> Any:
