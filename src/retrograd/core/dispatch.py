@@ -61,9 +61,14 @@ class Op(OpBase):
                 return call2(self, args[0], args[1])
             return call(self, args, self.params)
         if self.leading >= 0 and len(args) >= self.leading:
-            params = self.quick_params(args, kwargs)
-            if params is not None:
-                return call(self, args[: self.leading], params)
+            if not self.variadic:
+                params = self.quick_params(args, kwargs)
+                if params is not None:
+                    return call(self, args[: self.leading], params)
+            elif type(args[0]) is list or type(args[0]) is tuple:
+                params = self.quick_params(args, kwargs)
+                if params is not None:
+                    return call(self, tuple(args[0]), params)
         if kwargs and self.definition.keyword_overload:
             return registry[self.definition.keyword_overload](*args, **kwargs)
         if "out" in kwargs and "out" not in self.params:

@@ -110,7 +110,8 @@ class OpBase:
         self.variadic = schema.variadic
         self.last = len(schema.inputs) - 1
         self.simple = 0 if schema.params or schema.variadic or schema.results != "Tensor" else len(schema.inputs)
-        self.leading = len(schema.inputs) if schema.inputs_lead and not schema.variadic else -1
+        plain = schema.inputs_lead and (not schema.variadic or len(schema.inputs) == 1)
+        self.leading = len(schema.inputs) if plain else -1
         self.positional = schema.positional_params
         self.exact = schema.exact
         self.required = len(schema.params)
