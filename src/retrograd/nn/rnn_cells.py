@@ -55,7 +55,7 @@ class RNNCellBase(Module, Generic[Next]):
             raise RuntimeError(f"{name}: expected input_size={self.input_size} features, got shape {input.shape}")
         expected = (*input.shape[:-1], self.hidden_size)
         if hx is None:
-            return tuple(input.new_zeros(expected) for _ in range(kind.states))
+            return (input.new_zeros(expected),) * kind.states
         given = tuple(hx) if kind.states > 1 else (hx,)
         for state in given:
             if tuple(state.shape) != expected:

@@ -107,8 +107,8 @@ def sum_to(g, shape):
     repeated = tuple(lead + i for i, s in enumerate(shape) if s == 1 and g.shape[lead + i] != 1)
     dims = (*range(lead), *repeated)
     if dims:
-        g = registry["sum"](g, dim=dims, keepdim=True)
-    return registry["reshape"](g, shape) if lead else g
+        g = registry["sum"](g, dim=dims, keepdim=bool(repeated))
+    return registry["reshape"](g, shape) if lead and repeated else g
 
 
 def cast_to(g, dtype):
