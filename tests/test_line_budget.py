@@ -16,7 +16,7 @@ BUDGET = {
     "bench": 1100,
     "cli": 2700,
     "compiler": 4700,
-    "core": 6600,
+    "core": 6800,
     "cuda": 600,
     "distributed": 3900,
     "distributions": 5900,

@@ -13,6 +13,13 @@ Tensor = rg.Tensor
 HERE = re.escape(__file__)
 
 
+@pytest.fixture(autouse=True, params=[True, False])
+def sanitized(request):
+    """Run each test with the checks of kernels that our tests enable, and without: calls take another path there."""
+    with rg.library.sanitize(request.param):
+        yield
+
+
 def defined(schema, kernel, backward=None, setup=None):
     """Return an operator of the newer API, defined separately for each test."""
     op = custom_op("test_newer::op", kernel, mutates_args=(), schema=schema)
@@ -38,6 +45,23 @@ def test_without_a_formula_the_call_runs_and_the_backward_pass_fails():
     assert out.requires_grad
     with pytest.raises(RuntimeError, match=f"test_newer::op: no gradient formula is registered .*, defined at {HERE}"):
         out.sum().backward()
+
+
+@pytest.mark.parametrize("grad", [True, False])
+def test_a_kernel_gets_tensors_without_a_graph_also_where_the_call_is_recorded(grad):
+    seen = []
+
+    def kernel(x):
+        with rg.enable_grad():
+            seen.append((x.requires_grad, x.is_leaf, (x * 2).requires_grad))
+        return x * 2
+
+    op = defined("(Tensor x) -> Tensor", kernel, lambda ctx, g: g * 2)
+    x = rg.ones(2, requires_grad=grad) * 1
+    for _ in range(2):  # the first call binds the kernel
+        out = op(x)
+        assert out.requires_grad == grad
+    assert seen == [(False, True, False)] * 2
 
 
 def test_a_formula_without_setup_serves_calls_from_before():

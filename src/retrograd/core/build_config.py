@@ -7,7 +7,7 @@ from importlib.util import spec_from_file_location
 
 HOT = (
     "state", "blocks", "level", "tensor", "vjp_rule", "graph", "op", "views", "record", "dispatch", "arithmetic",
-    "engine", "guards",
+    "engine", "function_node", "guards",
 )  # fmt: skip
 PURE_VARIABLE = "RETROGRAD_PURE"
 

@@ -33,7 +33,7 @@ cdef class BackwardPass:
     @cython.locals(old=object, total=object)
     cpdef object accumulate_leaf(self, TensorBase leaf, object g, bint fresh)
     cpdef object run_output_hooks(self, GradFn fn, object g)
-    @cython.locals(i=int, ours=cython.bint, gs=tuple)
+    @cython.locals(i=int, ours=cython.bint, user_code=cython.bint, gs=tuple)
     cpdef object watched_step(self, GradFn fn, object g)
     @cython.locals(i=int, last=int, needs_input_grad=list)
     cpdef object gradients(self, GradFn fn, object gs)
@@ -47,6 +47,7 @@ cdef class BackwardPass:
 cpdef object plain_seed(object root, object g)
 @cython.locals(t=TensorBase, ends=list, found=dict)
 cpdef object simple_gradients(object root, object targets, bint retain)
+cpdef bint calls_user_code(GradFn fn) except -1
 cpdef bint is_large(TensorBase g) except -1
 cpdef bint add_into(TensorBase total, TensorBase term) except -1
 @cython.locals(t=TensorBase)

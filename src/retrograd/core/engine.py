@@ -251,18 +251,22 @@ class BackwardPass:
     def watched_step(self, fn, g):
         """Run one node with its hooks and the watchers, and count down the edges to leaves."""
         gs = (g,) if fn.out_avals is None else tuple(g)
-        if self.in_place and self.arrived and (fn._hooks is not None or calls_user_code(fn)):
+        user_code = calls_user_code(fn)
+        if self.in_place and self.arrived and (fn._hooks is not None or user_code):
             self.copy_shared_grads()
         if fn._hooks is not None and fn._hooks.before:
             gs = run_before(fn._hooks, gs)
-        proceed = self.gradients
-        for watcher in self.watchers or ():
-            proceed = partial(watcher.run_node, proceed)
-        results = proceed(fn, gs)
+        if self.watchers is None:
+            results = self.gradients(fn, gs)
+        else:
+            proceed = self.gradients
+            for watcher in self.watchers:
+                proceed = partial(watcher.run_node, proceed)
+            results = proceed(fn, gs)
         if fn._hooks is not None and fn._hooks.after:
             results = run_after(fn._hooks, results, gs)
         # After hooks or a user's Function, results may be shared with the user's code, so they are never added into.
-        ours = self.in_place and fn._hooks is None and not calls_user_code(fn)
+        ours = self.in_place and fn._hooks is None and not user_code
         for i, edge in enumerate(fn.edges):
             if edge is None or (self.needed is not None and edge not in self.needed):
                 continue
@@ -271,7 +275,7 @@ class BackwardPass:
                     self.accumulate_leaf(edge, results[i], ours and owns_memory(results[i], gs, results))
                 else:
                     self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], results[i])
-            elif g is None or calls_user_code(fn):
+            elif g is None or user_code:
                 self.deliver_nothing(edge)
             if isinstance(edge, TensorBase) and self.left is not None:
                 self.count_down(edge)

@@ -1,20 +1,28 @@
 """Gradient formulas of custom operators: the saved values, the returned gradients, and checks of both."""
 
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import optree
 
-from retrograd.autograd.function.context import save_tensors, unpack_saved
 from retrograd.autograd.function.cotangents import check_gradient
 from retrograd.autograd.function.node_class import ContextNode
 from retrograd.core import Aval, GradFn, Tensor, at, current, registry
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.engine import edge_of
-from retrograd.core.graph import node, note_output
-from retrograd.core.hooks import conjugate
+from retrograd.core.function_node import (
+    contains_tensor,
+    cotangents_for_users,
+    describe_tensors,
+    function_node,
+    needed_inputs,
+    save_tensors,
+    select_fitting,
+    shapes_and_dtypes,
+    unpack_saved,
+)
+from retrograd.core.graph import note_output
 from retrograd.core.level import transform_level
+from retrograd.core.record import notify_watchers
 from retrograd.library import double_backward_check
 from retrograd.library.operator_outputs import Structure, flatten
 from retrograd.library.registration import Registration, Registrations
@@ -65,8 +73,8 @@ def make_context(registrations: Registrations, call: Call, needed: Sequence[bool
     """Return the ctx of a call with everything that the formula needs; `needed` marks inputs with gradients."""
     ctx, schema = Context(), call.schema
     ctx._params, ctx._structure, ctx._backward_formula = call.params, call.structure, registrations.pull
-    ctx._avals = [(a.shape, a.dtype) if isinstance(a, Tensor) else None for a in call.inputs]
-    ctx._outputs = [(i, out.shape, out.dtype) for i, out in enumerate(call.outs)]
+    ctx._avals = shapes_and_dtypes(call.inputs)
+    ctx._outputs = describe_tensors(call.outs)
     ctx.needs_input_grad = schema.group_flags(needed, call.params)[: schema.count_given(call.inputs, call.params)]
     if registrations.pull is not None:
         if registrations.setup is not None:
@@ -93,32 +101,25 @@ def record(op: Any, registrations: Registrations, call: Call, level: Any) -> Non
     differentiable_mask = differentiable_outputs(op.name, registrations, call)
     if True not in differentiable_mask:
         return
-    needed = [isinstance(a, Tensor) and a._requires_grad and a.level is level for a in call.inputs]
+    needed = needed_inputs(call.inputs, level)
     with at(None, False) if level is None else level.unrecorded():
         ctx = make_context(registrations, call, needed)
-    ends = [edge_of(a) if n else _NO_EDGE for a, n in zip(call.inputs, needed, strict=True)]
-    fn = node(op, None, {"ctx": ctx}, tuple([edge for edge, _ in ends]), False)
-    for _, number in ends:
-        if number:
-            fn.numbers = tuple([n for _, n in ends])
-    ctx._node = weakref.ref(fn)
+    fn = function_node(op, ctx, call.inputs, needed)
     if len(call.outs) > 1:
         fn.out_avals = tuple([Aval(out.shape, out.dtype) for out in call.outs])
     else:
         note_output(fn, call.outs[0])
-    for number, (out, differentiable) in enumerate(zip(call.outs, differentiable_mask, strict=True)):
-        if differentiable and not (ctx.non_differentiable and any(out is f for f in ctx.non_differentiable)):
+    for number, out in enumerate(call.outs):
+        if differentiable_mask[number] and not contains_tensor(out, ctx.non_differentiable):
             out._grad_fn, out._output_nr, out._requires_grad = fn, number, True
     if ctx.to_save:
         save_tensors(fn, ctx, tuple(call.outs))
         ctx.to_save = ()
     if ctx.non_differentiable or ctx.saved_for_forward:
         ctx.non_differentiable = ctx.saved_for_forward = ()
-    for watcher in current().watchers or ():
-        watcher.on_node_created(fn)
-
-
-_NO_EDGE = (None, 0)
+    watchers = current().watchers
+    if watchers is not None:
+        notify_watchers(watchers, fn)
 
 
 def differentiable_outputs(name: str, registrations: Registrations, call: Call) -> list[bool]:
@@ -172,7 +173,7 @@ def run_formula(
     needs_input_grad: Sequence[bool],
 ) -> list:
     """Return the cotangent of each flat input of a saved call; None where it is not needed or does not exist."""
-    grad_outputs = [g if g is None or g.dtype.kind != "c" else conjugate(g) for g in cotangents]
+    grad_outputs = cotangents_for_users(cotangents)
     if ctx.materialize_grads:
         for i, g in enumerate(grad_outputs):
             if g is None:
@@ -189,19 +190,11 @@ def run_formula(
         )
     else:
         raise missing_formula(schema.name, registrations)
-    pairs = zip(flat, ctx._avals, strict=True)
-    checked = [
-        g if _matches_aval(g, aval) else _convert_gradient(schema, ctx, location, i, g)
-        for i, (g, aval) in enumerate(pairs)
-    ]
-    return [g if w else None for g, w in zip(checked, needs_input_grad, strict=True)]
-
-
-def _matches_aval(g: Any, aval: tuple | None) -> bool:
-    """Return whether a gradient is None, or has its input's shape and dtype."""
-    if g is None:
-        return True
-    return type(g) is Tensor and aval is not None and g.dtype is aval[1] and g.dtype.kind == "f" and g.shape == aval[0]
+    found: list | None = select_fitting(flat, ctx._avals, needs_input_grad)
+    if found is None:
+        converted = [None if g is None else _convert_gradient(schema, ctx, location, i, g) for i, g in enumerate(flat)]
+        found = [g if w else None for g, w in zip(converted, needs_input_grad, strict=True)]
+    return found
 
 
 def has_formula(registrations: Registrations) -> bool:
@@ -252,6 +245,8 @@ def _gradients_by_position(schema: CustomSchema, ctx: Context, returned: Any, lo
     """Return for each flat input what a formula of the newer interface returned by position."""
     given = returned if isinstance(returned, tuple) else (returned,)
     count = len(schema.by_position)
+    if len(given) == count and schema.plain:
+        return given
     least = len(ctx.needs_input_grad)
     if len(given) < least or any(g is not None for g in given[count:]):
         names = ", ".join(p.name for p in schema.by_position)

@@ -11,6 +11,7 @@ from retrograd import backend
 from retrograd.core import Operator, Tensor, call, current, override_state
 from retrograd.core.dispatch import mark_inference
 from retrograd.core.errors import OperandTypeError
+from retrograd.core.function_node import plain_operands_require_grad
 from retrograd.core.op import is_foreign
 from retrograd.core.overrides import override_result, overriding_types
 from retrograd.core.schema import Parameter
@@ -62,6 +63,7 @@ class CustomOperator(Operator, RegistrationMixin):
         registrations.changed = self._refresh
         self._refresh()
 
+    calls_user_code = True
     functional: "CustomOperator"
     """The variant that returns the new values of written arguments after the result; the operator itself if none."""
 
@@ -160,14 +162,15 @@ class CustomOperator(Operator, RegistrationMixin):
         state, kernel = current(), self._fast_kernel
         if kernel is None or state.level is not None or len(args) != self._num_tensors or kwargs or sanitizer.state.on:
             return self._run(args, kwargs)
-        for a in args:
-            if type(a) is not Tensor or a._requires_grad or a.tag is not None or a._view or a.level:
-                return self._run(args, kwargs)
-        # `call` inlined for the simplest case: a kernel for all arrays, and tensors without history.  Each function
-        # call or context manager saved here is a tenth of the time.
-        mode, state.grad_enabled = state.grad_enabled, False
+        mode, recorded = state.grad_enabled, plain_operands_require_grad(Tensor, args)
+        if recorded is None or (recorded and (state.inference or not mode)):
+            return self._run(args, kwargs)
+        # `call` inlined for the simplest case: a kernel for all arrays, and plain tensors.  Each function call or
+        # context manager saved here is a tenth of the time.
+        operands = [make(a.value, None, None) for a in args] if recorded else args
+        state.grad_enabled = False
         try:
-            result = kernel(*args)
+            result = kernel(*operands)
         finally:
             state.grad_enabled = mode
         value = result.value if type(result) is Tensor else None
@@ -177,7 +180,9 @@ class CustomOperator(Operator, RegistrationMixin):
         if value is None or value.base is not None:
             value = check_single_result(self.schema, args, result)  # raises for invalid results
         out = make(value, None, None)
-        if state.inference:
+        if recorded:
+            self.definition.record(self, args, self.params, out, None)
+        elif state.inference:
             mark_inference(out)
         return out
 
@@ -349,10 +354,6 @@ class CustomOperator(Operator, RegistrationMixin):
     def gradients(self, fn: Any, cotangents: tuple, needs_input_grad: list[bool]) -> list:
         """Return the cotangent of each edge."""
         return autograd_formula.gradients(self, self.registrations, fn, cotangents, needs_input_grad)
-
-    def saved(self, fn: Any) -> tuple:
-        """Return the saved tensors of a node."""
-        return autograd_formula.unpack_saved(fn)
 
 
 def _return_none(*args: Any, **kwargs: Any) -> None:

@@ -2,22 +2,25 @@
 
 import functools
 import math
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.autograd.function.arguments import bind_arguments, check_keywords, find_foreign
 from retrograd.autograd.function.batch_rule import VmapInfo, make_batched_function, move_batch_dims_first
-from retrograd.autograd.function.context import FunctionCtx, contains_tensor, unpack_saved
+from retrograd.autograd.function.context import FunctionCtx
 from retrograd.autograd.function.cotangents import align_with_outputs, check_gradient, zero_cotangent
 from retrograd.autograd.function.node_class import BackwardCFunction, make_backward_class
 from retrograd.autograd.function.outputs import attach_outputs, check_dirty, make_outputs
 from retrograd.autograd.function.schema import FunctionSchema
 from retrograd.autograd.function.tangents import pause_levels, set_output_tangents, tangent_levels
 from retrograd.core import Aval, GradFn, Level, Op, Tensor, at, current, graph_level, registry
-from retrograd.core.engine import edge_of
-from retrograd.core.graph import node
-from retrograd.core.hooks import conjugate
+from retrograd.core.function_node import (
+    contains_tensor,
+    cotangents_for_users,
+    describe_tensors,
+    fits_input,
+    function_node,
+)
 from retrograd.core.overrides import override_result
 from retrograd.core.state import is_recording
 from retrograd.core.views import requires_grad_synced
@@ -35,6 +38,8 @@ class FunctionOp(Op):
 
     It is the target of a node that calls the Function, and pickles as the name of the class.
     """
+
+    calls_user_code = True
 
     def __init__(self, cls: Any) -> None:
         self.cls: type[Function] = cls
@@ -112,10 +117,6 @@ class FunctionOp(Op):
             tangents = tuple([zeros_like(p) if t is None and isinstance(p, Tensor) else t for p, t in pairs])
         return self.cls.jvp(ctx, *tangents)
 
-    def saved(self, fn: GradFn) -> tuple[Tensor | None, ...]:
-        """Return the saved tensors of a node, with its outputs connected to it again."""
-        return unpack_saved(fn)
-
     def backward_functions(self) -> list[Callable]:
         """Return the user's functions that a backward pass calls."""
         return [self.cls._backward_method()]
@@ -123,7 +124,7 @@ class FunctionOp(Op):
     def gradients(self, fn: GradFn, cotangents: tuple, needs_input_grad: list[bool]) -> list:
         """Return the gradient of each edge, by the user's backward."""
         ctx = fn.params["ctx"]
-        grad_outputs = [g if g is None or g.dtype.kind != "c" else conjugate(g) for g in cotangents]
+        grad_outputs = cotangents_for_users(cotangents)
         if ctx.materialize_grads:
             skipped = () if ctx._materialize_non_diff_grads else ctx._fixed_outputs
             for i, g in enumerate(grad_outputs):
@@ -141,7 +142,7 @@ class FunctionOp(Op):
             result = results[index]
             if result is None or not want:
                 grads.append(None)
-            elif isinstance(result, Tensor) and result.dtype is dtype and dtype.kind == "f" and result.shape == shape:
+            elif fits_input(result, shape, dtype):
                 grads.append(result)  # the common case
             else:
                 grads.append(check_gradient(f"Function {self.name}Backward", index, result, shape, dtype))
@@ -395,19 +396,9 @@ def _reuse_argument(result: Any, args: list[Tensor]) -> Any:
 
 def _node(cls: type[Function], ctx: FunctionCtx, args: tuple) -> GradFn:
     """Return the node of a call, with an edge to each tensor argument."""
-    inputs, edges, numbers = [], [], []
-    for index, a in enumerate(args):
-        if isinstance(a, Tensor):
-            inputs.append((index, a.shape, a.dtype))
-            edge, number = edge_of(a) if a._requires_grad else (None, 0)
-            edges.append(edge)
-            numbers.append(number)
-    ctx._inputs = inputs
-    fn = node(cls._operator, None, {"ctx": ctx}, tuple(edges), False)
-    if any(numbers):
-        fn.numbers = tuple(numbers)
-    ctx._node = weakref.ref(fn)
-    return fn
+    ctx._inputs = describe_tensors(args)
+    tensors = [args[index] for index, _, _ in ctx._inputs]
+    return function_node(cls._operator, ctx, tensors, [a._requires_grad for a in tensors])
 
 
 class InplaceFunction(Function):

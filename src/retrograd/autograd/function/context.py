@@ -1,15 +1,12 @@
 """The context of one call of a `Function`: what forward saves and marks for backward."""
 
-import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 from retrograd.autograd.saved_names import SavedTensor
-from retrograd.core import GradFn, Tensor, current
-from retrograd.core.graph import Packed
-from retrograd.core.record import map_saved, saved_output, saved_version
-from retrograd.core.tensor import alias, count_of
+from retrograd.core import GradFn, Tensor
+from retrograd.core.function_node import unpack_saved
 
 
 class FunctionCtx:
@@ -76,7 +73,7 @@ class FunctionCtx:
         if self.saved_for_forward:
             return self.saved_for_forward
         fn = None if self._node is None else self._node()
-        return self.to_save if fn is None else fn.op.saved(fn)
+        return self.to_save if fn is None else unpack_saved(fn)
 
     saved_variables = saved_tensors
 
@@ -98,55 +95,3 @@ def context_like(ctx: FunctionCtx) -> FunctionCtx:
     vars(made).update(vars(ctx))
     made._node = None
     return made
-
-
-def save_tensors(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
-    """Save the tensors of `save_for_backward`; outputs without history, so that the node does not hold itself."""
-    saved: list[Any] = []
-    versions = []
-    for tensor in ctx.to_save:
-        number = _output_index(tensor, outputs)
-        if number is not None and (tensor._grad_fn is fn or contains_tensor(tensor, ctx.dirty_tensors)):
-            ctx._saved_outputs = {**ctx._saved_outputs, len(saved): number}
-            versions.append(count_of(tensor))
-            tensor = saved_output(tensor)
-        else:
-            versions.append(0 if tensor is None else saved_version(fn.op, tensor))
-        saved.append(tensor)
-    state = current()
-    fn.saved = (
-        tuple(saved) if state.saving is None else map_saved(tuple(saved), functools.partial(Packed, state.saving))
-    )
-    fn.versions = tuple(versions) if any(versions) else None  # type: ignore[attr-defined]
-
-
-def _output_index(tensor: Tensor | None, outputs: tuple) -> int | None:
-    for number, out in enumerate(outputs):
-        if out is tensor:
-            return number
-    return None
-
-
-def contains_tensor(tensor: Any, tensors: tuple) -> bool:
-    """Return whether one of some tensors is this object."""
-    for other in tensors:  # noqa: SIM110 (twice as quick; `in` would compare elements)
-        if other is tensor:
-            return True
-    return False
-
-
-def unpack_saved(fn: GradFn) -> tuple[Tensor | None, ...]:
-    """Return the tensors that a call saved with its ctx, with its outputs connected to its node again."""
-    if fn.freed:
-        fn.value(0)  # raises the error that it was freed
-    if fn.saved is None:
-        return ()
-    versions, outputs = fn.versions, fn.params["ctx"]._saved_outputs
-    found = []
-    for index, saved in enumerate(fn.saved):
-        tensor = fn.restore(saved, 0 if versions is None else versions[index])
-        if index in outputs:
-            tensor = alias(tensor, fn)
-            tensor._output_nr = outputs[index]
-        found.append(tensor)
-    return tuple(found)

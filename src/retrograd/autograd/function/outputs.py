@@ -2,11 +2,13 @@
 
 import warnings
 
-from retrograd.autograd.function.context import FunctionCtx, contains_tensor, save_tensors
+from retrograd.autograd.function.context import FunctionCtx
 from retrograd.core import Aval, GradFn, Tensor, current, operator_named
 from retrograd.core.dispatch import note_cut
 from retrograd.core.dtype import is_differentiable
+from retrograd.core.function_node import contains_tensor, describe_tensors, save_tensors
 from retrograd.core.graph import note_output
+from retrograd.core.record import notify_watchers
 from retrograd.core.tensor import bump_version, make, version_of
 from retrograd.core.views import COPIED, IN_FUNCTION, View, base_of
 from retrograd.ops.mutate import adopt_history, check_history
@@ -78,7 +80,7 @@ def check_dirty(cls: type, ctx: FunctionCtx, args: tuple, results: tuple, record
 
 def attach_outputs(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
     """Make the tensors that forward returned the outputs of the node."""
-    tensors = [(index, out.shape, out.dtype) for index, out in enumerate(outputs) if isinstance(out, Tensor)]
+    tensors = describe_tensors(outputs)
     ctx._outputs, ctx._num_returned = tensors, len(outputs)
     if len(tensors) > 1:
         fn.out_avals = tuple([Aval(shape, dtype) for _, shape, dtype in tensors])  # type: ignore[attr-defined]
@@ -96,8 +98,9 @@ def attach_outputs(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
             out._grad_fn, out._output_nr, out._requires_grad = fn, number, True
     if ctx.to_save:
         save_tensors(fn, ctx, tuple([outputs[index] for index, _, _ in tensors]))
-    for watcher in current().watchers or ():
-        watcher.on_node_created(fn)
+    watchers = current().watchers
+    if watchers is not None:
+        notify_watchers(watchers, fn)
 
 
 def _rebase_history(fn: GradFn, number: int, out: Tensor) -> None:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from retrograd.autograd.function.context import contains_tensor
 from retrograd.core import Tensor, current, registry
 from retrograd.core.blocks import generator_block
 from retrograd.core.dtype import is_differentiable
+from retrograd.core.function_node import contains_tensor
 from retrograd.ops.mutate import stateful_levels
 
 if TYPE_CHECKING:  # loaded with the first dual_level
