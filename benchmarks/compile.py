@@ -15,8 +15,8 @@ from typing import Any
 import peaks
 from compile_cases import COSTS, LEAPFROG, OF_STEPS, POINTWISE, SMALL, Compiler, arrays, tensors_case
 from compile_products import products_alone
-from memory import KIB, peak_during
 from steps import lower_bounds
+from traced_memory import WARM_UP, traced_peak
 
 from retrograd.bench import (
     Case,
@@ -44,8 +44,6 @@ FIRST = ", first call"  # after the name of a row
 FIRST_BUDGET = 0.05  # of torch.compile's time
 PEAK = ", peak"
 PRODUCTS = ", products"
-PAGE_KIB = 4  # the least that can be measured
-WARM_UP = 3  # calls: .grad is None before the first
 SUITE = Suite(
     "Compiled steps",
     __file__,
@@ -68,7 +66,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case | None]:
             return tensors_case(m, row.removesuffix(FIRST), compiled_anew(m))._replace(check=None, once=True)
         if row.endswith(PEAK):
             step = tensors_case(m, row.removesuffix(PEAK), compiler).call
-            return Case(step, lambda: [float(peak_after_warm_up(step))])
+            return Case(step, lambda: [float(traced_peak(step))])
         if row.endswith(PRODUCTS):
             run = products_of(m, row.removesuffix(PRODUCTS))
             return None if run is None else Case(run)
@@ -88,13 +86,6 @@ def compiled_anew(m: Any) -> Compiler:
         return call
 
     return compiler
-
-
-def peak_after_warm_up(step: Callable[[], object]) -> int:
-    """Return the peak of a step in KiB, once it is compiled."""
-    for _ in range(WARM_UP):
-        step()
-    return max(peak_during(step), PAGE_KIB)
 
 
 def products_of(m: Any, row: str) -> Callable[[], None] | None:
@@ -128,16 +119,16 @@ def first_calls(options: argparse.Namespace) -> Table:
 
 
 def peak_table(options: argparse.Namespace) -> Table:
-    """Return the peaks of steps, in bytes; each is that of a fresh process."""
+    """Return the peaks of arrays and objects in steps, in bytes; each is that of a fresh process."""
     rows = []
     for row in (row for row in BUDGETS if options.only in row):
         samples = {}
         for name in ("retrograd", EAGER):
             process = Worker(__file__, name, SUBJECTS[name], THREADS)
-            samples[name] = [process.ask("check", row + PEAK)[0]["values"][0] * KIB]
+            samples[name] = [process.ask("check", row + PEAK)[0]["values"][0]]
             process.close()
         rows.append(Row(row, samples, {EAGER: 1.0}))
-    return Table("Peak memory of a step, above the resident memory before it", "MiB", rows, threads=THREADS)
+    return Table("Peak memory of a step, above the memory before it", "MiB", rows, threads=THREADS)
 
 
 def limits(timed: Table, found: peaks.Peaks, products: dict[str, list[float]]) -> Table:

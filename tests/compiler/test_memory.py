@@ -1,6 +1,7 @@
 """Memory: a compiled step needs at most as much as the eager one."""
 
-import tracemalloc
+import importlib
+from pathlib import Path
 
 import pytest
 
@@ -9,19 +10,17 @@ from retrograd import kernels, nn
 
 from .comparison import numbers
 
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+needs_compiled = pytest.mark.skipif(
+    not kernels.compiled, reason="the reference of fused groups has its tiles in arrays"
+)
 
-def peak(step, x):
-    """Return the bytes of arrays that a step needs at once, beyond those before it."""
-    for _ in range(3):
-        step(x)
-    tracemalloc.start()
-    step(x)
-    tracemalloc.reset_peak()
-    before, _ = tracemalloc.get_traced_memory()
-    step(x)
-    _, found = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return found - before
+
+@pytest.fixture
+def traced_peak(monkeypatch):
+    """The function that measures peaks; the scripts in benchmarks/ can be imported."""
+    monkeypatch.syspath_prepend(FOLDER)
+    return importlib.import_module("traced_memory").traced_peak
 
 
 def gradients_of(model, loss):
@@ -69,12 +68,24 @@ CASES = {
 }
 
 
-@pytest.mark.skipif(not kernels.compiled, reason="the reference of fused groups has its tiles in arrays")
+@needs_compiled
 @pytest.mark.parametrize("name", CASES)
-def test_a_compiled_step_has_at_most_the_eager_peak(name):
+def test_a_compiled_step_has_at_most_the_eager_peak(traced_peak, name):
     make, loss, shape = CASES[name]
     rg.manual_seed(0)
     step = gradients_of(make(), loss)
     x = numbers(*shape)
     compiled = rg.compile(step, fullgraph=True)
-    assert peak(compiled, x) <= peak(step, x)
+    assert traced_peak(lambda: compiled(x)) <= traced_peak(lambda: step(x))
+
+
+@needs_compiled
+def test_each_step_of_the_benchmark_has_at_most_the_eager_peak(traced_peak):
+    suite = importlib.import_module("compile_cases")
+    peaks = {}
+    for row in [*suite.COSTS, *suite.OF_STEPS]:
+        peaks[row] = [
+            traced_peak(suite.tensors_case(rg, row, compiler).call) for compiler in (rg.compile, lambda step: step)
+        ]
+    assert len(peaks) == 10
+    assert {row: found for row, found in peaks.items() if found[0] > found[1]} == {}
