@@ -1,6 +1,7 @@
 """Stages that keep only their inputs and repeat their forward pass: the same numbers, with less memory."""
 
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,23 +10,30 @@ import retrograd as rg
 from retrograd import nn
 from retrograd.nn.functional import mse_loss
 from retrograd.pipelining import (
+    AutoSchedule,
     Pipeline,
     PipelineError,
     Timeline,
     make_schedule,
     peak_activations,
+    plan,
     read_csv,
+    search_schedule,
     simulate,
     simulate_costs,
     with_recomputation,
     write_csv,
 )
-from retrograd.pipelining.planning.simulate import unit_cost
+from retrograd.pipelining.planning.simulate import unit_cost, zero_cost
+from retrograd.pipelining.planning.stage_memory import measure_memory
 from retrograd.pipelining.schedules import SCHEDULES
-from retrograd.pipelining.schedules.actions import format_schedule, parse_schedule
+from retrograd.pipelining.schedules.actions import Kind, format_schedule, parse_schedule
 from retrograd.pipelining.schedules.lowering import chain, lower, validate
+from retrograd.pipelining.split.manual_stages import ManualPipe
 
+from .matrix import check_schedule
 from .test_same_numbers import check
+from .test_schedule_search import random_costs
 
 
 @pytest.mark.parametrize("stages", [None, [0], [1, 3]], ids=["all", "first", "two"])
@@ -178,3 +186,98 @@ def test_a_stage_that_recomputes_holds_one_microbatch():
     timeline = simulate(schedule, chain(4), unit_cost)
     assert [most for most, _ in timeline.peak_memory()] == [1, 1, 2, 1]
     assert isinstance(timeline, Timeline)
+
+
+def costs_with_recomputation(seed, stages):
+    """Return a cost function of uneven stages, whose recomputation takes the time of the forward."""
+    cost = random_costs(seed, stages)
+    return lambda action: cost(action._replace(kind=Kind.F) if action.kind is Kind.R else action)
+
+
+@pytest.mark.parametrize(("ranks", "limit"), [(4, 2.0), (4, 2.5), (2, 2.6), (2, 4.0)])
+def test_a_search_lets_stages_recompute_where_that_is_faster_within_the_limit(ranks, limit):
+    for seed in range(3):
+        cost, edges = costs_with_recomputation(seed, 4), chain(4)
+        sizes = dict.fromkeys(range(4), 0.25)
+        plain = search_schedule(4, 8, cost, ranks=ranks, memory_limit=limit, seconds=0.2)
+        found = search_schedule(4, 8, cost, ranks=ranks, memory_limit=limit, seconds=0.4, inputs=sizes)
+        assert found.step <= plain.step * (1 + 1e-9)
+        validate(lower(found.schedule, edges), edges)
+        summary = simulate_costs(found.schedule, edges, cost)
+        assert (summary.span, max(summary.end)) == (pytest.approx(found.step, rel=1e-12), summary.span)
+        assert {a.stage for actions in found.schedule for a in actions if a.kind is Kind.R} == set(found.recomputed)
+        assert max(found.peaks) <= limit * (1 + 1e-9)
+        assert found.peaks == pytest.approx([held(actions, sizes, found.recomputed) for actions in found.schedule])
+        assert found.bound <= found.step * (1 + 1e-9)
+        assert found.named == plain.named
+
+
+def slow_messages(action):
+    return 4.0 if action.peer is not None else unit_cost(action)
+
+
+def held(actions, inputs, recomputed):
+    """Return the most that a rank holds: 1 for activations, `inputs` of stages that recompute."""
+    now = most = 0.0
+    for kind, stage, _, _ in actions:
+        first = inputs[stage] if stage in recomputed else 1.0
+        now += {Kind.F: first, Kind.R: 1.0 - first, Kind.B: -1.0, Kind.W: -1.0}.get(kind, 0.0)
+        most = max(most, now)
+    return most
+
+
+def test_recomputation_makes_a_limit_possible_in_which_one_stage_has_room_for_one_microbatch():
+    # With room for one microbatch, a rank would wait for each gradient before the next forward.
+    plain = search_schedule(2, 8, slow_messages, memory_limit=1.5, seconds=0.2)
+    found = search_schedule(2, 8, slow_messages, memory_limit=1.5, seconds=0.2, inputs={0: 0.05, 1: 0.05})
+    assert found.recomputed == [0]
+    assert found.step < 0.6 * plain.step
+    assert not search_schedule(2, 8, slow_messages, seconds=0.2, inputs={0: 0.05, 1: 0.05}).recomputed
+
+
+def test_auto_lets_stages_recompute_and_trains_as_the_unsplit_model():
+    sizes = {name: dict.fromkeys(range(4), size) for name, size in (("saved", 1.0), ("kept", 1.0), ("inputs", 0.05))}
+    settings = AutoSchedule(memory_limit=2.5, cost=slow_messages, overhead=zero_cost, seconds=0.3, **sizes)
+    found = {}
+    for recompute in (True, False):
+        model = nn.Sequential(*[nn.Linear(3, 3) for _ in range(4)])
+        pipeline = Pipeline(
+            model,
+            4,
+            ranks=2,
+            schedule=replace(settings, recompute=recompute),
+            micro_batches=3,
+            loss_fn=mse_loss,
+        )
+        x = rg.randn(6, 3)
+        pipeline.step(x, target=x)
+        found[recompute] = pipeline.found
+        kinds = {action.kind for actions in pipeline.program() for action in actions}
+        assert (Kind.R in kinds) == recompute == bool(pipeline.found.recomputed)
+    assert found[True].step < found[False].step
+    check_schedule("threads", settings)
+
+
+def test_the_bytes_that_a_stage_keeps_which_recomputes_are_those_of_its_inputs():
+    x = rg.ones(4, 16)
+    pipe = ManualPipe([nn.Linear(16, 8), nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 2))], (x,), {})
+    sizes = measure_memory(pipe, pipe.named_inputs((x,), {}), lambda outputs: outputs["stage_1_0"].sum())
+    assert [size.inputs for size in sizes] == [0, 4 * 8 * 4]  # the model's own input is kept by the caller
+    assert sizes[1].saved > 2 * sizes[1].inputs
+
+
+def test_a_plan_finds_schedules_within_limits_that_no_named_one_keeps():
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(16, 16), nn.Tanh()) for _ in range(8)])
+    x = rg.randn(512, 16)
+    common = {"ranks": 2, "micro_batches": 8, "rounds": 1, "latency": 5e-3, "bandwidth": 1e9, "search_seconds": 0.5}
+    with pytest.raises(ValueError, match=r"smallest limit that would do is \d+ bytes") as told:
+        plan(model, (x,), schedules=["gpipe"], memory_limit=1000, **common)
+    limit = 0.4 * int(str(told.value).split()[-2])
+    with pytest.raises(ValueError, match="no split over 2 ranks is within the memory limit"):
+        plan(model, (x,), schedules=["gpipe"], memory_limit=limit, **common)
+    found = plan(model, (x,), schedules=["gpipe", "auto"], memory_limit=limit, **common)
+    assert found.recommended.schedule == "auto"
+    assert max(found.recommended.memory) <= limit
+    assert "Stages that recompute their forward passes: 0" in str(found)
+    assert found.timeline.span == pytest.approx(found.recommended.step)
+    Pipeline(model, **found.options, loss_fn=mse_loss).step(x, target=x)

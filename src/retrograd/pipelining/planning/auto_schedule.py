@@ -37,7 +37,8 @@ class AutoSchedule:
      their gradients and optimizer state do not count.
     cost, overhead: as for `simulate`: seconds of computations and messages, and for which a message occupies its rank;
      None: measured over the transport.
-    saved, kept: bytes of each stage for a microbatch, as for `search_schedule`; None: measured.
+    saved, kept, inputs: bytes of each stage for a microbatch, as for `search_schedule`; None: measured.
+    recompute: whether stages may recompute their forward passes to stay within the limit.
     placements: the rank of each stage, several to choose among; None: blocks, looped and zigzag.
     seconds, seed: of the search, as for `search_schedule`.
     rounds: how often each stage is timed; the median is used.
@@ -59,6 +60,8 @@ class AutoSchedule:
     overhead: Cost | None = None
     saved: Mapping[int, float] | None = None
     kept: Mapping[int, float] | None = None
+    inputs: Mapping[int, float] | None = None
+    recompute: bool = True
     placements: Sequence[Sequence[int]] | None = None
     seconds: float = 5.0
     seed: int = 0
@@ -72,6 +75,7 @@ class _Costs(NamedTuple):
     overhead: Cost
     saved: Mapping[int, float]
     kept: Mapping[int, float]
+    inputs: Mapping[int, float]
 
 
 class AutoSearch:
@@ -103,15 +107,16 @@ class AutoSearch:
             timed: tuple[Cost, Cost] = zero_cost, zero_cost
             if given.cost is None:
                 timed = self._measured_seconds(pipe, batch, loss)
-            saved = kept = given.saved
-            if given.saved is None or given.kept is None:
+            saved = kept = inputs = None
+            if None in (given.saved, given.kept, given.inputs):
                 memory = measure_memory(pipe, pipe.named_inputs(batch.args, batch.kwargs), loss)
-                saved, kept = (dict(enumerate(map(float, column))) for column in zip(*memory, strict=True))
+                saved, kept, inputs = (dict(enumerate(map(float, column))) for column in zip(*memory, strict=True))
         self._costs = _Costs(
             given.cost or timed[0],
             given.overhead or timed[1],
             given.saved or saved or {},
             given.kept or kept or {},
+            given.inputs or inputs or {},
         )
 
     def _measured_seconds(self, pipe: AnyPipe, batch: MicroBatch, loss: LossOfOutputs) -> tuple[Cost, Cost]:
@@ -160,6 +165,7 @@ class AutoSearch:
             edges=edges,
             saved=costs.saved,
             kept=costs.kept,
+            inputs=costs.inputs if settings.recompute else None,
             memory_limit=settings.memory_limit,
             overhead=costs.overhead,
             seconds=settings.seconds,

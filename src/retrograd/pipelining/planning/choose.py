@@ -85,7 +85,8 @@ class Planner:
                     found.append((name, *self._split(name, several, sufficient_limits)))
                 except ValueError as why:
                     skipped[f"{name} with {several * self.settings.ranks} stages"] = str(why).removeprefix("plan: ")
-        if not any(fits for _, _, fits in found):
+        searching = found and self.settings.search_seconds
+        if not searching and not any(fits for _, _, fits in found):
             self._raise_no_schedule(skipped, sufficient_limits)
         self._measure_splits(sorted({ends for _, ends, _ in found}))
         choices = {self._choice(*one): one[1] for one in found}
@@ -93,6 +94,8 @@ class Planner:
             for ends in self.splits:
                 if self._search(ends):
                     choices[self._choice(AUTO, ends, True)] = ends
+        if not any(choice.fits for choice in choices):
+            self._raise_no_schedule(skipped, sufficient_limits)
         return self._make_plan(choices, skipped)
 
     def _search(self, ends: tuple[int, ...]) -> bool:
@@ -104,6 +107,9 @@ class Planner:
             if settings.memory_limit is None
             else settings.memory_limit - max(fixed) * len(ends) / settings.ranks
         )
+        inputs = dict.fromkeys(range(len(ends)), 0.0)
+        for (way, _, target), size in measured.costs.sizes.items():
+            inputs[target] += size if way == "F" else 0.0
         try:
             self.found[ends] = search_schedule(
                 len(ends),
@@ -112,6 +118,7 @@ class Planner:
                 ranks=settings.ranks,
                 edges=measured.pipe.carried(),
                 saved=dict(enumerate(saved)),
+                inputs=inputs,
                 memory_limit=limit,
                 seconds=settings.search_seconds / len(self.splits),
             )
@@ -160,7 +167,7 @@ class Planner:
         fixed, saved = self._stage_memory(ends)
         weights = dict(enumerate(saved))
         actions, placement = self._actions(name, ends)
-        peaks = [peak_activations(row, weights) for row in actions]
+        peaks = self.found[tuple(ends)].peaks if name == AUTO else [peak_activations(row, weights) for row in actions]
         total = peaks.copy()
         for stage, rank in enumerate(placement):
             total[rank] += fixed[stage]

@@ -71,7 +71,8 @@ class _Pipeline:
         for result in self.problem.results(code):
             self.done[result].append(end)
             for user, transit in self.users[result]:
-                heapq.heappush(self.wakeups, (end + transit, user))
+                # A rank that recomputes may begin before the gradient arrives, but not before now.
+                heapq.heappush(self.wakeups, (max(end + transit, time), user))
 
 
 class _Rank:
@@ -83,6 +84,7 @@ class _Rank:
         self.order: Order = []
         self.counts = [0] * (B * problem.stages)
         self.kept = problem.frees[W * problem.stages : B * problem.stages]
+        self.growth = [problem.growth(I * problem.stages + stage) for stage in range(problem.stages)]
         self.free = 0.0
         self.held = 0.0
         ahead = policy.ahead + policy.slope * (len(problem.limits) - 1 - number)
@@ -145,4 +147,6 @@ class _Rank:
         forwards = counts[:stages]
         forwards[stage] += 1
         inputs, weights = counts[stages : 2 * stages], counts[2 * stages :]
-        return can_finish(self.stages, forwards, inputs, weights, free=free, saved=stores, kept=self.kept)
+        return can_finish(
+            self.stages, forwards, inputs, weights, free=free, saved=stores, kept=self.kept, growth=self.growth
+        )

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from retrograd.autograd.profiler.report import format_memory, format_time
 from retrograd.fx import GraphModule, Node
-from retrograd.pipelining.schedules.actions import Action
+from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.timeline.timeline import Timeline
 
 TIE_FACTOR = 1.01  # steps that differ by less than this count as equal: memory decides
@@ -194,6 +194,9 @@ class Plan:
         notes = [f"* {self.reason}"]
         if not all(choice.fits for choice in self.choices):
             notes.append("! exceeds the memory limit.")
+        recomputed = {action.stage for actions in self.actions or () for action in actions if action.kind is Kind.R}
+        if recomputed:
+            notes.append(f"Stages that recompute their forward passes: {', '.join(map(str, sorted(recomputed)))}.")
         cores = self.settings["cores"]
         if cores is not None and cores < self.ranks:
             notes.append(

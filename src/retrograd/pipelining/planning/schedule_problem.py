@@ -27,6 +27,8 @@ class Problem(NamedTuple):
     its result has arrived, and the seconds for which receiving it occupies the rank.
     stores, frees: the bytes that a computation adds before and removes after it; an input half that adds more than it
     removes frees a negative number.  limits: bytes per rank.
+    recomputed: the stages that keep only their inputs.  Their input halves and whole backward passes begin with the
+    recomputation, which needs no gradient: so its seconds are subtracted from the transit of gradients.
     """
 
     placement: list[int]
@@ -37,6 +39,7 @@ class Problem(NamedTuple):
     stores: list[float]
     frees: list[float]
     limits: list[float]
+    recomputed: frozenset[int] = frozenset()
 
     @property
     def stages(self) -> int:
@@ -48,8 +51,7 @@ class Problem(NamedTuple):
 
     def least_memory(self, rank: int) -> float:
         """Return the bytes with which a rank can run one microbatch after the other."""
-        kept = self.frees[W * self.stages :]
-        return sum(max(self.stores[stage], kept[stage]) for stage in self.rank_stages[rank])
+        return sum(self.stores[stage] + self.growth(I * self.stages + stage) for stage in self.rank_stages[rank])
 
     def results(self, code: int) -> tuple[int, ...]:
         """Return what a computation finishes, as numbers of computations: B finishes I and W."""
@@ -65,14 +67,19 @@ class Problem(NamedTuple):
         for code in order:
             kind, stage = divmod(code, self.stages)
             result, *others = self.results(code)
+            if kind in (I, B) and stage in self.recomputed:
+                found.append(Action(Kind.R, stage, done[result]))
             found.append(Action(KINDS[kind], stage, done[result]))
             for number in (result, *others):
                 done[number] += 1
         return found
 
     def orders(self, schedule: Sequence[Sequence[Action]]) -> list[Order]:
-        """Return the inverse of `actions`."""
-        return [[KINDS.index(action.kind) * self.stages + action.stage for action in actions] for actions in schedule]
+        """Return the inverse of `actions`, except that recomputations are left out."""
+        return [
+            [KINDS.index(action.kind) * self.stages + action.stage for action in actions if action.kind is not Kind.R]
+            for actions in schedule
+        ]
 
     def without_weights(self, orders: Sequence[Order]) -> list[Order]:
         """Return orders without their weight halves."""
@@ -105,30 +112,50 @@ def make_problem(
     kept: Mapping[int, float],
     limits: Sequence[float],
     overhead: Cost = zero_cost,
+    inputs: Mapping[int, float] | None = None,
 ) -> Problem:
     """Return the problem of these stages.
 
     cost, overhead: of computations and messages, as for `simulate`.  saved: the bytes of each stage's activations for
     one microbatch; kept: those that it holds between its input half and its weight half, which may be more.
+    inputs: of the stages that recompute, the bytes that they keep from the forward on, a part of `saved`.
+     Recomputation takes the time of the forward.
     """
+    recomputed = inputs or {}
     stages = len(placement)
     graph = StageGraph(dict(enumerate(placement)), edges)
     codes = [(kind, stage) for kind in KINDS for stage in range(stages)]
+    seconds = [checked_seconds(cost, Action(kind, stage, 0)) for kind, stage in codes]
     needs = [_needs(graph, kind, stage, cost, overhead) for kind, stage in codes]
     sending = [sum(checked_seconds(overhead, send) for send in _sends(graph, *code)) for code in codes]
-    everything, nothing = [saved[stage] for stage in range(stages)], [0.0] * stages
+    for stage in recomputed:
+        for code in (I * stages + stage, B * stages + stage):
+            seconds[code] += seconds[stage]
+            needs[code] = [_before_recomputation(need, graph, stage, seconds[stage]) for need in needs[code]]
+    nothing = [0.0] * stages
+    first = [recomputed.get(stage, saved[stage]) for stage in range(stages)]
+    again = [max(saved[stage] - first[stage], 0.0) for stage in range(stages)]
+    everything = [a + b for a, b in zip(first, again, strict=True)]
     remaining = [kept[stage] for stage in range(stages)]
     freed = [most - least for most, least in zip(everything, remaining, strict=True)]
     return Problem(
         list(placement),
         micro_batches,
-        [checked_seconds(cost, Action(kind, stage, 0)) for kind, stage in codes],
+        seconds,
         sending,
         needs,
-        [*everything, *nothing, *nothing, *nothing],
+        [*first, *again, *nothing, *again],
         [*nothing, *freed, *remaining, *everything],
         list(limits),
+        frozenset(recomputed),
     )
+
+
+def _before_recomputation(need: Need, graph: StageGraph, stage: int, seconds: float) -> Need:
+    """Return a need of a backward pass as one of the recomputation before it, during which a gradient may arrive."""
+    source, transit, receiving = need
+    local = graph.rank_of[source % len(graph.rank_of)] == graph.rank_of[stage]
+    return need if local else (source, transit - seconds, receiving)
 
 
 def _needs(graph: StageGraph, kind: Kind, stage: int, cost: Cost, overhead: Cost) -> list[Need]:

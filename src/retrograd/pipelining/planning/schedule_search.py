@@ -32,6 +32,7 @@ class FoundSchedule(NamedTuple):
     origin: the name of the schedule, or "search" if no named one is as good.
     named: the objective of every named schedule with this placement; infinity for those beyond the memory limit.
     bound: no schedule with one of the placements has a smaller objective.
+    recomputed: the stages that keep only their inputs, and repeat their forward before the backward pass.
     """
 
     schedule: list[list[Action]]
@@ -42,6 +43,7 @@ class FoundSchedule(NamedTuple):
     origin: str
     named: dict[str, float]
     bound: float
+    recomputed: list[int]
 
 
 class _Candidate(NamedTuple):
@@ -63,6 +65,7 @@ def search_schedule(
     edges: Edges | None = None,
     saved: Mapping[int, float] | None = None,
     kept: Mapping[int, float] | None = None,
+    inputs: Mapping[int, float] | None = None,
     memory_limit: float | Sequence[float] | None = None,
     overhead: Cost = zero_cost,
     objective: Objective = "step",
@@ -80,6 +83,8 @@ def search_schedule(
     cost: seconds of a computation, or of a message from its send to its arrival, as for `simulate`.
     saved: bytes of each stage's activations for one microbatch; None: 1.  kept: the bytes that the stage holds between
      the input half and the weight half of a backward pass, which may be more; None: those of `saved`.
+    inputs: bytes of each stage's inputs for one microbatch, a part of `saved`; with them and a limit, stages may
+     recompute, see `with_recomputation`.  None: no stage does.
     memory_limit: bytes of activations that a rank may hold, for all ranks or each; None: no limit.
     overhead: seconds for which a send or receive occupies its rank, as for `simulate`.
     objective: "step", from the first start to the last end; or "slowest", of the rank that takes longest from its own
@@ -109,7 +114,9 @@ def search_schedule(
     edges = chain(stages) if edges is None else edges
     choices = _placements(stages, count) if placements is None else [list(placement) for placement in placements]
     problems = [
-        make_problem(placement, micro_batches, edges, cost, saved, kept, limits, overhead) for placement in choices
+        make_problem(placement, micro_batches, edges, cost, saved, kept, limits, overhead, recomputed)
+        for recomputed in _recomputations(stages, inputs, memory_limit)
+        for placement in choices
     ]
     # Half of the time for all placements, the other half for the best one.
     searches = [_Search(problem, objective, seconds / 2 / len(problems), seed) for problem in problems]
@@ -123,12 +130,29 @@ def search_schedule(
             f"search_schedule: no schedule is within the memory limit of {memory_limit}; a rank's stages save {least} "
             f"bytes for one microbatch"
         )
-    named = {name: value for names in found for name, value in names.items()}
+    # The first problems are those without recomputation.
+    named = {name: value for names in found[: len(choices)] for name, value in names.items()}
     peaks = [problem.peak(order) for order in best.orders]
     times = best.times
     schedule = problem.actions(best.orders)
     bound = min(search.bound for search in searches)
-    return FoundSchedule(schedule, problem.placement, times.step, times.slowest, peaks, best.origin, named, bound)
+    recomputed = sorted(problem.recomputed)
+    return FoundSchedule(
+        schedule, problem.placement, times.step, times.slowest, peaks, best.origin, named, bound, recomputed
+    )
+
+
+def _recomputations(
+    stages: int, inputs: Mapping[int, float] | None, memory_limit: float | Sequence[float] | None
+) -> list[dict[int, float]]:
+    """Return the sets of stages that may recompute, each with its bytes: none, all, and the first ones.
+
+    The first stages hold the most microbatches, since theirs return last.
+    """
+    if inputs is None or memory_limit is None:
+        return [{}]
+    counts = sorted({0, -(-stages // 4), stages // 2, 3 * stages // 4, stages})
+    return [{stage: inputs[stage] for stage in range(count)} for count in counts]
 
 
 def _limits(memory_limit: float | Sequence[float] | None, ranks: int) -> list[float]:

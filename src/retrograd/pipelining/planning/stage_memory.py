@@ -18,10 +18,12 @@ class StageMemory(NamedTuple):
 
     saved: from its forward to its backward pass or the input half of it: saved tensors, and inputs from other stages.
     kept: between the two halves: what the weight half reads, with the gradients that it starts from.
+    inputs: the inputs from other stages, which is all that a stage keeps that recomputes.
     """
 
     saved: int
     kept: int
+    inputs: int
 
 
 def measure_memory(
@@ -36,7 +38,7 @@ def measure_memory(
     >>> from retrograd.pipelining.split.manual_stages import ManualPipe
     >>> pipe = ManualPipe([rg.nn.Linear(8, 8), rg.nn.Tanh()], (rg.ones(4, 8),), {})
     >>> measure_memory(pipe, pipe.named_inputs((rg.ones(4, 8),), {}), lambda outputs: outputs["stage_1_0"].sum())
-    [StageMemory(saved=0, kept=128), StageMemory(saved=256, kept=0)]
+    [StageMemory(saved=0, kept=128, inputs=0), StageMemory(saved=256, kept=0, inputs=128)]
     """
     values: dict[str, Any] = dict(inputs)
     found = []
@@ -62,7 +64,7 @@ def _memory_of(stage: PipelineStageBase, inputs: Mapping[str, Any]) -> StageMemo
         ends = [end for group in groups for end in group["intermediates"]]
         gradients = [g for group in groups for grads in group["grads"] for g in grads if g is not None]
         kept = _total(external, [*gradients, *_saved(ends)])
-    return StageMemory(saved, kept)
+    return StageMemory(saved, kept, _total(external, tensors_in(run.inputs)))
 
 
 def _saved(ends: Iterable[Any]) -> Iterator[Tensor]:
