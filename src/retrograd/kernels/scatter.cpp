@@ -140,6 +140,18 @@ bool gather(const Gather<T>& all, npy_intp begin, npy_intp end) {
     return valid;
 }
 
+// Adds each of `count` numbers to the one of x that its index names; false if an index is out of range.
+template <class T>
+bool add_numbers(T* __restrict x, npy_uint64 size, const npy_int64* __restrict index, const T* __restrict values, npy_intp count) {
+    bool valid = true;
+    for (npy_intp j = 0; j < count; j++) {
+        bool good = static_cast<npy_uint64>(index[j]) < size;
+        valid &= good;
+        if (good) x[index[j]] += values[j];
+    }
+    return valid;
+}
+
 // Sets x[b, i, c] to the sum of picked[b, j, c] with that index i, by blocks of columns; false if one is out of range.
 template <class T>
 bool scatter_add(const Gather<T>& all, npy_intp begin, npy_intp end) {
@@ -151,6 +163,10 @@ bool scatter_add(const Gather<T>& all, npy_intp begin, npy_intp end) {
         T* x = all.x + b * all.size * columns + first;
         npy_intp rows = blocks == 1 ? 1 : all.size;  // a single block is contiguous
         for (npy_intp i = 0; i < rows; i++) std::memset(x + i * columns, 0, most * all.size / rows * sizeof(T));
+        if (columns == 1) {
+            valid &= add_numbers(x, size, all.index + b * all.count, all.values + b * all.count, all.count);
+            continue;
+        }
         for (npy_intp j = 0; j < all.count; j++) {
             npy_intp row = (b * all.count + j) * columns + first;
             for (npy_intp c = 0; c < most; c++) {
