@@ -79,6 +79,11 @@ def batch_norm(m: ModuleType) -> Callable[[], Any]:
     return both_ways(lambda x: function(x, weight=weight, bias=bias), normal(m, 16, 64, 56, 56), weight, bias)
 
 
+def gelu(dtype: str, m: ModuleType) -> Callable[[], Any]:
+    """Return gelu in a dtype, with its backward."""
+    return both_ways(m.nn.functional.gelu, normal(m, *WIDE).to(getattr(m, dtype)))
+
+
 def along(name: str, dim: int, shape: tuple[int, ...], m: ModuleType) -> Callable[[], Any]:
     """Return an operator along one dimension."""
     return partial(getattr(m, name), normal(m, *shape), dim)
@@ -157,6 +162,8 @@ ROWS: dict[str, tuple[Make, float]] = {
     "batch_norm of images + backward": (batch_norm, 0.9),
     "silu": (lambda m: partial(m.nn.functional.silu, normal(m, *WIDE)), 0.9),
     "silu + backward": (lambda m: both_ways(m.nn.functional.silu, normal(m, *WIDE)), 0.9),
+    "gelu + backward": (partial(gelu, "float32"), 0.9),
+    "gelu + backward, float64": (partial(gelu, "float64"), 0.9),
     "softmax along dimension 0": (partial(along, "softmax", 0, WIDE), 0.9),
     "softmax along dimension 0 + backward": (partial(along_both_ways, "softmax", 0, WIDE), 0.9),
     "softmax along channels of images": (partial(along, "softmax", 1, IMAGES), 0.9),

@@ -1,7 +1,9 @@
 """Selection of kernels: the C++ ones if all are available, else the NumPy reference; never a mixture."""
 
 import importlib
+import re
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -67,3 +69,15 @@ def test_a_pure_run_does_not_load_an_older_module(again, monkeypatch):
 def test_every_public_name_of_the_references_is_a_kernel():
     offered = {name for name, twin in vars(reference).items() if name[0] != "_" and not isinstance(twin, ModuleType)}
     assert all(getattr(kernels, name) is getattr(kernels.chosen, name) for name in offered)
+
+
+# Functions of one number in C's library, which compilers call element by element instead of vectorizing them.
+ELEMENTARY = re.compile(r"\b(?:erfc?|exp2?|expm1|log(?:2|10|1p)?|pow|a?(?:sin|cos|tan)h?|atan2|cbrt|[lt]gamma)f?\(")
+ONCE_A_ROW = {"attention.hpp": 1, "column_softmax.cpp": 2, "rows.cpp": 2, "segments.cpp": 1}
+
+
+def test_no_loop_of_the_kernels_calls_the_c_library_for_each_element():
+    sources = Path(reference.__file__).parent.glob("*.[ch]pp")
+    code = {path.name: re.sub("//.*", "", path.read_text()) for path in sources}
+    calls = {name: len(ELEMENTARY.findall(text)) for name, text in code.items()}
+    assert {name: count for name, count in calls.items() if count} == ONCE_A_ROW

@@ -183,7 +183,29 @@ INLINE float erf_of(float x) {
     below = below * z + 1.0f;
     return clamp(y * (above / below), -1.0f, 1.0f);
 }
-INLINE double erf_of(double x) { return std::erf(x); }
+// n / d for |x| <= 0.46875 and erfc(y) = exp(-y^2) n / d above, both by the rational functions of reference.py (Cody 1969).
+// The second one serves beyond 4 too: erfc(4) is 1.5e-8, so that few of its digits are left in 1 - erfc(y).
+INLINE double erf_of(double x) {
+    double y = std::fabs(x);
+    y = y > 6.0 ? 6.0 : y;  // where erf rounds to 1
+    double z = y * y;
+    double near_above = 1.85777706184603153e-1, near_below = 1.0, above = 2.15311535474403846e-8, below = 1.0;
+    near_above = near_above * z + 3.16112374387056560e0, near_below = near_below * z + 2.36012909523441209e1;
+    near_above = near_above * z + 1.13864154151050156e2, near_below = near_below * z + 2.44024637934444173e2;
+    near_above = near_above * z + 3.77485237685302021e2, near_below = near_below * z + 1.28261652607737228e3;
+    near_above = near_above * z + 3.20937758913846947e3, near_below = near_below * z + 2.84423683343917062e3;
+    above = above * y + 5.64188496988670089e-1, below = below * y + 1.57449261107098347e1;
+    above = above * y + 8.88314979438837594e0, below = below * y + 1.17693950891312499e2;
+    above = above * y + 6.61191906371416295e1, below = below * y + 5.37181101862009858e2;
+    above = above * y + 2.98635138197400131e2, below = below * y + 1.62138957456669019e3;
+    above = above * y + 8.81952221241769090e2, below = below * y + 3.29079923573345963e3;
+    above = above * y + 1.71204761263407058e3, below = below * y + 4.36261909014324716e3;
+    above = above * y + 2.05107837782607147e3, below = below * y + 3.43936767414372164e3;
+    above = above * y + 1.23033935479799725e3, below = below * y + 1.23033935480374942e3;
+    bool near = y <= 0.46875;
+    double ratio = (near ? near_above : above) / (near ? near_below : below);
+    return std::copysign(near ? y * ratio : 1.0 - exp_of_negative(-z) * ratio, x);
+}
 
 template <class T>
 INLINE T normal_of(T x) {
