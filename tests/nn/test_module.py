@@ -335,6 +335,68 @@ def test_loading_is_detected_by_graphs_that_saved_the_old_values():
         y.sum().backward()
 
 
+class CountingParameter(nn.Parameter):
+    """A parameter of a class that counts the calls of its `copy_`."""
+
+    calls = 0
+
+    def copy_(self, src, non_blocking=False):
+        type(self).calls += 1
+        return super().copy_(src)
+
+
+LOADED_INTO = {
+    "plain": lambda: nn.Parameter(rg.zeros(2, 3)),
+    "double": lambda: nn.Parameter(rg.zeros(2, 3, dtype=rg.float64)),
+    "transposed": lambda: nn.Parameter(rg.zeros(3, 2).t()),
+    "half": lambda: nn.Parameter(rg.zeros(2, 3, dtype=rg.float16)),
+    "integers": lambda: rg.zeros(2, 3, dtype=rg.int64),
+    "view": lambda: rg.zeros(4, 3)[1:3],
+    "own class": lambda: CountingParameter(rg.zeros(2, 3)),
+}
+
+
+def test_tensors_that_inference_mode_made_are_not_loaded_into_outside_of_it():
+    with rg.inference_mode():
+        module = nn.Linear(2, 1)
+    state = nn.Linear(2, 1).state_dict()
+    with pytest.raises(RuntimeError, match="inference"):
+        module.load_state_dict(state)
+    with rg.inference_mode():
+        module.load_state_dict(state)
+    assert module.weight.tolist() == state["weight"].tolist()
+
+
+@pytest.mark.parametrize("loaded", ["float32", "detached", "transposed", "integers"])
+@pytest.mark.parametrize("kind", LOADED_INTO)
+def test_loading_writes_to_each_kind_of_tensor_as_copy_does(kind, loaded):
+    values = {
+        "float32": rg.arange(6.0).reshape(2, 3),
+        "detached": rg.arange(6.0).reshape(2, 3).requires_grad_().detach(),
+        "transposed": rg.arange(6.0).reshape(3, 2).t(),
+        "integers": rg.arange(6).reshape(2, 3),
+    }[loaded]
+    module, other = nn.Module(), LOADED_INTO[kind]()
+    own = LOADED_INTO[kind]()
+    if isinstance(own, nn.Parameter):
+        module.register_parameter("x", own)
+    else:
+        module.register_buffer("x", own)
+    CountingParameter.calls, seen, version = 0, own.detach(), own._version
+    module.load_state_dict({"x": values})
+    with rg.no_grad():
+        other.copy_(values)
+    assert module.x is own
+    assert CountingParameter.calls == 2 * (kind == "own class")
+    assert own._version == version + 1
+    assert own.tag == other.tag
+    for x in (own, seen):
+        assert x.tolist() == other.tolist()
+        assert x.dtype == other.dtype
+    if own._view is not None:
+        assert own._view.base[1:3].tolist() == other.tolist()
+
+
 # ------------------------------------------------------------------------------------------------- throughout
 
 

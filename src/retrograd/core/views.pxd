@@ -2,7 +2,7 @@ cimport cython
 from retrograd.core.array cimport ndarray
 from retrograd.core.state cimport State, at
 from retrograd.core.op cimport OpBase, compound
-from retrograd.core.tensor cimport TensorBase, alias, version_of
+from retrograd.core.tensor cimport TensorBase, alias, bump_version, is_plain, same_kind, version_of
 
 @cython.final
 @cython.freelist(64)
@@ -36,6 +36,10 @@ cpdef object regenerate_view(TensorBase t)
 cpdef object replay_view(View view)
 @cython.locals(base=TensorBase, inner=View)
 cpdef TensorBase base_of(View view)
+
+cdef Py_ssize_t MOST
+@cython.locals(t=TensorBase, u=TensorBase, pair=tuple, own=cython.bint)
+cpdef list copy_plain(object kind, list pairs)
 cpdef bint is_differentiable_view(View view) except -1
 @cython.locals(number=int)
 cpdef object rebase_history(TensorBase t, TensorBase new)

@@ -6,7 +6,16 @@ from retrograd.core.device import array_devices
 from retrograd.core.hooks import move_retained
 from retrograd.core.op import compound
 from retrograd.core.state import at
-from retrograd.core.tensor import INFERENCE, TensorBase, alias, continue_version, version_of
+from retrograd.core.tensor import (
+    INFERENCE,
+    TensorBase,
+    alias,
+    bump_version,
+    continue_version,
+    is_plain,
+    same_kind,
+    version_of,
+)
 
 COPIED = "copied"  # `View.creation_meta` of a view whose elements had to be copied
 ASSIGNED = "assigned"  # `View.creation_meta` of a view that has memory of its own, because its `.data` was assigned
@@ -266,6 +275,34 @@ def is_differentiable_view(view):
         if not step.differentiable:
             return False
     return True
+
+
+def copy_plain(kind, pairs):
+    """Copy the second tensor of each pair into the first, outside all levels, if both are plain; return other pairs.
+
+    Nothing is recorded. Tensors of which the class does not have `copy_` of `kind` are not plain.
+    """
+    last = None  # the class of the tensor before
+    own = False
+    others = []
+    for pair in pairs:
+        if type(pair[0]) is not last:
+            last = type(pair[0])
+            own = last.copy_ is kind.copy_
+        t: TensorBase = pair[0]
+        u: TensorBase = pair[1]
+        if own and u.level is None and not u._overrides and is_plain(t, MOST) and same_kind(t.value, u.value):
+            requires_grad_synced(u)
+            t.value[...] = u.value
+            if u.tag is not None:
+                t.tag = u.tag  # where it was detached
+            bump_version(t)
+        else:
+            others.append(pair)
+    return others
+
+
+MOST = 1 << 62
 
 
 def rebase_history(t, new):

@@ -204,7 +204,7 @@ class Module(ModuleTree):
         added to that dict.
         """
         state: dict[str, Any] = {} if destination is None else destination
-        if _saves_members_only(self):
+        if _saves_members_only(type(self)) and not _has_own_saving(self.__dict__):
             save_state(self, state, prefix, keep_vars)
             return state
         for hook in of_kind(self._state_hooks, SAVE_PRE) if self._state_hooks else ():
@@ -410,31 +410,34 @@ class Module(ModuleTree):
         return f"{self._get_name()}(\n  {body}\n)"
 
 
-def _saves_members_only(module: Module) -> bool:
-    """Return whether a state dict has a module's own tensors only: no hooks, overridden methods, or extra state."""
-    kind, values = type(module), module.__dict__
+def _saves_members_only(kind: type[Module]) -> bool:
+    """Return whether the modules of a class save their own tensors only: it overrides no method of state dicts."""
     return (
         kind.state_dict is Module.state_dict
         and kind._save_to_state_dict is Module._save_to_state_dict
         and kind.get_extra_state is Module.get_extra_state
-        and not values["_state_hooks"]
-        and "state_dict" not in values
-        and "_save_to_state_dict" not in values
     )
+
+
+def _has_own_saving(values: dict[str, Any]) -> bool:
+    """Return whether a module with these attributes has hooks of state dicts, or a method of its own for them."""
+    return bool(values["_state_hooks"]) or "state_dict" in values or "_save_to_state_dict" in values
 
 
 def save_state(module: Module, state: dict[str, Any], prefix: str, keep_vars: bool) -> None:
     """Add the entries of a module and of its submodules to a state dict; as `state_dict` of each, where overridden."""
     live: dict[str, Tensor] = {}  # the entries that are still to be detached, all at once
+    simple: dict[type[Module], bool] = {}  # the classes met, and whether they save members only
     pending = [(module, prefix)]
     while pending:
         module, prefix = pending.pop()
-        if not _saves_members_only(module):
+        values, kind = module.__dict__, type(module)
+        if kind not in simple:
+            simple[kind] = _saves_members_only(kind)
+        if not simple[kind] or _has_own_saving(values):
             _detach_entries(state, live)
             module.state_dict(destination=state, prefix=prefix, keep_vars=keep_vars)
-            continue
-        values, members = module.__dict__, module._kinds
-        if members:
+        elif members := values["_kinds"]:
             children = save_tensors(values, members, state, live, prefix)
             if keep_vars:
                 live.clear()
@@ -462,7 +465,8 @@ def save_tensors(
         if value is None:
             continue
         if kind == PARAMETER:
-            state[prefix + name] = live[prefix + name] = value
+            key = prefix + name
+            state[key] = live[key] = value
         elif kind == MODULE:
             modules.append(name)
         elif kind == BUFFER:

@@ -1,12 +1,13 @@
 """Load states; everything is checked before anything is written."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 from retrograd.autograd import no_grad
-from retrograd.core import Tensor
+from retrograd.core import Tensor, current
+from retrograd.core.views import copy_plain
 from retrograd.nn.hooks import LOAD, LOAD_PRE, of_kind
 from retrograd.nn.parameter import Parameter, is_lazy
 from retrograd.ops.create import as_tensor
@@ -38,19 +39,22 @@ def load_state(module: Any, state_dict: Mapping[str, Any], strict: bool, assign:
     problems: list[str] = []
     owners = list(module.named_modules(remove_duplicate=False))
     for path, owner in owners:
-        for hook in of_kind(owner._state_hooks, LOAD_PRE):
+        for hook in of_kind(owner._state_hooks, LOAD_PRE) if owner._state_hooks else ():
             prefix = f"{path}." if path else ""
             hook.function(owner, given, prefix, {}, True, keys.missing_keys, keys.unexpected_keys, problems)
-    slots = {slot.path: slot for slot in _slots(owners)}
+    slots = _slots(owners)
     keys.missing_keys.extend(name for name in slots if name not in given)
     keys.unexpected_keys.extend(name for name in given if name not in slots)
-    entries = [slots[name].entry(given[name], assign) for name in slots if name in given]
-    problems += [entry.problem for entry in entries if entry.problem]
-    hooks = [(owner, hook) for _, owner in reversed(owners) for hook in of_kind(owner._state_hooks, LOAD)]
+    writes = _Writes([], [])
+    for path, (owner, name) in slots.items():
+        if path in given:
+            problem = writes.add(path, owner, name, given[path], assign)
+            if problem:
+                problems.append(problem)
+    hooked = [owner for _, owner in reversed(owners) if owner._state_hooks]
+    hooks = [(owner, hook) for owner in hooked for hook in of_kind(owner._state_hooks, LOAD)]
     _raise(module, problems, keys, strict and not hooks)
-    with no_grad():
-        for entry in entries:
-            entry.write()
+    writes.run()
     for owner, hook in hooks:
         if hook.function(owner, keys) is not None:
             raise RuntimeError(
@@ -66,56 +70,61 @@ def _raise(module: Any, problems: list[str], keys: IncompatibleKeys, strict: boo
         raise RuntimeError("\n\t".join([f"Error(s) in loading state_dict for {type(module).__name__}:", *problems]))
 
 
-class _Entry(NamedTuple):
-    """A value of a state: what is wrong with it, and the function that stores it in the module."""
+class _Writes(NamedTuple):
+    """The writes of a state to a module: pairs of tensors, the second to be copied into the first, and calls."""
 
-    problem: str
-    write: Callable[[], Any]
+    copies: list[tuple[Tensor, Tensor]]
+    calls: list[Callable[[], Any]]
 
-
-class _Slot(NamedTuple):
-    """A parameter, a buffer or the extra state of a module."""
-
-    path: str
-    owner: Any
-    name: str
-
-    def entry(self, value: Any, assign: bool) -> _Entry:
-        """Return how a value is stored here."""
-        if self.name == EXTRA_STATE:
-            return _Entry("", partial(self.owner.set_extra_state, value))
-        own, tensor = vars(self.owner)[self.name], _as_tensor(self.path, value)
-        problem = ""
+    def add(self, path: str, owner: Any, name: str, value: Any, assign: bool) -> str:
+        """Add the write of a value to a parameter, a buffer or the extra state of a module; return what is wrong."""
+        if name == EXTRA_STATE:
+            self.calls.append(partial(owner.set_extra_state, value))
+            return ""
+        own, tensor = owner.__dict__[name], value if isinstance(value, Tensor) else _as_tensor(path, value)
         if is_lazy(own) and is_lazy(tensor):
-            return _Entry("", lambda: None)
+            return ""
         if tensor.shape != own.shape:
-            problem = (
-                f"size mismatch for {self.path}: copying a param with shape {tensor.shape} from checkpoint, the shape "
-                f"in "
+            return (
+                f"size mismatch for {path}: copying a param with shape {tensor.shape} from checkpoint, the shape in "
                 f"current model is {own.shape}."
             )
-        elif assign:
-            return _Entry("", partial(self._assign, own, tensor))
-        elif tensor.dtype.kind == "c" and own.dtype.kind != "c":
-            problem = f"{self.path} is complex in the state, {own.dtype} in the module."
-        return _Entry(problem, partial(own.copy_, tensor))
+        if assign:
+            self.calls.append(partial(_assign, owner, name, own, tensor))
+        elif tensor.dtype is not own.dtype and tensor.dtype.kind == "c" and own.dtype.kind != "c":
+            return f"{path} is complex in the state, {own.dtype} in the module."
+        else:
+            self.copies.append((own, tensor))
+        return ""
 
-    def _assign(self, own: Tensor, tensor: Tensor) -> None:
-        if isinstance(own, Parameter) and not isinstance(tensor, Parameter):
-            tensor = Parameter(tensor.detach(), own.requires_grad)
-        elif isinstance(own, Parameter):
-            tensor.requires_grad = own.requires_grad
-        setattr(self.owner, self.name, tensor)
+    def run(self) -> None:
+        """Write everything; what needs no conversion in one loop."""
+        with no_grad():
+            for own, tensor in copy_plain(Tensor, self.copies) if current().level is None else self.copies:
+                own.copy_(tensor)
+            for call in self.calls:
+                call()
 
 
-def _slots(owners: list[tuple[str, Any]]) -> Iterator[_Slot]:
-    """Yield what the modules save, in the order of their state dict."""
+def _assign(owner: Any, name: str, own: Tensor, tensor: Tensor) -> None:
+    """Make a tensor a parameter or a buffer of a module in place of another one."""
+    if isinstance(own, Parameter) and not isinstance(tensor, Parameter):
+        tensor = Parameter(tensor.detach(), own.requires_grad)
+    elif isinstance(own, Parameter):
+        tensor.requires_grad = own.requires_grad
+    setattr(owner, name, tensor)
+
+
+def _slots(owners: list[tuple[str, Any]]) -> dict[str, tuple[Any, str]]:
+    """Return the modules that save something and its name there, by its name in the state dict, in its order."""
+    found = {}
     for path, owner in owners:
-        names = [*owner._saved_tensors()]
+        prefix = f"{path}." if path else ""
+        for name in owner._saved_tensors():
+            found[prefix + name] = owner, name
         if owner._has_extra_state():
-            names.append(EXTRA_STATE)
-        for name in names:
-            yield _Slot(f"{path}.{name}" if path else name, owner, name)
+            found[prefix + EXTRA_STATE] = owner, EXTRA_STATE
+    return found
 
 
 def _as_tensor(name: str, value: Any) -> Tensor:
