@@ -3,15 +3,18 @@
     python benchmarks/footprint.py [--rounds 9] [--json FILE] [--check]
 
 Imports run in fresh processes with cached bytecode, as after an installation; the time of a bare interpreter is
-subtracted.  The size is that of the files listed by the installed packages (RECORD) and by everything they require.
+subtracted.  One row is the processor time that `import retrograd` adds to `import numpy`.
+The size is that of the files listed by the installed packages (RECORD) and by everything they require.
 For an editable installation of retrograd, it is that of the source tree with the compiled modules.
 """
 
 import argparse
 import os
 import re
+import resource
 import subprocess
 import sys
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +23,7 @@ from retrograd.bench import Row, Table, main, parser, seconds
 from retrograd.bench.subjects import KNOWN, thread_limits, versions
 
 BUDGET = 0.15  # of PyTorch's
+ABOVE_NUMPY = 60  # ms
 NAMES = ("retrograd", "PyTorch", "JAX jit", "HIPS autograd", "tinygrad", "MLX", "NumPy")
 MODULES = {"mlx": "mlx.core", "autograd": "autograd.numpy"}
 SOURCE = Path(__file__).parents[1] / "src" / "retrograd"
@@ -28,25 +32,48 @@ EXTRAS = {"mlx": ["mlx-cpu"]}  # required to run on this kind of machine
 BUILT = (".pyc", ".c", ".cpp", ".hpp", ".pxd")  # of a source tree: not in a wheel, or not needed
 
 
+def environment(cache: str) -> dict[str, str]:
+    """Return the environment of imports whose bytecode is cached in a directory."""
+    return {**os.environ, **thread_limits(1), "PYTHONPYCACHEPREFIX": cache, "PYTHONDONTWRITEBYTECODE": ""}
+
+
+def run(code: str, cache: str) -> None:
+    """Run code in a new process."""
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment(cache), capture_output=True)
+
+
 def import_seconds(rounds: int) -> Row:
     """Return the seconds of an import in a new process, minus those of the bare interpreter."""
     packages = {name: KNOWN[name].package for name in NAMES}
     present = {name: MODULES.get(p, p) for name, p in packages.items() if versions([p])}
     samples: dict[str, list[float]] = {name: [] for name in present}
     with TemporaryDirectory() as cache:
-        environment = {**os.environ, **thread_limits(1), "PYTHONPYCACHEPREFIX": cache, "PYTHONDONTWRITEBYTECODE": ""}
-
-        def run(code: str) -> float:
-            command = [sys.executable, "-c", code]
-            return seconds(lambda: subprocess.run(command, check=True, env=environment, capture_output=True))
-
         for number in range(rounds + 1):
-            bare = run("pass")
+            bare = seconds(lambda: run("pass", cache))
             for name, module in present.items():
-                taken = run(f"import {module}")
+                taken = seconds(partial(run, f"import {module}", cache))
                 if number:  # the first round compiles
                     samples[name].append(taken - bare)
     return Row("import", samples, {"PyTorch": BUDGET})
+
+
+def processor_seconds(code: str, cache: str) -> float:
+    """Return the processor time of code in a new process, with the start of the interpreter."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run(code, cache)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def import_above_numpy(rounds: int) -> Row:
+    """Return the processor time that importing retrograd adds to importing NumPy."""
+    with TemporaryDirectory() as cache:
+        run("import retrograd", cache)
+        added = [
+            processor_seconds("import retrograd", cache) - processor_seconds("import numpy", cache)
+            for _ in range(rounds)
+        ]
+    return Row("import, beyond that of NumPy", {"retrograd": added}, {"": ABOVE_NUMPY})
 
 
 def required_sizes(package: str, seen: dict[str, int]) -> dict[str, int]:
@@ -97,10 +124,11 @@ def sizes() -> tuple[Row, list[str]]:
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """Return two tables of one row."""
+    """Return three tables of one row."""
     size, notes = sizes()
     return [
         Table("Import", "ms", [import_seconds(options.rounds)], threads=1),
+        Table("Processor time of import", "ms", [import_above_numpy(options.rounds)], threads=1),
         Table("Installation", "MiB", [size], notes=notes),
     ]
 
