@@ -16,7 +16,7 @@ XDIST := -n 2 --dist worksteal --durations 20
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest $(XDIST)
 CRASHES := build/crash_stack.so
 
-.PHONY: device help demo first-run test coverage build env lint format types docs docs-check bench parity fuzz array-api sanitize vectors mutations recovery faults killing damage cluster stubs instructions clean
+.PHONY: arm device help demo first-run test coverage build env lint format types docs docs-check bench parity fuzz array-api sanitize vectors mutations recovery faults killing damage cluster stubs instructions clean
 .DELETE_ON_ERROR:
 # Prerequisites are made from left to right: the packages, then what is made with them.
 ifndef PARALLEL
@@ -128,6 +128,16 @@ vectors: $(VENV)/test.stamp $(COMPILED)
 	  echo "== tests of kernels, RETROGRAD_CPU=$$level"; RETROGRAD_CPU=$$level $(PYTEST) tests/kernels $(ARGS) || exit 1; \
 	done
 
+# Compile the kernels for 64-bit ARM with Zig's Clang, which is a package on PyPI.  Nothing runs.
+arm: $(VENV)/arm.stamp
+	@mkdir -p build/arm
+	@headers=$$($(VENV)/bin/python -c "import numpy, sysconfig; print('-I' + numpy.get_include(), '-I' + sysconfig.get_paths()['include'])"); \
+	for source in src/retrograd/kernels/*.cpp; do \
+	  echo "$$source"; \
+	  ZIG_GLOBAL_CACHE_DIR=build/arm/cache $(VENV)/bin/python -m ziglang c++ -target aarch64-linux-gnu -std=c++17 -O1 -fno-math-errno -fno-trapping-math -Wno-macro-redefined \
+	    $$headers -c $$source -o build/arm/$$(basename $$source).o || exit 1; \
+	done
+
 # From clone to trained model: seconds and megabytes.
 first-run:
 	$(PYTHON) tools/first_run.py
@@ -167,6 +177,7 @@ build: $(VENV)/test.stamp $(COMPILED) $(DERIVED)
 TESTED := demo,tensorboard,scipy,arrow,mpi,ray
 demo_packages := --editable ".[demo]"
 docs_packages := --group docs --editable ".[scipy,sklearn]"
+arm_packages := ziglang
 test_packages := --group test --editable ".[$(TESTED)]"
 dev_packages := --group dev --editable ".[$(TESTED)]"
 peers_packages := --group peers --editable ".[$(TESTED)]"
