@@ -14,7 +14,7 @@ import retrograd as rg
 from retrograd import autograd, nn
 from retrograd.nn.functional import cross_entropy, mse_loss
 from retrograd.optim import SGD
-from retrograd.pipelining import AutoSchedule, Pipeline, PipelineError, make_schedule, with_recomputation
+from retrograd.pipelining import AutoSchedule, Pipeline, PipelineError, make_schedule, with_offload, with_recomputation
 from retrograd.pipelining.schedules import SCHEDULES
 
 RANKS = 2
@@ -216,8 +216,8 @@ def failures(transport):
     checks = {name: lambda name=name: check_schedule(transport, name) for name in sorted(SCHEDULES)}
     checks["deterministic"] = lambda: check_schedule(transport, "interleaved1f1b", deterministic=True)
     checks["auto"] = lambda: check_schedule(transport, AutoSchedule(seconds=0.2, rounds=1))
-    recomputed = with_recomputation(make_schedule("zbv", 2 * RANKS, 3, ranks=RANKS), [0, 2])
-    checks["recomputation"] = lambda: check_schedule(transport, recomputed)
+    changed = with_offload(with_recomputation(make_schedule("zbv", 2 * RANKS, 3, ranks=RANKS), [0, 2]), [1, 3])
+    checks["recomputation and offload"] = lambda: check_schedule(transport, changed)
     for name in ("1f1b", "zbv", "interleaved1f1b"):
         checks[f"branches, {name}"] = lambda name=name: check_branches(transport, name)
     checks["failure"] = lambda: check_failure(transport)

@@ -12,6 +12,8 @@ ONE_OF_EACH = {
     "I1.20": Action(Kind.I, 1, 20),
     "W1.2": Action(Kind.W, 1, 2),
     "R1.2": Action(Kind.R, 1, 2),
+    "OFFLOAD1.2": Action(Kind.OFFLOAD, 1, 2),
+    "FETCH1.2": Action(Kind.FETCH, 1, 2),
     "SEND_F0.3>1": Action(Kind.SEND_F, 0, 3, 1),
     "RECV_F1.3<0": Action(Kind.RECV_F, 1, 3, 0),
     "SEND_B11.3>10": Action(Kind.SEND_B, 11, 3, 10),
@@ -45,9 +47,9 @@ def test_the_two_ends_of_a_transfer_name_one_message():
     assert parse("SEND_B1.3>0").message == parse("RECV_B0.3<1").message == Message("B", 1, 0, 3)
 
 
-def test_every_kind_is_a_send_a_receive_or_a_computation():
+def test_every_kind_is_a_send_a_receive_a_computation_or_a_move():
     for kind in Kind:
-        assert kind.is_send + kind.is_receive + kind.is_compute == 1
+        assert kind.is_send + kind.is_receive + kind.is_compute + kind.is_move == 1
     assert [kind for kind in Kind if kind.is_compute] == [Kind.F, Kind.B, Kind.I, Kind.W, Kind.R]
     assert [kind for kind in Kind if kind.is_send] == [Kind.SEND_F, Kind.SEND_B]
 

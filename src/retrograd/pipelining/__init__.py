@@ -40,7 +40,7 @@ from retrograd.pipelining.schedules import default_ranks, get_schedule, make_sch
 from retrograd.pipelining.schedules.action_names import ComputationType as _ComputationType  # noqa: F401
 from retrograd.pipelining.schedules.action_names import NamedAction as _Action  # noqa: F401
 from retrograd.pipelining.schedules.actions import Action, Kind
-from retrograd.pipelining.schedules.activations import with_recomputation
+from retrograd.pipelining.schedules.activations import with_offload, with_recomputation
 from retrograd.pipelining.schedules.named_orders import add_reduce_grad as _add_reduce_grad  # noqa: F401
 from retrograd.pipelining.schedules.named_orders import add_send_recv as _add_send_recv  # noqa: F401
 from retrograd.pipelining.schedules.named_orders import add_unshard_reshard as _add_unshard_reshard  # noqa: F401
@@ -141,6 +141,7 @@ __all__ = [
     "stage_ranks",
     "sum_reducer",
     "sum_replicated_gradients",
+    "with_offload",
     "with_recomputation",
     "write_csv",
     "write_html",

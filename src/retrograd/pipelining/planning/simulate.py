@@ -4,7 +4,7 @@ import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
 from retrograd.pipelining.schedules.activations import activation_changes
@@ -44,7 +44,7 @@ def simulate(schedule: Schedule, edges: Edges, cost: Cost, overhead: Cost = zero
     schedule: as `lower` returns it, or computations only, which are then lowered along `edges`.
     cost: seconds of an action. A computation occupies its rank that long. For a send it is the latency of the message,
     during which the rank continues. A receive lasts until its message arrives; its cost is not used. Channels are
-    unbounded.
+    unbounded. OFFLOAD and FETCH occupy their rank, which does not compute meanwhile.
     overhead: seconds for which a send, or a receive whose message has arrived, occupies its rank.
 
     Cost and overhead of messages are the latency and the overhead of D. Culler et al., "LogP: Towards a Realistic
@@ -169,6 +169,16 @@ ArrivalTimes = dict[int, float]
 """When the messages of a channel arrive, by micro-batch: those that have been sent and not been received."""
 
 
+class _Arrived(ArrivalTimes):
+    """A channel on which nothing is waited for: a receive takes only the time for which it occupies its rank."""
+
+    def __contains__(self, micro_batch: object) -> bool:
+        return True
+
+    def pop(self, micro_batch: int, *default: Any) -> float:
+        return 0.0
+
+
 class _Step(NamedTuple):
     """The messages that an action waits for, its duration, and the messages it sends.
 
@@ -270,6 +280,8 @@ class _Clocks:
         self.now[rank], self.busy[rank] = now, busy
 
     def _step(self, action: Action, step_cache: dict[int, _Step]) -> _Step:
+        if action.kind.is_move:
+            return _Step(0.0, [(_Arrived(), checked_seconds(self.cost, action))])
         if self.events is None:
             step = step_cache[action.stage] = self._with_messages(action)
             return step

@@ -13,7 +13,7 @@ from retrograd.ops.layout import array_device, place
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.stage import PipelineStageBase, PipeliningMetadataError, StageMessage
 from retrograd.pipelining.schedules.actions import Action, Kind
-from retrograd.pipelining.schedules.activations import recomputed_runs
+from retrograd.pipelining.schedules.activations import offloaded_runs, recomputed_runs
 from retrograd.pipelining.schedules.lowering import StageGraph
 from retrograd.pipelining.timeline.clocks import align_clocks
 from retrograd.pipelining.timeline.operator_spans import SpanRecorder
@@ -115,12 +115,15 @@ class Rank:
         self._gradients: dict[Edge, dict[str, Tensor | None]] = {}
         self._stage_graph = StageGraph(dict(enumerate(job.placement)), edges_of(job.carried))
         self._recomputed = recomputed_runs(job.program[link.rank])
+        self._offloaded = offloaded_runs(job.program[link.rank])
         self._handlers: dict[Kind, Callable[[Action], None]] = {
             Kind.F: self._forward,
             Kind.B: partial(self._backward, full=True),
             Kind.I: partial(self._backward, full=False),
             Kind.W: self._backward_weight,
             Kind.R: self._repeat_forward,
+            Kind.OFFLOAD: lambda action: self._stage(action).offload(action.micro_batch),
+            Kind.FETCH: lambda action: self._stage(action).fetch(action.micro_batch),
             Kind.SEND_F: self._send_values,
             Kind.RECV_F: self._receive_values,
             Kind.SEND_B: self._send_gradients,
@@ -178,8 +181,12 @@ class Rank:
         values = dict(self.job.inputs[micro_batch])
         for source in self._stage_graph.sources[stage.stage_index]:
             values |= self._values.pop((source, stage.stage_index, micro_batch))
-        repeated = (stage.stage_index, micro_batch) in self._recomputed
-        storing = stage.keep_inputs_only(micro_batch, values) if repeated else nullcontext()
+        key = stage.stage_index, micro_batch
+        storing: AbstractContextManager = nullcontext()
+        if key in self._recomputed:
+            storing = stage.keep_inputs_only(micro_batch, values)
+        elif key in self._offloaded:
+            storing = stage.prepare_offload(micro_batch)
         with self.job.random_stream(stage.stage_index, micro_batch), storing:
             outputs = stage.forward(micro_batch, values, keep=self.job.loss is not None)
             self._check_nan("the value", {name: message.value for name, message in outputs.items()})

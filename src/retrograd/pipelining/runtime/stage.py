@@ -9,6 +9,7 @@ from retrograd.core import Tensor
 from retrograd.core.blocks import generator_block
 from retrograd.core.device import array_devices
 from retrograd.ops.layout import array_device, find_device, making_on, place
+from retrograd.pipelining.runtime.offload import OffloadableRun
 from retrograd.pipelining.runtime.repeated_forward import BufferStates, InputVersions, restored, saving_nothing
 from retrograd.pipelining.runtime.split_backward import input_gradients, stage_backward_weight
 from retrograd.pipelining.runtime.stage_backward import drop_missing_gradients, stage_backward
@@ -61,6 +62,7 @@ class PipelineStageBase:
         self._runs: dict[int, _Run] = {}
         self._repetitions: dict[int, _Repetition] = {}  # the forward passes that will be repeated
         self._buffer_states: BufferStates | None = None
+        self._offloadable: dict[int, OffloadableRun] = {}  # the forward passes that are or will be offloaded
         self.dw_builder = dw_builder
         self.output_chunks: list[Any] = []
         self._local_inputs: dict[int, tuple[Any, ...]] = {}
@@ -189,6 +191,24 @@ class PipelineStageBase:
             self._runs[micro_batch] = _Run(inputs, dict(zip(self.outputs, found, strict=True)))
             yield
 
+    @generator_block
+    def prepare_offload(self, micro_batch: int) -> Iterator[None]:
+        """Record what the forward pass in the block saves, for `offload`."""
+        saved = OffloadableRun()
+        with saved.recording():
+            yield
+        self._offloadable[micro_batch] = saved
+
+    def offload(self, micro_batch: int) -> None:
+        """Move what a forward pass has saved to a file, except parameters, buffers, inputs and outputs."""
+        run = self._runs[micro_batch]
+        others = [*run.inputs, *run.outputs.values(), *self.parameters(), *self.submod.buffers()]
+        self._offloadable[micro_batch].offload(others)
+
+    def fetch(self, micro_batch: int) -> None:
+        """Move back what `offload` has moved."""
+        self._offloadable.pop(micro_batch).fetch()
+
     def attach(self, micro_batch: int, loss: Callable[[dict[str, Any]], Tensor]) -> Tensor:
         """Compute the loss from the stored outputs; backward then starts from it."""
         run = self._runs[micro_batch]
@@ -237,6 +257,9 @@ class PipelineStageBase:
         self._input_gradients.clear()
         self._repetitions.clear()
         self._buffer_states = None
+        for run in self._offloadable.values():
+            run.close()
+        self._offloadable.clear()
 
     @property
     def fwd_cache(self) -> Mapping[int, Any]:

@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """The kind of an action: five computations, and the two ends of two transfers.
+    """The kind of an action: five computations, the two ends of two transfers, and two moves of activations.
 
     `F` forward; `B` full backward; `I` and `W` its two halves, the gradients of the stage's inputs and those
     of its weights; `R` the forward once more, before the backward pass of a microbatch whose `F` kept only its inputs;
-    `SEND_F`/`RECV_F` carry outputs forward, `SEND_B`/`RECV_B` gradients backward.
+    `SEND_F`/`RECV_F` carry outputs forward, `SEND_B`/`RECV_B` gradients backward; `OFFLOAD` moves what `F` has saved
+    for backward to a file, and `FETCH` back into memory.
 
     >>> Kind.SEND_F.is_send, Kind.RECV_B.is_receive, Kind.W.is_compute
     (True, True, True)
@@ -26,6 +27,8 @@ class Kind(StrEnum):
     RECV_F = "RECV_F"
     SEND_B = "SEND_B"
     RECV_B = "RECV_B"
+    OFFLOAD = "OFFLOAD"
+    FETCH = "FETCH"
 
     @property
     def is_send(self) -> bool:
@@ -38,6 +41,11 @@ class Kind(StrEnum):
     @property
     def is_compute(self) -> bool:
         return len(self.value) == 1
+
+    @property
+    def is_move(self) -> bool:
+        """Return whether it moves activations between memory and a file."""
+        return self is Kind.OFFLOAD or self is Kind.FETCH
 
 
 class Message(NamedTuple):
@@ -91,7 +99,7 @@ class Action(NamedTuple):
 Schedule = Sequence[Sequence[Action]]
 
 _TEXT = re.compile(
-    r"(?:(?P<compute>[FBIWR])|(?P<send>SEND_[FB])|(?P<receive>RECV_[FB]))"
+    r"(?:(?P<own>[FBIWR]|OFFLOAD|FETCH)|(?P<send>SEND_[FB])|(?P<receive>RECV_[FB]))"
     r"(?P<stage>\d+)\.(?P<micro_batch>\d+)(?P<peer>(?(send)>\d+|(?(receive)<\d+)))",
     re.ASCII,
 )
@@ -108,7 +116,7 @@ def parse(text: str) -> Action:
     match = _TEXT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not an action; write one like F0.3, B0.3, SEND_F0.3>1 or RECV_F1.3<0")
-    kind = Kind(match["compute"] or match["send"] or match["receive"])
+    kind = Kind(match["own"] or match["send"] or match["receive"])
     peer = int(match["peer"][1:]) if match["peer"] else None
     return Action(kind, int(match["stage"]), int(match["micro_batch"]), peer)
 

@@ -4,13 +4,14 @@ from collections.abc import Collection, Sequence
 
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
 
-_CHANGES = {Kind.F: 1, Kind.R: 1, Kind.B: -1, Kind.W: -1}
+_CHANGES = {Kind.F: 1, Kind.R: 1, Kind.B: -1, Kind.W: -1, Kind.OFFLOAD: -1, Kind.FETCH: 1}
 
 
 def activation_changes(actions: Sequence[Action]) -> list[int]:
-    """Return for each action of a rank 1 if it creates its microbatch's activations, -1 if it frees them, else 0.
+    """Return for each action of a rank 1 if it brings a microbatch's activations into memory, -1 if it frees them.
 
-    F creates them, or R if the forward pass is repeated, since F keeps only the stage's inputs then.
+    It is 0 for the others.  F creates activations, or R if the forward pass is repeated, since F keeps only the stage's
+    inputs then.
 
     >>> from retrograd.pipelining.schedules.actions import parse
     >>> activation_changes([parse(text) for text in ("F0.0", "F0.1", "I0.0", "W0.0", "R0.1", "B0.1")])
@@ -26,6 +27,40 @@ def activation_changes(actions: Sequence[Action]) -> list[int]:
 def recomputed_runs(actions: Sequence[Action]) -> set[tuple[int, int]]:
     """Return the stage and the microbatch of every forward pass that these actions repeat."""
     return {(action.stage, action.micro_batch) for action in actions if action.kind is Kind.R}
+
+
+def offloaded_runs(actions: Sequence[Action]) -> set[tuple[int, int]]:
+    """Return the stage and the microbatch of every forward pass whose activations these actions offload."""
+    return {(action.stage, action.micro_batch) for action in actions if action.kind is Kind.OFFLOAD}
+
+
+def with_offload(schedule: Schedule, stages: Collection[int] | None = None) -> list[list[Action]]:
+    """Return a schedule in which stages move activations to a file after each forward, and back before the backward.
+
+    schedule: computations only, as from `make_schedule`.  stages: which of them offload; None: all.
+
+    A stage that offloads has the activations of one microbatch in memory at a time.  Its parameters, inputs and outputs
+    stay.  The file is in the directory of temporary files, which `TMPDIR` changes.
+
+    Source: X. Wan, P. Qi, G. Huang, M. Lin and J. Li, "PipeOffload: Improving Scalability of Pipeline Parallelism with
+    Memory Optimization" (2025), without the overlap of computation and transfers.
+
+    >>> from retrograd.pipelining.schedules import make_schedule
+    >>> from retrograd.pipelining.schedules.actions import format_schedule
+    >>> print(format_schedule(with_offload(make_schedule("1f1b", stages=2, micro_batches=2), stages=[0])))
+    0: F0.0 OFFLOAD0.0 F0.1 OFFLOAD0.1 FETCH0.0 B0.0 FETCH0.1 B0.1
+    1: F1.0 B1.0       F1.1 B1.1
+    """
+    return [[step for action in actions for step in _with_moves(action, stages)] for actions in schedule]
+
+
+def _with_moves(action: Action, stages: Collection[int] | None) -> list[Action]:
+    if stages is None or action.stage in stages:
+        if action.kind is Kind.F:
+            return [action, action._replace(kind=Kind.OFFLOAD)]
+        if action.kind in (Kind.B, Kind.I):
+            return [action._replace(kind=Kind.FETCH), action]
+    return [action]
 
 
 def with_recomputation(schedule: Schedule, stages: Collection[int] | None = None) -> list[list[Action]]:

@@ -63,7 +63,8 @@ def validate(schedule: Schedule, edges: Edges, *, buffer: int | None = None) -> 
     """Check that a lowered schedule computes everything once, in a possible order, and never deadlocks.
 
     Every stage runs every microbatch forward once and backward once (B, or I and W), or never backward
-    (inference), and repeats its forward at most once, before the backward pass (R). Everything that an action needs
+    (inference), and repeats its forward at most once, before the backward pass (R). Activations that are
+    offloaded are fetched before the backward pass. Everything that an action needs
     comes before it on its rank; every send has its receive.
     buffer: how many messages a channel (one direction of one edge) holds before a send blocks;
     None: any number; 0: rendezvous, every send waits for its receive.
@@ -186,6 +187,17 @@ class _Channels:
             self.runnable.append(waiting.pop(key))
 
 
+# The kind of action that a stage runs before one of another kind, for the same microbatch.
+_BEFORE = {
+    Kind.B: Kind.F,
+    Kind.I: Kind.F,
+    Kind.R: Kind.F,
+    Kind.OFFLOAD: Kind.F,
+    Kind.FETCH: Kind.OFFLOAD,
+    Kind.W: Kind.I,
+}
+
+
 class StageGraph:
     """The rank of each stage, and the edges between stages."""
 
@@ -216,8 +228,8 @@ class StageGraph:
 
     def inputs(self, action: Action) -> tuple[Kind, list[int]]:
         """Return the kind of receive, and the source stages, of a computation."""
-        if action.kind in (Kind.W, Kind.R):
-            return Kind.RECV_B, []  # I has stored all inputs of W, and F those of R
+        if action.kind not in (Kind.F, Kind.B, Kind.I):
+            return Kind.RECV_B, []  # I has stored all inputs of W, and F those of the others
         return (
             (Kind.RECV_F, self.sources[action.stage])
             if action.kind is Kind.F
@@ -226,7 +238,7 @@ class StageGraph:
 
     def outputs(self, action: Action) -> tuple[Kind, list[int]]:
         """Return the kind of send, and the target stages, of a computation."""
-        if action.kind in (Kind.W, Kind.R):
+        if action.kind not in (Kind.F, Kind.B, Kind.I):
             return Kind.SEND_B, []
         return (
             (Kind.SEND_F, self.targets[action.stage])
@@ -253,8 +265,7 @@ class StageGraph:
         if kind.is_send:
             return [Action(Kind(kind[-1]), stage, micro_batch)]
         # The forward saves the values for B and I; I saves the values for W.
-        first = {Kind.B: Kind.F, Kind.I: Kind.F, Kind.R: Kind.F, Kind.W: Kind.I}
-        own = [Action(first[kind], stage, micro_batch)] if kind in first else []
+        own = [Action(_BEFORE[kind], stage, micro_batch)] if kind in _BEFORE else []
         receive, sources = self.inputs(action)
         return own + [self._delivery(receive, stage, micro_batch, source) for source in sources]
 
@@ -306,14 +317,27 @@ def _check_rank(rank: int, actions: Sequence[Action], graph: StageGraph) -> set[
             raise ValueError(f"{where}: this has been done before")
         if action.peer is not None:
             _check_transfer(where, rank, action, graph)
-        if action.kind is Kind.R and action._replace(kind=Kind.B) in done:
-            raise ValueError(f"{where}: the backward pass that needs this has been done before")
+        if action.peer is None:
+            _check_activations(where, action, done)
         for dependency in graph.dependencies(action):
             if dependency not in done:
                 raise ValueError(f"{where}: needs {dependency} before it on this rank")
         # An action that needs B may also run after I, because both compute the input gradients.
         done |= {action, _as_backward(action)}
     return done
+
+
+def _check_activations(where: str, action: Action, done: set[Action]) -> None:
+    """Check that activations exist, in memory, when the backward pass uses them."""
+    offload, fetch, again, backward = (
+        action._replace(kind=kind) for kind in (Kind.OFFLOAD, Kind.FETCH, Kind.R, Kind.B)
+    )
+    if action in (offload, again) and backward in done:
+        raise ValueError(f"{where}: the backward pass that needs this has been done before")
+    if (action == again and offload in done) or (action == offload and again in done):
+        raise ValueError(f"{where}: a forward pass that is repeated has no activations to offload")
+    if action.kind in (Kind.B, Kind.I) and offload in done and fetch not in done:
+        raise ValueError(f"{where}: needs {fetch} before it on this rank")
 
 
 def _check_transfer(where: str, rank: int, action: Action, graph: StageGraph) -> None:

@@ -111,7 +111,7 @@ def _computations(schedule: ScheduleLike, stages: int, micro_batches: int, ranks
     if _is_name(schedule):
         return make_schedule(schedule, stages, micro_batches, ranks=ranks)  # type: ignore[arg-type]
     loaded = load_schedule(schedule, stages, ranks)
-    return [[action for action in actions if action.kind.is_compute] for actions in loaded]  # type: ignore[union-attr, misc]
+    return [[action for action in actions if action.peer is None] for actions in loaded]  # type: ignore[union-attr, misc]
 
 
 def _placement(compute: Schedule, stages: int, micro_batches: int, ranks: int | None) -> list[int]:

@@ -9,6 +9,8 @@ NAMES = {
     Kind.I: "input gradient",
     Kind.W: "weight gradient",
     Kind.R: "recomputation",
+    Kind.OFFLOAD: "offload",
+    Kind.FETCH: "fetch",
 }
 OTHER = "#7d8898"
 DARKEST = 0.3  # relative darkening from the first to the last of a rank's stages
