@@ -10,6 +10,7 @@ import types
 from typing import Any
 
 from retrograd.backend.library_names import LibraryNames
+from retrograd.foundation.lazy_imports import lazy_module
 
 # Modules that are not loaded again: they know host memory, threads, or stand-ins for NumPy's arrays only.
 SHARED = {
@@ -24,6 +25,7 @@ SHARED = {
 REPLACED = ("retrograd.backend.", "retrograd.kernels.")
 KERNELS = "retrograd.kernels"  # C++ kernels are replaced by their references, which are written in NumPy's names
 REFERENCE = "retrograd.kernels.reference"
+LAZY = "retrograd.foundation.lazy_imports"
 PACKAGES = ("retrograd", "retrograd.backend", KERNELS)
 
 
@@ -63,11 +65,16 @@ class Loader:
         """Import for a module that is loaded again: the library for NumPy, and other such modules for the backend's."""
         if name == "numpy":
             return self._names
+        if name == LAZY:
+            return types.SimpleNamespace(lazy_module=self._lazy_module)
         if name in PACKAGES and members:
             return types.SimpleNamespace(**{member: self._member(name, member) for member in members})
         if self._is_replaced(name) and members:
             return self.module(name)
         return importlib.__import__(name, scope, local, members or (), level)
+
+    def _lazy_module(self, name: str) -> Any:
+        return self.module(name) if self._is_replaced(name) else lazy_module(name)
 
     def _member(self, package: str, member: str) -> Any:
         full = f"{package}.{member}"

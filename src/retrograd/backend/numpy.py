@@ -28,6 +28,7 @@ from retrograd.backend.traced_array import like_quotient, visible
 from retrograd.core.dtype import is_extension
 from retrograd.core.errors import OperandIndexError
 from retrograd.core.views import are_apart
+from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.kernels import add as add
 from retrograd.kernels import affine_rows as affine_rows
 from retrograd.kernels import multiply as multiply
@@ -37,25 +38,20 @@ from retrograd.kernels import subtract as subtract
 from retrograd.kernels import true_divide as true_divide
 from retrograd.kernels.host_values import on_host as on_host
 
+# Modules of functions on nested or sparse arrays, which most programs do not need.
+_ON_FIRST_USE = {
+    "padding": lambda: lazy_module("retrograd.backend.padding"),
+    "ragged_attention": lambda: lazy_module("retrograd.backend.ragged_attention"),
+    "segments": lambda: lazy_module("retrograd.backend.segments"),
+    "sparse_products": lambda: lazy_module("retrograd.backend.sparse_products"),
+}
+
 
 def __getattr__(name):
-    if name in ("padding", "ragged_attention", "segments", "sparse_products"):
-        globals()[name] = _module(name)
+    if name in _ON_FIRST_USE:
+        globals()[name] = _ON_FIRST_USE[name]()
         return globals()[name]
     return getattr(np, name) if hasattr(np, name) else getattr(scipy_special(), name)
-
-
-def _module(name):
-    """Return a module of functions on nested or sparse arrays, which most programs do not need."""
-    if name == "padding":
-        from retrograd.backend import padding as found
-    elif name == "ragged_attention":
-        from retrograd.backend import ragged_attention as found
-    elif name == "segments":
-        from retrograd.backend import segments as found
-    else:
-        from retrograd.backend import sparse_products as found
-    return found
 
 
 def full(shape, value, dtype):
