@@ -37,7 +37,7 @@ BUDGET = {
     "ode": 900,
     "ops": 31400,
     "optim": 3300,
-    "pipelining": 17900,
+    "pipelining": 18400,
     "scipy": 6400,
     "signal": 100,
     "sklearn": 400,

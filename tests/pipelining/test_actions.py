@@ -18,6 +18,8 @@ ONE_OF_EACH = {
     "RECV_F1.3<0": Action(Kind.RECV_F, 1, 3, 0),
     "SEND_B11.3>10": Action(Kind.SEND_B, 11, 3, 10),
     "RECV_B0.3<1": Action(Kind.RECV_B, 0, 3, 1),
+    "REDUCE_GRAD12": Action(Kind.REDUCE_GRAD, 12, 0),
+    "WAIT_GRAD0": Action(Kind.WAIT_GRAD, 0, 0),
 }
 
 
@@ -31,7 +33,7 @@ def test_every_kind_prints_as_text_that_reads_back():
 
 NO_ACTIONS = [
     *("", "F", "F0", "F0.", "F0.3 ", "F0.3\n", "f0.3", "X0.3", "F-1.3", "F٣.1", "F0.3>1"),
-    *("SEND_F0.3", "SEND_F0.3<1", "RECV_B1.3>0", "SEND_W0.3>1"),
+    *("SEND_F0.3", "SEND_F0.3<1", "RECV_B1.3>0", "SEND_W0.3>1", "REDUCE_GRAD", "REDUCE_GRAD0.1", "WAIT_GRAD0>1"),
 ]
 
 
@@ -47,9 +49,9 @@ def test_the_two_ends_of_a_transfer_name_one_message():
     assert parse("SEND_B1.3>0").message == parse("RECV_B0.3<1").message == Message("B", 1, 0, 3)
 
 
-def test_every_kind_is_a_send_a_receive_a_computation_or_a_move():
+def test_every_kind_is_a_send_a_receive_a_computation_a_move_or_a_reduction():
     for kind in Kind:
-        assert kind.is_send + kind.is_receive + kind.is_compute + kind.is_move == 1
+        assert kind.is_send + kind.is_receive + kind.is_compute + kind.is_move + kind.is_reduction == 1
     assert [kind for kind in Kind if kind.is_compute] == [Kind.F, Kind.B, Kind.I, Kind.W, Kind.R]
     assert [kind for kind in Kind if kind.is_send] == [Kind.SEND_F, Kind.SEND_B]
 

@@ -1,5 +1,6 @@
 """Simulate a schedule: times and memory, from the program that the ranks would run."""
 
+import itertools
 import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,14 +39,20 @@ def median_costs(timeline: Timeline) -> Costs:
     return {key: median(values) for key, values in seconds.items()}
 
 
-def simulate(schedule: Schedule, edges: Edges, cost: Cost, overhead: Cost = zero_cost) -> Timeline:
+def simulate(
+    schedule: Schedule, edges: Edges, cost: Cost, overhead: Cost = zero_cost, *, replicas: int = 1
+) -> Timeline:
     """Return the timeline of a schedule in which every action takes `cost` seconds.
 
     schedule: as `lower` returns it, or computations only, which are then lowered along `edges`.
     cost: seconds of an action. A computation occupies its rank that long. For a send it is the latency of the message,
     during which the rank continues. A receive lasts until its message arrives; its cost is not used. Channels are
     unbounded. OFFLOAD and FETCH occupy their rank, which does not compute meanwhile.
-    overhead: seconds for which a send, or a receive whose message has arrived, occupies its rank.
+    For REDUCE_GRAD, cost is the seconds from the start on the last replica until every rank has the sums.
+    overhead: seconds for which a send, or a receive whose message has arrived, occupies its rank; likewise for
+    REDUCE_GRAD and WAIT_GRAD.
+    replicas: into how many equal parts the ranks of the schedule are divided, which are replicas of one pipeline. One
+    replica stands for all others that take as long.
 
     Cost and overhead of messages are the latency and the overhead of D. Culler et al., "LogP: Towards a Realistic
     Model of Parallel Computation" (1993).
@@ -60,7 +67,8 @@ def simulate(schedule: Schedule, edges: Edges, cost: Cost, overhead: Cost = zero
     """
     program = schedule if is_lowered(schedule) else lower(schedule, edges)
     events: list[Event] = []
-    if not _Clocks(program, StageGraph.of_schedule(program, edges), cost, overhead, events).run():
+    graph = StageGraph.of_schedule(program[: len(program) // replicas], edges)
+    if not _Clocks(program, graph, cost, overhead, events, replicas).run():
         deque(execution_order(program), maxlen=0)  # raises an error that names the ranks that wait for each other
     return Timeline(events, len(program))
 
@@ -205,9 +213,11 @@ class _Clocks:
         cost: Cost,
         overhead: Cost,
         events: list[Event] | None = None,
+        replicas: int = 1,
     ) -> None:
         ranks = len(schedule)
         self.graph = graph
+        self.ranks_per_replica = ranks // replicas
         self.cost = cost
         self.overhead = overhead
         self.events = events
@@ -217,7 +227,8 @@ class _Clocks:
         self.starts: list[float | None] = [None] * ranks
         self.now = [0.0] * ranks
         self.busy = [0.0] * ranks
-        self.channels: dict[tuple[int, int], ArrivalTimes] = defaultdict(dict)
+        # By the stages of a message, or by stage and the ranks of a reduction.
+        self.channels: dict[tuple[int, ...], ArrivalTimes] = defaultdict(dict)
         self.awaited: list[ArrivalTimes | None] = [None] * ranks
         self.blocked: dict[int, Action] = {}
         self.runnable = list(range(ranks))
@@ -249,7 +260,9 @@ class _Clocks:
                 step_cache = weight_steps
             else:  # the hash of a kind is slow
                 step_cache = backward_steps if kind is B else rare_steps[kind]
-            seconds, inputs, outputs = step_cache[stage] if stage in step_cache else self._step(action, step_cache)
+            seconds, inputs, outputs = (
+                step_cache[stage] if stage in step_cache else self._step(rank, action, step_cache)
+            )
             start = now
             for arrivals, overhead in inputs:
                 if micro_batch not in arrivals:
@@ -279,19 +292,36 @@ class _Clocks:
                 events.append(Event(rank, action, start, now))
         self.now[rank], self.busy[rank] = now, busy
 
-    def _step(self, action: Action, step_cache: dict[int, _Step]) -> _Step:
+    def _step(self, rank: int, action: Action, step_cache: dict[int, _Step]) -> _Step:
         if action.kind.is_move:
             return _Step(0.0, [(_Arrived(), checked_seconds(self.cost, action))])
         if self.events is None:
-            step = step_cache[action.stage] = self._with_messages(action)
+            step = step_cache[action.stage] = self._with_messages(rank, action)
             return step
         if action.kind.is_receive:
             return _Step(0.0, [self._receive_cost(action)])
         if action.kind.is_send:
-            return _Step(0.0, (), [self._send_cost(action)])
+            return _Step(0.0, (), [self._send_cost(rank, action)])
+        if action.kind.is_reduction:
+            return self._reduction_step(rank, action)
         return _Step(checked_seconds(self.cost, action))
 
-    def _with_messages(self, action: Action) -> _Step:
+    def _reduction_step(self, rank: int, action: Action) -> _Step:
+        """Return the step of a reduction: WAIT_GRAD waits for REDUCE_GRAD on all replicas, this one included."""
+        stage, overhead = action.stage, checked_seconds(self.overhead, action)
+        overheads = [overhead, *itertools.repeat(0.0, len(self.now) // self.ranks_per_replica - 1)]
+        others = range(rank % self.ranks_per_replica, len(self.now), self.ranks_per_replica)
+        if action.kind is Kind.WAIT_GRAD:
+            return _Step(
+                0.0, [(self.channels[stage, other, rank], s) for other, s in zip(others, overheads, strict=True)]
+            )
+        delay = checked_seconds(self.cost, action)
+        outputs = [
+            (self.channels[stage, rank, other], other, s, delay) for other, s in zip(others, overheads, strict=True)
+        ]
+        return _Step(0.0, (), outputs)
+
+    def _with_messages(self, rank: int, action: Action) -> _Step:
         """Return a computation with the receives before it and the sends after it."""
         if action.peer is not None:
             raise ValueError(f"{action}: this schedule is lowered already")
@@ -299,18 +329,17 @@ class _Clocks:
         return _Step(
             checked_seconds(self.cost, action),
             [self._receive_cost(step) for step in transfers if step.kind.is_receive],
-            [self._send_cost(step) for step in transfers if step.kind.is_send],
+            [self._send_cost(rank, step) for step in transfers if step.kind.is_send],
         )
 
     def _receive_cost(self, receive: Action) -> tuple[ArrivalTimes, float]:
         return self.channels[receive.message[1:3]], checked_seconds(self.overhead, receive)
 
-    def _send_cost(self, send: Action) -> tuple[ArrivalTimes, int, float, float]:
+    def _send_cost(self, rank: int, send: Action) -> tuple[ArrivalTimes, int, float, float]:
         _, source, target, _ = send.message
-        rank = self.graph.rank_of[target]
         return (
             self.channels[source, target],
-            rank,
+            rank - rank % self.ranks_per_replica + self.graph.rank_of[target],
             checked_seconds(self.overhead, send),
             checked_seconds(self.cost, send),
         )

@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """The kind of an action: five computations, the two ends of two transfers, and two moves of activations.
+    """The kind of an action: five computations, the ends of two transfers, moves of activations, a sum over replicas.
 
     `F` forward; `B` full backward; `I` and `W` its two halves, the gradients of the stage's inputs and those
     of its weights; `R` the forward once more, before the backward pass of a microbatch whose `F` kept only its inputs;
     `SEND_F`/`RECV_F` carry outputs forward, `SEND_B`/`RECV_B` gradients backward; `OFFLOAD` moves what `F` has saved
-    for backward to a file, and `FETCH` back into memory.
+    for backward to a file, and `FETCH` back into memory; `REDUCE_GRAD` starts to sum the gradients of a stage's weights
+    over the replicas of a pipeline, and `WAIT_GRAD` waits for the sums.
 
     >>> Kind.SEND_F.is_send, Kind.RECV_B.is_receive, Kind.W.is_compute
     (True, True, True)
@@ -29,6 +30,8 @@ class Kind(StrEnum):
     RECV_B = "RECV_B"
     OFFLOAD = "OFFLOAD"
     FETCH = "FETCH"
+    REDUCE_GRAD = "REDUCE_GRAD"
+    WAIT_GRAD = "WAIT_GRAD"
 
     @property
     def is_send(self) -> bool:
@@ -46,6 +49,11 @@ class Kind(StrEnum):
     def is_move(self) -> bool:
         """Return whether it moves activations between memory and a file."""
         return self is Kind.OFFLOAD or self is Kind.FETCH
+
+    @property
+    def is_reduction(self) -> bool:
+        """Return whether it starts or ends a sum over replicas."""
+        return self is Kind.REDUCE_GRAD or self is Kind.WAIT_GRAD
 
 
 class Message(NamedTuple):
@@ -69,7 +77,8 @@ class Message(NamedTuple):
 class Action(NamedTuple):
     """One step of one rank: its kind, stage and microbatch, and the other stage of a transfer.
 
-    `peer` is the other stage of a send or receive and None otherwise. The text form shows it with an arrow:
+    `peer` is the other stage of a send or receive and None otherwise. The text form shows it with an arrow. Reductions
+    are for all microbatches of a stage; their `micro_batch` is 0, and the text leaves it out.
 
     >>> str(Action(Kind.F, 0, 3)), str(Action(Kind.SEND_F, 0, 3, 1)), str(Action(Kind.RECV_F, 1, 3, 0))
     ('F0.3', 'SEND_F0.3>1', 'RECV_F1.3<0')
@@ -81,6 +90,8 @@ class Action(NamedTuple):
     peer: int | None = None
 
     def __str__(self) -> str:
+        if self.kind.is_reduction:
+            return f"{self.kind}{self.stage}"
         arrow = "" if self.peer is None else f">{self.peer}" if self.kind.is_send else f"<{self.peer}"
         return f"{self.kind}{self.stage}.{self.micro_batch}{arrow}"
 
@@ -103,6 +114,7 @@ _TEXT = re.compile(
     r"(?P<stage>\d+)\.(?P<micro_batch>\d+)(?P<peer>(?(send)>\d+|(?(receive)<\d+)))",
     re.ASCII,
 )
+_REDUCTION = re.compile(r"(REDUCE_GRAD|WAIT_GRAD)(\d+)", re.ASCII)
 
 
 def parse(text: str) -> Action:
@@ -113,6 +125,8 @@ def parse(text: str) -> Action:
     >>> parse("RECV_F1.3<0")
     Action(kind=<Kind.RECV_F: 'RECV_F'>, stage=1, micro_batch=3, peer=0)
     """
+    if match := _REDUCTION.fullmatch(text):
+        return Action(Kind(match[1]), int(match[2]), 0)
     match = _TEXT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not an action; write one like F0.3, B0.3, SEND_F0.3>1 or RECV_F1.3<0")

@@ -47,15 +47,15 @@ def lower(schedule: Schedule, edges: Edges) -> list[list[Action]]:
 
 
 def is_lowered(schedule: Schedule) -> bool:
-    """Return whether a schedule has sends or receives."""
-    return any(action.peer is not None for actions in schedule for action in actions)
+    """Return whether a schedule has sends, receives or reductions."""
+    return any(action.peer is not None or action.kind.is_reduction for actions in schedule for action in actions)
 
 
 def check_not_lowered(schedule: Schedule) -> None:
-    """Raise ValueError, with the position, if a schedule has sends or receives."""
+    """Raise ValueError, with the position, if a schedule has sends, receives or reductions."""
     for rank, actions in enumerate(schedule):
         for position, action in enumerate(actions):
-            if action.peer is not None:
+            if action.peer is not None or action.kind.is_reduction:
                 raise ValueError(f"{_format_position(rank, position, action)}: this schedule is lowered already")
 
 
@@ -84,7 +84,7 @@ def validate(schedule: Schedule, edges: Edges, *, buffer: int | None = None) -> 
     graph = StageGraph.of_schedule(schedule, edges)
     # Each rank by itself first, because these errors name the action. The run at the end finds deadlocks between ranks.
     done = [_check_rank(rank, actions, graph) for rank, actions in enumerate(schedule)]
-    micro_batches = sorted({action.micro_batch for actions in schedule for action in actions})
+    micro_batches = sorted({a.micro_batch for actions in schedule for a in actions if not a.kind.is_reduction})
     _check_complete(set().union(*done), graph, micro_batches)
     _check_received(schedule)
     for _ in execution_order(schedule, buffer=buffer):
@@ -264,6 +264,8 @@ class StageGraph:
             return []
         if kind.is_send:
             return [Action(Kind(kind[-1]), stage, micro_batch)]
+        if kind.is_reduction:
+            return [Action(Kind.REDUCE_GRAD, stage, 0)] if kind is Kind.WAIT_GRAD else []
         # The forward saves the values for B and I; I saves the values for W.
         own = [Action(_BEFORE[kind], stage, micro_batch)] if kind in _BEFORE else []
         receive, sources = self.inputs(action)
@@ -319,6 +321,8 @@ def _check_rank(rank: int, actions: Sequence[Action], graph: StageGraph) -> set[
             _check_transfer(where, rank, action, graph)
         if action.peer is None:
             _check_activations(where, action, done)
+        if action.kind.is_compute and (reduction := Action(Kind.REDUCE_GRAD, action.stage, 0)) in done:
+            raise ValueError(f"{where}: {reduction} before it sums gradients that are not final")
         for dependency in graph.dependencies(action):
             if dependency not in done:
                 raise ValueError(f"{where}: needs {dependency} before it on this rank")
@@ -353,7 +357,13 @@ def _check_transfer(where: str, rank: int, action: Action, graph: StageGraph) ->
 
 def _check_complete(done: set[Action], graph: StageGraph, micro_batches: list[int]) -> None:
     training = any(action.kind in (Kind.B, Kind.W) for action in done)
+    reductions = [
+        kind for kind in (Kind.REDUCE_GRAD, Kind.WAIT_GRAD) if any(action.kind.is_reduction for action in done)
+    ]
     for stage, rank in sorted(graph.rank_of.items()):
+        for kind in reductions:
+            if Action(kind, stage, 0) not in done:
+                raise ValueError(f"rank {rank} never runs {Action(kind, stage, 0)}")
         for micro_batch in micro_batches:
             kinds = [Kind.F, Kind.B] if training else [Kind.F]
             if Action(Kind.I, stage, micro_batch) in done:

@@ -103,6 +103,8 @@ def write_rows(rows: Iterable[Iterable[object]], path: Path) -> None:
 
 def _cell(action: Action) -> str:
     kind, stage, micro_batch, peer = action
+    if kind.is_reduction:
+        return f"{stage}{kind}"
     return f"{stage}{kind}{micro_batch}" if peer == _implied_peer(kind, stage) else str(action)
 
 
@@ -117,7 +119,8 @@ def read_csv(path: Path) -> list[list[Action]]:
     """Read a schedule from a CSV file: a line per rank, its actions in order.
 
     Cells are as PyTorch writes them or as actions print, in any mixture: 0F3 or F0.3, 0SEND_F3 or SEND_F0.3>1.
-    Empty cells are skipped; so are UNSHARD, RESHARD and REDUCE_GRAD, which PyTorch writes for sharded parameters.
+    Empty cells are skipped; so are UNSHARD, RESHARD and REDUCE_GRAD, which PyTorch writes for sharded parameters, since
+    a `Pipeline` with replicas inserts its reductions itself.
     (0F3;1B2)OVERLAP_F_B is a forward and then a backward.
 
     Raises ValueError that names line and column, both from 1, for a cell that is not an action, a repeated
@@ -193,7 +196,7 @@ class _CellIndex:
 
 _TORCH = re.compile(r"(\d+)(SEND_[FB]|RECV_[FB]|[FBIWR])(\d+)", re.ASCII)
 _OVERLAP = re.compile(r"\(([^();]*);([^();]*)\)OVERLAP_F_B")
-_SHARDING = re.compile(r"\d+(UNSHARD|RESHARD|REDUCE_GRAD)\d*", re.ASCII)
+_SHARDING = re.compile(r"\d+(UNSHARD|RESHARD|REDUCE_GRAD|WAIT_GRAD)\d*", re.ASCII)
 
 
 def _parse_cell(cell: str) -> list[Action]:

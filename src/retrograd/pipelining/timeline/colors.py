@@ -11,6 +11,8 @@ NAMES = {
     Kind.R: "recomputation",
     Kind.OFFLOAD: "offload",
     Kind.FETCH: "fetch",
+    Kind.REDUCE_GRAD: "start of a gradient sum",
+    Kind.WAIT_GRAD: "wait for a gradient sum",
 }
 OTHER = "#7d8898"
 DARKEST = 0.3  # relative darkening from the first to the last of a rank's stages

@@ -55,6 +55,6 @@ def _word_test(word: str) -> Test:
 
 
 def _purpose(kind: Kind) -> str:
-    if kind.is_compute or kind.is_move:
+    if kind.is_compute or kind.is_move or kind.is_reduction:
         return name_of(kind).lower()
     return "send" if kind.is_send else "wait for a message"
