@@ -30,10 +30,13 @@ from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.microbatch_loss import LossWeights, MicroBatchLoss, backward_to_inputs
 from retrograd.pipelining.runtime.randomness import Draw, record_draws
 from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of, merge_dicts, timeline_of
+from retrograd.pipelining.runtime.replica_buffers import ReplicaBuffers
 from retrograd.pipelining.runtime.rng_plan import RngPlan
+from retrograd.pipelining.runtime.stage_copies import StageCopies
 from retrograd.pipelining.runtime.unsplit import check_unsplit, predict_unsplit, step_unsplit
 from retrograd.pipelining.schedules.actions import Action, Schedule
 from retrograd.pipelining.schedules.program import AUTO, Program, default_stages, load_schedule, make_program
+from retrograd.pipelining.schedules.replicas import ReplicaMesh, replicate, share_sizes
 from retrograd.pipelining.split.capture import Policy
 from retrograd.pipelining.split.capture_cache import Captured, CaptureReport, Captures
 from retrograd.pipelining.split.manual_stages import AnyPipe, stages_of
@@ -56,8 +59,10 @@ class Pipeline(SuggestsKeywords):
     stages: their number, unless `split_spec` or `pipe_split()` in the model determines it.  `split_policy` finds
      them, see `pipeline`; by default stages of about equal work.  Pass a recommendation of `plan(...)` as
      `**plan.options`.
-    ranks: how many; None: as many as `retrograd run` has started, else the number that suits the schedule, see
-     `default_ranks`.
+    ranks: how many each replica has; None: as many as `retrograd run` has started, divided by the replicas, else the
+     number that suits the schedule, see `default_ranks`.
+    replicas: how many pipelines there are, each with a share of the microbatches of a batch.  Gradients are summed over
+     all replicas, so that every replica trains the same parameters.
     schedule: a name, see `make_schedule`; the path of a CSV file, see `read_csv`; the action list of each rank; or
      "auto" for a schedule that is searched for in the first step, see `AutoSchedule`.
     micro_batches: the number of microbatches per batch.
@@ -84,8 +89,8 @@ class Pipeline(SuggestsKeywords):
     values that the model's code reads, as in `if x.sum() > 0`: they are computed for each microbatch, and choose its
     capture.
 
-    Raises ValueError for an unknown schedule or transport, numbers below 1, and a number of `stages` that differs
-    from the split or cannot be divided among the ranks.
+    Raises ValueError for an unknown schedule or transport, numbers below 1, a number of `stages` that differs
+    from the split or cannot be divided among the ranks, and more replicas than microbatches.
 
     >>> import retrograd as rg
     >>> model = rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.Tanh(), rg.nn.Linear(8, 1))
@@ -101,6 +106,7 @@ class Pipeline(SuggestsKeywords):
         stages: int | None = None,
         *,
         ranks: int | None = None,
+        replicas: int = 1,
         schedule: str | os.PathLike[str] | Schedule | AutoSchedule = "1f1b",
         micro_batches: int = 1,
         loss_fn: Callable[[Any, Any], Tensor] | None = None,
@@ -122,20 +128,22 @@ class Pipeline(SuggestsKeywords):
     ) -> None:
         if not isinstance(model, Module) and stages not in (None, len(model)):
             raise ValueError(f"Pipeline: stages is {stages}, but the list has {len(model)} modules")
-        numbers = {"stages": stages, "ranks": ranks, "micro_batches": micro_batches, "max_captures": max_captures}
-        for name, number in numbers.items():
-            if number is not None and (not isinstance(number, int) or number < 1):
-                raise ValueError(f"Pipeline: {name} must be an integer of at least 1, got {number!r}")
+        _check_numbers(
+            stages=stages, ranks=ranks, replicas=replicas, micro_batches=micro_batches, max_captures=max_captures
+        )
+        if micro_batches < replicas:
+            raise ValueError(
+                f"Pipeline: {replicas} replicas need {replicas} micro-batches or more, got {micro_batches}"
+            )
         if loss_reduction not in ("mean", "sum"):
             raise ValueError(f"Pipeline: loss_reduction must be 'mean' or 'sum', got {loss_reduction!r}")
         if "target" in (kwargs_chunk_spec or {}):
             raise ValueError("Pipeline: kwargs_chunk_spec names 'target', which is split by target_chunk_spec")
         self._transport = get_transport(transport, timeout)
-        world = self._transport.world
-        if world is not None and ranks not in (None, world):
-            raise ValueError(f"Pipeline: ranks is {ranks}, but {world} processes were started")
+        self._replicas = replicas
+        ranks = _ranks_of_replica(ranks, replicas, self._transport.world)
         self.model = model if isinstance(model, Module) else ModuleList(model)
-        self._ranks = ranks if world is None else world
+        self._ranks = ranks
         self._auto = AutoSearch.of(schedule, self._transport, self._ranks)
         named = AUTO if isinstance(schedule, AutoSchedule) else schedule
         self.schedule = load_schedule(named, stages, self._ranks)
@@ -169,7 +177,9 @@ class Pipeline(SuggestsKeywords):
 
     def __repr__(self) -> str:
         named = self.schedule if isinstance(self.schedule, str) else type(self.schedule).__name__
-        given = {"stages": self._stages, "ranks": self._ranks, "schedule": named, "micro_batches": self.micro_batches}
+        given: dict[str, Any] = {"stages": self._stages, "ranks": self._ranks}
+        given |= {"replicas": self._replicas} if self._replicas > 1 else {}
+        given |= {"schedule": named, "micro_batches": self.micro_batches}
         settings = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
         return f"Pipeline({type(self.model).__name__}, {settings}, {type(self._transport).__name__})"
 
@@ -263,10 +273,13 @@ class Pipeline(SuggestsKeywords):
         def cost(action: Action) -> float:
             return costs[action.kind, action.stage] if action.kind.is_compute else 0.0
 
-        return simulate(self.program(), self.pipe.carried(), cost)
+        return simulate(self.program(), self.pipe.carried(), cost, replicas=self._replicas)
 
     def program(self) -> list[list[Action]]:
-        """Return the actions of every rank in a step: the schedule with its sends and receives."""
+        """Return the actions of every rank in a step: the schedule with its sends, receives and reductions.
+
+        The ranks of the second replica follow those of the first.
+        """
         return self._program([self.pipe], self.micro_batches).actions
 
     def captures(self) -> list[CaptureReport]:
@@ -304,7 +317,7 @@ class Pipeline(SuggestsKeywords):
 
         requests: an iterable of argument tuples, each one microbatch; another value is the only argument.
         window: how many requests are in progress at a time, so how many are consumed before the first output; by
-         default four times the ranks, for which the pipeline is idle at most a fifth of the time.
+         default four times the ranks of all replicas, for which the pipeline is idle at most a fifth of the time.
 
         >>> import retrograd as rg
         >>> p = Pipeline(rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.Linear(8, 2)), stages=2)
@@ -314,7 +327,7 @@ class Pipeline(SuggestsKeywords):
         batches: list[MicroBatch] = []
         for request in requests:
             batches.append(MicroBatch(request if isinstance(request, tuple) else (request,), {}, 1.0))
-            if len(batches) >= (window or 4 * (self._ranks or self._stages or 1)):
+            if len(batches) >= (window or 4 * (self._ranks or self._stages or 1) * self._replicas):
                 yield from self._stream_window(batches)
                 batches = []
         if batches:
@@ -351,7 +364,10 @@ class Pipeline(SuggestsKeywords):
         return self.model.load_state_dict(dict(state_dict), strict)
 
     def homes(self) -> dict[str, int]:
-        """Map each parameter and buffer name to the rank whose process trains it; 0 before the first step."""
+        """Map each parameter and buffer name to the rank whose process trains it; 0 before the first step.
+
+        With replicas, it is the rank of the first one; those of the others train the same values.
+        """
         pipes = [one.pipe for one in self._captures.all()]
         if not pipes:
             return dict.fromkeys(self.model.state_dict(), 0)
@@ -388,6 +404,7 @@ class Pipeline(SuggestsKeywords):
             return
         options = {
             "schedule": self.schedule if isinstance(self.schedule, str) else "custom",
+            "replicas": self._replicas,
             "micro-batches": self.micro_batches,
             "loss_scale": self.loss_scale,
             "deterministic": self.deterministic,
@@ -440,11 +457,23 @@ class Pipeline(SuggestsKeywords):
         stages = stages_of(dict.fromkeys([*pipes, *branches]))
         fingerprint = self._fingerprint(captured, program, batches)
         local, unordered = self._transport.local, program.unordered()
-        gradients = Gradients(stages, program.placement, local, unordered=unordered, by_micro_batch=self.deterministic)
+        mesh = ReplicaMesh(self._replicas, len(program.actions) // self._replicas)
+        copies = StageCopies(stages, self._replicas if local is None else 1)
+        gradients = Gradients(
+            stages,
+            program.placement,
+            local,
+            unordered=unordered,
+            by_micro_batch=self.deterministic,
+            mesh=mesh,
+            copies=copies.by_replica()[1:],
+        )
+        shares = share_sizes(len(batches), self._replicas if local is None else 1)
+        replica_of = [replica for replica, size in enumerate(shares) for _ in range(size)]
         job = Job(
             program.actions,
             program.placement,
-            [pipe.stages for pipe in pipes],
+            [copies.of(replica, pipe.stages) for replica, pipe in zip(replica_of, pipes, strict=True)],
             [pipe.named_inputs(batch.args, batch.kwargs) for pipe, batch in zip(pipes, batches, strict=True)],
             [batch.weight * self.loss_scale for batch in batches],
             loss,
@@ -454,6 +483,8 @@ class Pipeline(SuggestsKeywords):
             turn,
             self.watch_nan,
             0 if self.recorder is None else self.recorder.most_spans(len(program.actions)),
+            replicas=self._replicas,
+            buffers=ReplicaBuffers(stages, program.placement, mesh) if self._replicas > 1 and local else None,
         )
         with self._running, gradients:
             try:
@@ -485,10 +516,19 @@ class Pipeline(SuggestsKeywords):
     def _program(self, pipes: Sequence[AnyPipe], micro_batches: int, forward_only: bool = False) -> Program:
         """Return the program for microbatches of these captures, with the edges of all of them."""
         edges = dict.fromkeys(sorted(edges_of(pipe.carried() for pipe in pipes)))
-        if self._auto is not None:
-            return self._auto.program(pipes[0].num_stages, micro_batches, edges, forward_only)
-        return make_program(
-            self.schedule, pipes[0].num_stages, micro_batches, edges, ranks=self._ranks, forward_only=forward_only
+
+        def of_replica(size: int) -> Program:
+            if self._auto is not None:
+                return self._auto.program(pipes[0].num_stages, size, edges, forward_only)
+            return make_program(
+                self.schedule, pipes[0].num_stages, size, edges, ranks=self._ranks, forward_only=forward_only
+            )
+
+        if self._replicas == 1:
+            return of_replica(micro_batches)
+        shares = share_sizes(micro_batches, self._replicas)
+        return replicate(
+            [of_replica(size) if size else None for size in shares], not forward_only and not self.deterministic
         )
 
     def _first_capture(self) -> Captured:
@@ -496,3 +536,22 @@ class Pipeline(SuggestsKeywords):
         if first is None:
             raise RuntimeError("Pipeline: nothing is captured before the first step() or predict()")
         return first
+
+
+def _check_numbers(**numbers: int | None) -> None:
+    """Raise ValueError for a number, if it is given, that is no integer of at least 1."""
+    for name, number in numbers.items():
+        if number is not None and (not isinstance(number, int) or number < 1):
+            raise ValueError(f"Pipeline: {name} must be an integer of at least 1, got {number!r}")
+
+
+def _ranks_of_replica(ranks: int | None, replicas: int, world: int | None) -> int | None:
+    """Return the number of ranks of each replica.  world: the number of processes that were started, if any."""
+    if world is None:
+        return ranks
+    if world % replicas:
+        raise ValueError(f"Pipeline: {world} processes were started, which cannot be divided among {replicas} replicas")
+    if ranks not in (None, world // replicas):
+        started = f"{world} processes were started" + (f" for {replicas} replicas" if replicas > 1 else "")
+        raise ValueError(f"Pipeline: ranks is {ranks}, but {started}")
+    return world // replicas

@@ -8,17 +8,21 @@ from retrograd import autograd
 from retrograd.core import Tensor
 from retrograd.core.blocks import Block
 from retrograd.nn import Parameter
+from retrograd.pipelining.runtime.replica_sums import ReplicaSums
 from retrograd.pipelining.runtime.stage import PipelineStageBase
 from retrograd.pipelining.schedules.actions import Message
+from retrograd.pipelining.schedules.replicas import ReplicaMesh
 from retrograd.pipelining.transports import Link
 
-Parts = dict[tuple[int, int], Tensor]  # by microbatch (-1: all of them) and stage
+Parts = dict[tuple[int, int], Tensor]  # by stage, and microbatch or, if all of them are summed, the replica
 
 
 class _Use(NamedTuple):
-    """A parameter in a stage, and its alias there during a step."""
+    """A parameter in a stage of a rank, and its alias there during a step; no number: see `ReplicaSums`."""
 
-    number: int
+    number: int | None
+    parameter: Parameter
+    rank: int
     stage: PipelineStageBase
     name: str
     alias: Parameter
@@ -31,10 +35,14 @@ class Gradients(Block):
     on several threads do not write to one `.grad` at once, and copies in several processes get the same sum.
     The order is that of the unsplit model: microbatch by microbatch, the last stage first.
 
-    stages: all stages that run, for all shapes.  placement: the ranks of the stages.  local: the ranks of this process;
-    None: all.
+    Replicas of a pipeline have aliases, too.  `replica_sums` sums the gradients of the parameters that only one stage
+    uses, unless microbatches are summed one by one.
+
+    stages: all stages that run, for all shapes.  placement: the ranks of the stages, in the first replica.  local: the
+    ranks of this process; None: all.
     unordered: stages whose backward passes are not in the order of the microbatches, so that their gradients may not be
     accumulated directly.  by_micro_batch: store the part of every microbatch until the end; else one part per stage.
+    mesh: the replicas; None: there is one.  copies: if the ranks are threads, the stages of the other replicas.
     """
 
     def __init__(
@@ -45,34 +53,45 @@ class Gradients(Block):
         *,
         unordered: Iterable[int] = (),
         by_micro_batch: bool = False,
+        mesh: ReplicaMesh | None = None,
+        copies: Sequence[Sequence[PipelineStageBase]] = (),
     ) -> None:
-        self._placement = placement
+        self._mesh = mesh = mesh or ReplicaMesh(1, max(placement) + 1)
         self._local = local
         self._by_micro_batch = by_micro_batch
+        self.replica_sums = ReplicaSums(mesh, shared_memory=local is None)
+        first = 0 if local is None else mesh.first_rank(local[0])
         found = [
-            (stage, name, parameter)
-            for stage in dict.fromkeys(stages)
+            (first + replica * mesh.ranks + placement[stage.stage_index], stage, name, parameter)
+            for replica, own_stages in enumerate([stages, *copies])
+            for stage in dict.fromkeys(own_stages)
             for name, parameter in stage.submod.named_parameters()
         ]
         users: dict[int, set[int]] = defaultdict(set)
-        for stage, _, parameter in found:
+        for _, stage, _, parameter in found:
             users[id(parameter)].add(stage.stage_index)
         unordered_stages = set(unordered) if by_micro_batch else set()
         self._parameters: list[Parameter] = []
         self._uses: list[_Use] = []
         self._users: list[list[int]] = []  # the ranks that have each parameter
         numbers: dict[int, int] = {}
-        for stage, name, parameter in found:
+        for rank, stage, name, parameter in found:
+            shared = len(users[id(parameter)]) > 1
             # The other parameters accumulate in their `.grad`: one stage adds to it, in the order of the microbatches.
-            if len(users[id(parameter)]) > 1 or stage.stage_index in unordered_stages:
+            if not shared and stage.stage_index not in unordered_stages and mesh.replicas == 1:
+                continue
+            alias, number = Parameter(parameter.detach(), parameter.requires_grad), None
+            if mesh.replicas > 1 and not shared and not by_micro_batch:
+                self.replica_sums.add(rank, stage.stage_index, parameter, alias)
+            else:
                 number = numbers.setdefault(id(parameter), len(self._parameters))
                 if number == len(self._parameters):
                     self._parameters.append(parameter)
-                    self._users.append(sorted({placement[index] for index in users[id(parameter)]}))
-                alias = Parameter(parameter.detach(), parameter.requires_grad)
-                self._uses.append(_Use(number, stage, name, alias))
+                    homes = {placement[index] for index in users[id(parameter)]}
+                    self._users.append(sorted(peer for home in homes for peer in mesh.peers(home)))
+            self._uses.append(_Use(number, parameter, rank, stage, name, alias))
         # By rank and parameter.
-        self._parts: dict[int, dict[int, Parts]] = {rank: defaultdict(dict) for rank in placement}
+        self._parts: dict[int, dict[int, Parts]] = {rank: defaultdict(dict) for rank in range(mesh.world)}
 
     def _enter(self) -> "Gradients":
         """Install the aliases in the stages."""
@@ -83,13 +102,13 @@ class Gradients(Block):
     def _leave(self, *_: object) -> None:
         """Restore the parameters in the stages."""
         for use in self._uses:
-            _set_parameter(use, self._parameters[use.number])
+            _set_parameter(use, use.parameter)
 
     def collect(self, stage: PipelineStageBase, micro_batch: int) -> None:
         """After a backward pass, store the gradients of the stage's shared parameters."""
         if self._by_micro_batch:
             for use in self._uses:
-                if use.stage is stage:
+                if use.stage is stage and use.number is not None:
                     self._collect_use(use, micro_batch)
 
     def _collect_use(self, use: _Use, micro_batch: int) -> None:
@@ -100,7 +119,7 @@ class Gradients(Block):
     def finish(self, link: Link) -> None:
         """After the last action of a rank, exchange the parts, and add the sums to the parameters."""
         for use in self._uses:
-            if self._placement[use.stage.stage_index] == link.rank:
+            if use.rank == link.rank and use.number is not None:
                 self._collect_summed(use)
         for number, users in enumerate(self._users):
             if link.rank in users:
@@ -111,12 +130,13 @@ class Gradients(Block):
         theirs."""
         grad = use.alias.grad
         if grad is not None:
-            key, parts = (-1, use.stage.stage_index), self._parts_of(use)
+            key, parts = (self._mesh.replica(use.rank), use.stage.stage_index), self._parts_of(use)
             parts[key] = parts[key] + grad if key in parts else grad
             use.alias.grad = None
 
     def _parts_of(self, use: _Use) -> Parts:
-        return self._parts[self._placement[use.stage.stage_index]][use.number]
+        assert use.number is not None, "the others are parts of replica sums"
+        return self._parts[use.rank][use.number]
 
     def _exchange_and_add(self, link: Link, number: int, users: list[int]) -> None:
         owner, own_parts = users[0], self._parts[link.rank][number]
@@ -129,6 +149,8 @@ class Gradients(Block):
         for other in users[1:]:
             own_parts |= link.receive(other, Message("G", other, owner, number))
         total = _sum_in_order(own_parts)
+        if not self._by_micro_batch and len(total) > 1:  # one of each replica
+            total = [sum(total[1:], start=total[0])]
         if self._local is not None:
             for other in users[1:]:
                 link.send(other, Message("G", owner, other, number), total)

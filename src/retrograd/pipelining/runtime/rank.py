@@ -11,10 +11,12 @@ from retrograd.core import Tensor, registry
 from retrograd.core.device import array_devices
 from retrograd.ops.layout import array_device, place
 from retrograd.pipelining.runtime.gradient_sums import Gradients
+from retrograd.pipelining.runtime.replica_buffers import ReplicaBuffers
 from retrograd.pipelining.runtime.stage import PipelineStageBase, PipeliningMetadataError, StageMessage
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.activations import offloaded_runs, recomputed_runs
 from retrograd.pipelining.schedules.lowering import StageGraph
+from retrograd.pipelining.schedules.replicas import ReplicaMesh
 from retrograd.pipelining.timeline.clocks import align_clocks
 from retrograd.pipelining.timeline.operator_spans import SpanRecorder
 from retrograd.pipelining.timeline.timeline import Event, Span, Timeline
@@ -32,7 +34,7 @@ class PipelineMetadataError(PipelineError, PipeliningMetadataError):
 class Job(NamedTuple):
     """The input of one step for every rank.
 
-    program: per rank, its actions.  placement: the rank of each stage.
+    program: per rank, its actions.  placement: the rank of each stage, in the first replica.
     stages: per microbatch, the stages as captured for its shapes; None for those that only other processes have.
     inputs: per microbatch, the model's own inputs by name.  seeds: per microbatch, the gradient of its loss.
     loss: maps the microbatch index and the last stage's outputs to the loss; None: forward only.
@@ -44,6 +46,7 @@ class Job(NamedTuple):
     watch_nan: whether a NaN in a value or gradient ends the step.
     most_spans: the number of operators and nodes that each rank records at most, for the timeline.
     prepare: called before each action of this process's rank, and at the end with None.
+    replicas: the number of replicas of the pipeline.  buffers: if these are processes, gives them the same buffers.
     """
 
     program: Sequence[Sequence[Action]]
@@ -59,6 +62,8 @@ class Job(NamedTuple):
     watch_nan: bool = False
     most_spans: int = 0
     prepare: Callable[[Action | None], None] | None = None
+    replicas: int = 1
+    buffers: ReplicaBuffers | None = None
 
 
 class Report(NamedTuple):
@@ -110,6 +115,7 @@ class Rank:
         self.rank = link.rank
         self.job = job
         self.link = link
+        self._first_rank = ReplicaMesh(job.replicas, len(job.program) // job.replicas).first_rank(link.rank)
         self.report = Report({}, {}, [], [])
         self._values: dict[Edge, dict[str, StageMessage]] = {}
         self._gradients: dict[Edge, dict[str, Tensor | None]] = {}
@@ -128,6 +134,8 @@ class Rank:
             Kind.RECV_F: self._receive_values,
             Kind.SEND_B: self._send_gradients,
             Kind.RECV_B: self._receive_gradients,
+            Kind.REDUCE_GRAD: lambda action: job.gradients.replica_sums.start(link, action.stage),
+            Kind.WAIT_GRAD: lambda action: job.gradients.replica_sums.finish(link, action.stage),
         }
 
     def run(self) -> Report:
@@ -137,6 +145,8 @@ class Rank:
             self.link.doing = "sums the gradients of shared parameters"
             if self.job.loss is not None:
                 self.job.gradients.finish(self.link)
+            if self.job.buffers is not None:
+                self.job.buffers.finish(self.link)
         self.report.spans.extend(recorder.spans())
         return self.report
 
@@ -162,14 +172,14 @@ class Rank:
             raise
         except Exception as cause:
             kind = PipelineMetadataError if isinstance(cause, PipeliningMetadataError) else PipelineError
+            of = "" if action.kind.is_reduction else f" micro-batch {action.micro_batch},"
             raise kind(
-                f"rank {self.rank}, stage {action.stage}, micro-batch {action.micro_batch}, action {action}: "
-                f"{type(cause).__name__}: {cause}"
+                f"rank {self.rank}, stage {action.stage},{of} action {action}: {type(cause).__name__}: {cause}"
             ) from cause
 
     def _peer_rank(self, action: Action) -> int:
         """Return the rank at the other end of a send or receive."""
-        return self.job.placement[action.peer]  # type: ignore[index]
+        return self._first_rank + self.job.placement[action.peer]  # type: ignore[index]
 
     def _stage(self, action: Action) -> PipelineStageBase:
         found = self.job.stages[action.micro_batch][action.stage]

@@ -59,11 +59,15 @@ class PipelineStageBase:
         self.device = device
         self.group = group
         self.has_backward = False
+        self.dw_builder = dw_builder
+        self.forget_step()
+
+    def forget_step(self) -> None:
+        """Begin with no state of a step, and no results of the last one."""
         self._runs: dict[int, _Run] = {}
         self._repetitions: dict[int, _Repetition] = {}  # the forward passes that will be repeated
         self._buffer_states: BufferStates | None = None
         self._offloadable: dict[int, OffloadableRun] = {}  # the forward passes that are or will be offloaded
-        self.dw_builder = dw_builder
         self.output_chunks: list[Any] = []
         self._local_inputs: dict[int, tuple[Any, ...]] = {}
         self._local_gradients: dict[int, tuple[Tensor | None, ...]] = {}

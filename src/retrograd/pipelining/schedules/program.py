@@ -111,7 +111,8 @@ def _computations(schedule: ScheduleLike, stages: int, micro_batches: int, ranks
     if _is_name(schedule):
         return make_schedule(schedule, stages, micro_batches, ranks=ranks)  # type: ignore[arg-type]
     loaded = load_schedule(schedule, stages, ranks)
-    return [[action for action in actions if action.peer is None] for actions in loaded]  # type: ignore[union-attr, misc]
+    assert not isinstance(loaded, str), "only names are loaded as names"
+    return [[a for a in actions if a.peer is None and not a.kind.is_reduction] for actions in loaded]
 
 
 def _placement(compute: Schedule, stages: int, micro_batches: int, ranks: int | None) -> list[int]:
