@@ -7,6 +7,7 @@ import numpy as np
 
 from retrograd.backend.gather_scatter import cube, kernels_for
 from retrograd.backend.ragged import Structure
+from retrograd.backend.rowwise import cumsum
 from retrograd.backend.sorting import linear_recurrence, running_logsumexp
 from retrograd.kernels import empty
 from retrograd.kernels.host_values import on_host
@@ -168,11 +169,11 @@ def map_components(kernel, arrays, structure, row, dtype):
 def segment_cumsum(x, structure, row, reverse):
     """Return the cumulative sums of the rows of each component; with `reverse`, from the end."""
     dtype = np.int64 if x.dtype.kind in "biu" else x.dtype
-    out = empty(x.shape, dtype)
-    for (_, part), (_, to) in zip(_parts(x, structure, row), _parts(out, structure, row), strict=True):
-        part, to = (np.flip(part, row), np.flip(to, row)) if reverse else (part, to)
-        np.add.accumulate(part, axis=row, dtype=dtype, out=to)
-    return out
+
+    def kernel(x):
+        return np.flip(cumsum(np.flip(x, row), row, dtype), row) if reverse else cumsum(x, row, dtype)
+
+    return map_components(kernel, (x,), structure, row, dtype)
 
 
 def segment_recurrence(b, a, structure, row, reverse):
