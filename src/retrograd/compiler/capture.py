@@ -54,6 +54,7 @@ class Program:
         self.graph: CompiledGraph | None = None  # of results that require grad
         self.source: Any = None
         self.play: Any = None
+        self.timed: Any = None  # the `TimedPlayer`, once there is one
         self.kind: Any = None  # the `ProgramKind`
         self.uses = 0  # calls that it has run
         self._ids: frozenset[int] = frozenset()

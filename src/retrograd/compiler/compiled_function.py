@@ -8,13 +8,17 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from retrograd.autograd.profiler.recorder import lone_recorders
 from retrograd.compiler.capture import Capture, Program
 from retrograd.compiler.dynamic_sizes import MOST_UNUSED, ProgramKind
+from retrograd.compiler.group_report import group_names
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.stance import current_stance
 from retrograd.compiler.surroundings import FunctionHolder
+from retrograd.compiler.timed_run import run_timed
 from retrograd.core import current
 from retrograd.core.level import TransparentLevel
+from retrograd.core.state import at, override_state
 from retrograd.foundation.source_location import describe_function
 
 LIMIT = 8  # of programs for one function, as in PyTorch
@@ -54,7 +58,7 @@ class CompiledFunction(FunctionHolder):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         reason = reason_to_run_eagerly()
         if reason:
-            return self._run_eagerly(reason, args, kwargs)
+            return self._run_observed(reason, args, kwargs)
         stance = current_stance()
         if stance == "force_eager":
             return self._function(*args, **kwargs)
@@ -146,6 +150,26 @@ class CompiledFunction(FunctionHolder):
         self._changes[mode] = self._changes.get(mode, 0) + 1
         if not capture.has_changes or self._changes[mode] == TRIES:
             self._refused[mode] = capture.refusal
+
+    def _run_observed(self, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Run a call inside of another observer or transform: by its program if there are only profiles, else eagerly.
+
+        The profiles get the calls of the program, and the call as a range.
+        """
+        recorders, found = [] if reason == INSIDE else lone_recorders(), None
+        if recorders and current_stance() != "force_eager":
+            with at(None, current().grad_enabled), override_state("watchers", None):
+                found = None if reason_to_run_eagerly() else self.find_program(args, kwargs)
+                run = None if found is None else run_timed(*found)
+        if found is None or run is None:
+            return self._run_eagerly(reason, args, kwargs)
+        program, _ = found
+        program.uses += 1
+        for recorder in recorders:
+            for name, span in zip(group_names(program), run.spans, strict=True):
+                recorder.group(name, *span)
+            recorder.range(self.name, None, *run.span)
+        return run.result
 
     def _run_eagerly(self, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         self._report(reason)

@@ -7,9 +7,10 @@ from typing import Any
 
 from retrograd.compiler.capture import Capture, Program
 from retrograd.compiler.compiled_function import CompiledFunction, reason_to_run_eagerly
-from retrograd.compiler.group_report import GroupReport, TimedRun, name_instruction, report_groups
+from retrograd.compiler.group_report import GroupReport, name_instruction, report_groups
 from retrograd.compiler.program import Call, Eager, FusedCalls, Write
 from retrograd.compiler.report_page import in_bytes, in_time, render_report
+from retrograd.compiler.timed_run import TimedRun, run_timed
 
 MOST_LINES = 12  # of the slowest calls in the text
 
@@ -112,7 +113,7 @@ def explain(f: Callable[..., Any]) -> Callable[..., ExplainOutput]:
             return ExplainOutput(0, 1, (reason,), 0, (), (), "")
         found = f.find_program(args, kwargs) if isinstance(f, CompiledFunction) else None
         if found is not None:
-            return _report(found[0], TimedRun(*found))
+            return _report(found[0], run_timed(*found))
         capture = Capture(f._function if isinstance(f, CompiledFunction) else f, args, kwargs)
         if capture.program is None:
             return ExplainOutput(0, 1, (capture.refusal,), 0, (), (), "")
@@ -125,6 +126,6 @@ def _report(program: Program, times: TimedRun | None = None) -> ExplainOutput:
     names = tuple([name_instruction(i) for i in program.instructions if isinstance(i, Call | Write | Eager)])
     guards = tuple([e.name for e in program.guards.entries] + [f"tensor {t.shape}" for t in program.tensors])
     fused = tuple([tuple(map(name_instruction, i.calls)) for i in program.plan if isinstance(i, FusedCalls)])
-    seconds = None if times is None else times.seconds
+    seconds = None if times is None else (times.span[1] - times.span[0]) / 1e9
     groups = report_groups(program, times)
     return ExplainOutput(1, 0, (), len(names), (names,), guards, program.source.text, fused, groups, seconds)

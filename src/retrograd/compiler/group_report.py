@@ -1,16 +1,12 @@
 """Reports of the calls of a program: operators, memory traffic, buffers, and time."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 
 from retrograd.backend import array_programs
 from retrograd.compiler.capture import Program
-from retrograd.compiler.player import code_function
-from retrograd.compiler.program import Add, Call, Eager, FusedCalls, Layouts, PlannedCalls, SetGrad, Slot, Write
-
-_FUNCTIONS = {Write: "assign", Add: "add_into"}  # that the code calls for instructions without a function of their own
+from retrograd.compiler.program import Add, Call, Eager, FusedCalls, Layouts, PlannedCalls, Slot, Write
+from retrograd.compiler.timed_run import TimedRun, timed_calls
 
 
 @dataclass(frozen=True)
@@ -47,22 +43,36 @@ class GroupReport:
     @property
     def name(self) -> str:
         """The kind, and the operators, a few of them if there are many."""
-        most = 6
-        shown = ", ".join(self.ops[:most]) + (f", and {len(self.ops) - most} more" if len(self.ops) > most else "")
-        return f"{self.kind}: {shown}"
+        return _group_name(self.kind, self.ops)
 
 
-def report_groups(program: Program, times: "TimedRun | None" = None) -> tuple[GroupReport, ...]:
+def _group_name(kind: str, ops: tuple[str, ...]) -> str:
+    most = 6
+    shown = ", ".join(ops[:most]) + (f", and {len(ops) - most} more" if len(ops) > most else "")
+    return f"{kind}: {shown}"
+
+
+def group_names(program: Program) -> list[str]:
+    """Return the names of the calls of a program, as in their reports."""
+    return [_group_name(_kind(i), _ops(i)) for i in timed_calls(program)]
+
+
+def report_groups(program: Program, times: TimedRun | None = None) -> tuple[GroupReport, ...]:
     """Return the reports of the calls of a program, with the times of a run."""
-    calls = [i for i in program.played if not isinstance(i, SetGrad)]
-    spans = [(None, None)] * len(calls) if times is None else times.spans(calls)
+    calls = timed_calls(program)
+    spans: list[Any] = [(None, None)] * len(calls)
+    if times is not None:
+        spans = [((start - times.span[0]) / 1e9, (end - start) / 1e9) for start, end in times.spans]
     return tuple([_report(i, program.layouts, *span) for i, span in zip(calls, spans, strict=True)])
 
 
 def _report(instruction: Any, layouts: Layouts, start: float | None, seconds: float | None) -> GroupReport:
-    ops = tuple([name_instruction(call) for call in _leaves(instruction)])
     passes, eager = _traffic(instruction, layouts), _sum([_traffic(call, layouts) for call in _leaves(instruction)])
-    return GroupReport(_kind(instruction), ops, *passes, *eager, _buffers(instruction), start, seconds)
+    return GroupReport(_kind(instruction), _ops(instruction), *passes, *eager, _buffers(instruction), start, seconds)
+
+
+def _ops(instruction: Any) -> tuple[str, ...]:
+    return tuple([name_instruction(call) for call in _leaves(instruction)])
 
 
 def _kind(instruction: Any) -> str:
@@ -113,36 +123,3 @@ def _sum(pairs: list[tuple[int, int]]) -> tuple[int, int]:
 def _buffers(instruction: Any) -> Buffers | None:
     memory = getattr(instruction.function, "memory", None) if isinstance(instruction, PlannedCalls) else None
     return None if memory is None else Buffers(*memory)
-
-
-class TimedRun:
-    """A run of a program that takes the time of each call."""
-
-    def __init__(self, program: Program, tensors: list[Any]) -> None:
-        self._names = {id(i.function): name for i, name in program.source.functions(program.played)}
-        self._spans: dict[str, list[tuple[float, float]]] = {}
-        objects = program.source.objects
-        wrapped = {name: self._timed(name, objects[name]) for name in {*self._names.values(), *_FUNCTIONS.values()}}
-        play = code_function(program.source, {**objects, **wrapped})
-        self._begin = perf_counter()
-        self.result = play(*tensors)
-        self.seconds = perf_counter() - self._begin
-
-    def _timed(self, name: str, function: Callable) -> Callable:
-        spans = self._spans[name] = []
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            start = perf_counter()
-            result = function(*args, **kwargs)
-            spans.append((start - self._begin, perf_counter() - start))
-            return result
-
-        return call
-
-    def spans(self, instructions: list[Any]) -> list[tuple[float, float]]:
-        """Return the begin and duration of each instruction; those with the same function have run in their order."""
-        left = {name: iter(spans) for name, spans in self._spans.items()}
-        return [next(left[self._name(i)], (0.0, 0.0)) for i in instructions]
-
-    def _name(self, instruction: Any) -> str:
-        return _FUNCTIONS.get(type(instruction)) or self._names[id(instruction.function)]

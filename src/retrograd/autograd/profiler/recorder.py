@@ -75,6 +75,10 @@ class _Recorder(MeasuringLevel, Watcher):
         if self.open:
             self._append((RANGE, name, start, end, None, *NO_DETAILS, args))
 
+    def group(self, name: str, start: int, end: int) -> None:
+        """Record operators that ran as one."""
+        self._append((OPERATOR, name, start, end, None, *NO_DETAILS, None))
+
     def _collect_details(self, op: Op, args: tuple, out: Any) -> tuple:
         """Return the requested data: shapes of operands, memory of results, and the stack."""
         return (
@@ -85,6 +89,17 @@ class _Recorder(MeasuringLevel, Watcher):
 
 
 NO_DETAILS = None, None, None
+
+
+def lone_recorders() -> list[_Recorder]:
+    """Return the recorders of this thread's profiles; none if anything else observes or transforms operators."""
+    state, levels = current(), set()
+    watchers, level = state.watchers or (), state.level
+    while level is not None:
+        levels.add(level)
+        level = level.parent
+    alone = levels == {*watchers} and all(type(watcher) is _Recorder for watcher in watchers)
+    return [*watchers] if alone else []
 
 
 def shapes_of(operands: Any) -> tuple[tuple[int, ...], ...]:
