@@ -4,6 +4,6 @@ Use `from retrograd.scipy import special, stats` instead of SciPy or `autograd.s
 modules below take tensors; all their other names are SciPy's own.
 """
 
-from retrograd.scipy import integrate, interpolate, linalg, optimize, signal, sparse, special, stats
+from retrograd.scipy import integrate, interpolate, linalg, ndimage, optimize, signal, sparse, special, stats
 
-__all__ = ["integrate", "interpolate", "linalg", "optimize", "signal", "sparse", "special", "stats"]
+__all__ = ["integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "special", "stats"]
