@@ -194,6 +194,68 @@ def test_derivatives_of_the_caller_are_used():
     np.testing.assert_allclose(both.x.numpy(), p.numpy(), atol=1e-6)
 
 
+def chain(x):
+    """Return the chained Rosenbrock function, whose Hessian is tridiagonal."""
+    return ((1 - x[:-1]) ** 2).sum() + (10 * (x[1:] - x[:-1] ** 2) ** 2).sum()
+
+
+def arcs(x):
+    return x[1:-1] ** 2 + 0.5 * x[:-2] * x[2:]
+
+
+def run_chain(monkeypatch, function=optimize.minimize, **options):
+    """Return the minimum of the chain between arcs, and the derivatives that SciPy gets at a point."""
+    given, start = {}, np.full(20, 0.5)
+
+    def spy(*args, solve=scipy.optimize.minimize, **kwargs):
+        given.update(kwargs)
+        return solve(*args, **kwargs)
+
+    monkeypatch.setattr(scipy.optimize, "minimize", spy)
+    limits = [scipy.optimize.NonlinearConstraint(arcs, 0.2, 0.9), {"type": "eq", "fun": lambda x: x[:1] * x[1:2] - 0.3}]
+    found = function(
+        chain, start, method="trust-constr", constraints=limits, options={"gtol": 1e-9, "maxiter": 3000, **options}
+    )
+    return found, given, start
+
+
+def test_trust_constr_gets_second_derivatives_of_constraints(monkeypatch):
+    found, given, start = run_chain(monkeypatch)
+    equal, between = given["constraints"]
+    weights = np.linspace(1, 2, 36)
+    second = hessian(lambda x: (rg.tensor(weights) * rg.cat([arcs(x) - 0.2, 0.9 - arcs(x)])).sum())(rg.tensor(start))
+    np.testing.assert_allclose(between.hess(start, weights) @ np.eye(20), second.numpy(), atol=1e-12)
+    assert (equal.hess(start, np.ones(1)) @ np.eye(20))[0, 1] == 1
+    assert found.success
+    value = arcs(found.x.numpy())
+    assert ((value > 0.2 - 1e-6) & (value < 0.9 + 1e-6)).all()
+
+
+def test_trust_constr_gets_sparse_derivatives_by_its_option(monkeypatch):
+    dense, _, _ = run_chain(monkeypatch)
+    found, given, start = run_chain(monkeypatch, sparse_jacobian=True)
+    equal, between = given["constraints"]
+    np.testing.assert_allclose(found.x.numpy(), dense.x.numpy(), atol=1e-6)
+    matrix = given["hess"](start)
+    assert matrix.nnz == 58
+    np.testing.assert_allclose(matrix.toarray(), hessian(chain)(rg.tensor(start)).numpy(), atol=1e-12)
+    assert between.jac(start).nnz == 2 * 3 * 18
+    assert between.hess(start, np.linspace(1, 2, 36)).nnz < 100
+    np.testing.assert_allclose(equal.hess(start, np.ones(1)).toarray()[0, :2], [0, 1])
+
+
+def test_sparse_derivatives_are_found_inside_transforms():
+    def nearest(p):
+        limit = {"type": "eq", "fun": lambda x: x[:-1] * x[1:] - p}
+        options = {"sparse_jacobian": True, "gtol": 1e-11, "xtol": 1e-12}
+        return optimize.minimize(lambda x: ((x - 1) ** 4).sum() + (x * x).sum(), np.ones(3), constraints=limit,
+                                 method="trust-constr", options=options).x  # fmt: skip
+
+    expected = slopes(lambda p: nearest(rg.tensor(p)).numpy(), P, 1e-4)
+    np.testing.assert_allclose(jacrev(nearest)(rg.tensor(P)).numpy(), expected, **FAR)
+    np.testing.assert_allclose(jacfwd(nearest)(rg.tensor(P)).numpy(), expected, **FAR)
+
+
 @pytest.mark.parametrize("kind", ["dict", "NonlinearConstraint", "LinearConstraint"])
 def test_all_kinds_of_constraints_bind_and_pass_gradients_to_their_bounds(kind):
     def nearest(p):

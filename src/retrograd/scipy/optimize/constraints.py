@@ -2,7 +2,8 @@
 
 from math import inf
 
-from retrograd.func.autograd_api import jacobian
+from retrograd.func.autograd_api import hessian_vector_product, jacobian
+from retrograd.func.sparse import hessian_sparsity, jacobian_sparsity, sparse_hessian, sparse_jacobian
 from retrograd.interop.numpy_protocol.table import O, cast, tensor, values
 from retrograd.scipy._mirror import scipy_member
 
@@ -84,12 +85,41 @@ def joined(functions):
 
 def to_scipy(problem, tensors, parts):
     """Return the constraints of a problem on arrays as SciPy's dicts, with their Jacobians."""
-    found = []
-    for kind, name in (("eq", "equalities"), ("ineq", "inequalities")):
-        if parts[name] is not None:
-            f = problem.function(tensors, parts[name])
-            found.append({"type": kind, "fun": f, "jac": jacobian(f)})
+    return [{"type": kind, "fun": f, "jac": jacobian(f)} for kind, f in _functions_of(problem, tensors, parts)]
+
+
+def to_nonlinear(problem, tensors, parts, start, sparse):
+    """Return the constraints as SciPy's NonlinearConstraint, with Jacobians and Hessians, of sparse arrays if asked."""
+    make, found = scipy_member("scipy.optimize").NonlinearConstraint, []
+    for kind, f in _functions_of(problem, tensors, parts):
+        high = 0.0 if kind == "eq" else inf
+        weighted = _weighted_sum(f)
+        if sparse:
+            derivative = sparse_jacobian(f, sparsity=jacobian_sparsity(f)(start))
+            second = sparse_hessian(weighted, sparsity=hessian_sparsity(weighted)(start, f(start)))
+        else:
+            derivative, second = jacobian(f), _hessian_products(weighted)
+        found.append(make(f, 0.0, high, jac=derivative, hess=second))
     return found
+
+
+def _functions_of(problem, tensors, parts):
+    names = (("eq", "equalities"), ("ineq", "inequalities"))
+    return [(kind, problem.function(tensors, parts[name])) for kind, name in names if parts[name] is not None]
+
+
+def _weighted_sum(f):
+    return lambda x, weights: (tensor(weights) * f(x)).sum()
+
+
+def _hessian_products(weighted):
+    """Return the function of (x, weights) for the Hessian, as a LinearOperator."""
+    product, operator = hessian_vector_product(weighted), scipy_member("scipy.sparse.linalg").LinearOperator
+
+    def hess(x, weights):
+        return operator((x.size, x.size), matvec=lambda p: product(x, weights, p.reshape(x.shape)), dtype=x.dtype)
+
+    return hess
 
 
 def scipy_bounds(problem, start, tensors):

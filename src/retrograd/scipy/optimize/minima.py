@@ -1,6 +1,7 @@
 """`minimize` and `minimize_scalar`."""
 
 from retrograd.func.autograd_api import hessian, hessian_vector_product, value_and_grad
+from retrograd.func.sparse import hessian_sparsity, sparse_hessian
 from retrograd.implicit.problems import NO_CONSTRAINTS
 from retrograd.implicit.solvers import minimum, start_of
 from retrograd.interop.numpy_protocol.table import O, tensor, values
@@ -11,6 +12,7 @@ from retrograd.scipy.optimize.constraints import (
     constraint_functions,
     joined,
     scipy_bounds,
+    to_nonlinear,
     to_scipy,
 )
 from retrograd.scipy.optimize.results import Runs
@@ -29,6 +31,10 @@ def minimize(
     `fun` gets tensors and returns a scalar.  SciPy gets its gradient, and for the methods that use them products with
     its Hessian, or the Hessian: jac, hess and hessp need not be given, and are used where they are functions.  With
     jac=True the gradient that `fun` returns is ignored.  x0 is a vector, and no gradient reaches it.
+
+    "trust-constr" gets the Hessians of the constraints too.  With its option `sparse_jacobian=True` all Jacobians and
+    Hessians are sparse, by `func.sparse_jacobian` and `func.sparse_hessian`.  Their patterns are found at x0, so the
+    functions must take the same branches everywhere.
 
     `x` is differentiable to any order in the tensors in `args`, in `bounds` and in those that `fun` and the
     constraints read.  Its derivative is that of the conditions of Karush, Kuhn and Tucker at `x`: it is as accurate
@@ -55,12 +61,17 @@ def minimize(
 
     def run(problem, start, tensors):
         value = problem.function(tensors)
-        derivatives = _derivatives(value, method, jac, hess, hessp, args)
+        name = method.lower() if isinstance(method, str) else ""
+        sparse = name == "trust-constr" and bool((options or {}).get("sparse_jacobian"))
+        derivatives = _derivatives(value, name, jac, hess, hessp, args, start.numpy() if sparse else None)
         given = {"tol": tol, "callback": callback, "options": options, "method": method, **derivatives}
         if limits is not None:
             given["bounds"] = scipy_bounds(problem, start, tensors)
         if equalities or inequalities:
-            given["constraints"] = to_scipy(problem, tensors, parts)
+            if name == "trust-constr":
+                given["constraints"] = to_nonlinear(problem, tensors, parts, start.numpy(), sparse)
+            else:
+                given["constraints"] = to_scipy(problem, tensors, parts)
         first = given.pop("fun", lambda x: value(x).item())
         found = scipy_member("scipy.optimize").minimize(first, start.numpy(), **given)
         runs.add(found)
@@ -88,9 +99,11 @@ def _functions(function, equalities, inequalities, limits):
     return functions, parts
 
 
-def _derivatives(value, method, jac, hess, hessp, args):
-    """Return the arguments of SciPy's `minimize` about derivatives: the caller's functions, or ours."""
-    name = method.lower() if isinstance(method, str) else ""
+def _derivatives(value, name, jac, hess, hessp, args, sparse_at):
+    """Return the arguments of SciPy's `minimize` about derivatives: the caller's functions, or ours.
+
+    sparse_at: where the pattern of a sparse Hessian is found; None for products.
+    """
     given = {}
     if callable(jac):
         given["jac"] = on_arrays(jac, args)
@@ -100,6 +113,8 @@ def _derivatives(value, method, jac, hess, hessp, args):
         given |= {"fun": _value_and_gradient(value), "jac": True}
     if hess is not None or hessp is not None:
         given |= {k: f if not callable(f) else on_arrays(f, args) for k, f in (("hess", hess), ("hessp", hessp)) if f}
+    elif sparse_at is not None:
+        given["hess"] = sparse_hessian(value, sparsity=hessian_sparsity(value)(sparse_at))
     elif name in _WITH_PRODUCTS:
         given["hessp"] = hessian_vector_product(value)
     elif name in _WITH_HESSIAN:
