@@ -110,7 +110,7 @@ void loop(char** args, const npy_intp* dimensions, const npy_intp* steps, void*)
         anywhere<From, To, convert>(args[0] + begin * steps[0], steps[0], args[1] + begin * steps[1], steps[1], end - begin, &found);
         if (found) overflow = true;
     };
-    if (may_split(dimensions[0], ENOUGH) && overlaps<2>(args, dimensions[0], steps)) work(0, dimensions[0]);
+    if (may_split(dimensions[0], ENOUGH) && overlaps(2, args, dimensions[0], steps)) work(0, dimensions[0]);
     else parallel_for(dimensions[0], ENOUGH, work);
     std::feclearexcept(FE_ALL_EXCEPT);
     if (overflow) std::feraiseexcept(FE_OVERFLOW);

@@ -61,9 +61,8 @@ bool without_gil(F work) {
 
 // Returns whether the result, the last operand, overlaps another operand other than element by element.  NumPy copies
 // such operands, unless reads stay ahead of writes in a loop from the first element to the last.
-template <int operands>
-bool overlaps(char** args, npy_intp n, const npy_intp* steps) {
-    constexpr int out = operands - 1;
+inline bool overlaps(int operands, char** args, npy_intp n, const npy_intp* steps) {
+    const int out = operands - 1;
     const auto range = [=](int k) { return std::minmax({args[k], args[k] + (n - 1) * steps[k]}); };
     const auto [first, last] = range(out);
     for (int k = 0; k < out; k++) {
@@ -74,23 +73,40 @@ bool overlaps(char** args, npy_intp n, const npy_intp* steps) {
     return false;
 }
 
-// A loop whose outer dimension is shared among threads.  `of_rows`: each index of it has dimensions[1] elements.
-template <PyUFuncGenericFunction serial, int operands, bool of_rows>
-void parallel_loop(char** args, const npy_intp* dimensions, const npy_intp* steps, void* data) {
-    static_assert(operands <= MOST_OPERANDS, "a wider kernel needs a wider table");
+// Copy numbers from or to a strided row.  Not inlined, so that not every kernel has a copy of them for each processor.
+template <class T>
+NOT_INLINE void gather(const char* from, npy_intp step, npy_intp n, T* to) {
+    for (npy_intp i = 0; i < n; i++) to[i] = *reinterpret_cast<const T*>(from + i * step);
+}
+template <class T>
+NOT_INLINE void scatter(const T* from, npy_intp n, char* to, npy_intp step) {
+    for (npy_intp i = 0; i < n; i++) *reinterpret_cast<T*>(to + i * step) = from[i];
+}
+
+// Shares the outer dimension of a loop among threads.  `of_rows`: each index of it has dimensions[1] elements.  It calls
+// `serial` by its address: as a template, it would contain two copies of each kernel.
+NOT_INLINE inline void split_loop(PyUFuncGenericFunction serial, int operands, bool of_rows, char** args,
+                                  const npy_intp* dimensions, const npy_intp* steps, void* data) {
     npy_intp each = of_rows && dimensions[1] > 0 ? dimensions[1] : 1;
-    if (!of_rows && may_split(dimensions[0], ENOUGH / each) && overlaps<operands>(args, dimensions[0], steps)) {
+    if (!of_rows && may_split(dimensions[0], ENOUGH / each) && overlaps(operands, args, dimensions[0], steps)) {
         serial(args, dimensions, steps, data);
         std::feclearexcept(FE_ALL_EXCEPT);
         return;
     }
     parallel_for(dimensions[0], ENOUGH / each, [=](npy_intp begin, npy_intp end) {
-        char* shifted[operands];
+        char* shifted[MOST_OPERANDS];
         npy_intp sizes[2] = {end - begin, of_rows ? dimensions[1] : 0};
         for (int k = 0; k < operands; k++) shifted[k] = args[k] + begin * steps[k];
         serial(shifted, sizes, steps, data);
     });
     std::feclearexcept(FE_ALL_EXCEPT);  // infinities and NaN are not errors here
+}
+
+// A loop for NumPy that `split_loop` shares among threads.
+template <PyUFuncGenericFunction serial, int operands, bool of_rows>
+void parallel_loop(char** args, const npy_intp* dimensions, const npy_intp* steps, void* data) {
+    static_assert(operands <= MOST_OPERANDS, "a wider kernel needs a wider table");
+    split_loop(serial, operands, of_rows, args, dimensions, steps, data);
 }
 
 }  // namespace retrograd

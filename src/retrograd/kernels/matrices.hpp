@@ -217,4 +217,17 @@ INLINE void put_columns(const T* from, std::ptrdiff_t width, Matrix to, std::ptr
                                                                                                      columns);
 }
 
+// ------------------------------------------------------------------------------------------------- instantiation
+
+// Declares, or in matrices.cpp defines, those of the outlined functions that several files call.
+#define OUTLINED_FUNCTIONS(declare_or_define, T)                                                                     \
+    declare_or_define struct Outlined<product_inline<T, 64>, product_inline<T, 32>, product_inline<T, 16>>;          \
+    declare_or_define struct Outlined<copy_rows_inline<T>, copy_rows_inline<T>, copy_rows_inline<T>>;                \
+    declare_or_define struct Outlined<copy_transposed_inline<T, 64>, copy_transposed_inline<T, 32>,                  \
+                                      copy_transposed_inline<T, 16>>;                                                \
+    declare_or_define struct Outlined<put_rows_inline<T>, put_rows_inline<T>, put_rows_inline<T>>;
+
+OUTLINED_FUNCTIONS(extern template, float)
+OUTLINED_FUNCTIONS(extern template, double)
+
 }  // namespace retrograd

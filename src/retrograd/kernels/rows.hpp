@@ -17,7 +17,7 @@ public:
     explicit Reader(npy_intp step, npy_intp n) : step(step), n(n), copy(step == sizeof(T) ? nullptr : new T[n]) {}
     const T* at(const char* ptr) {
         if (!copy) return reinterpret_cast<const T*>(ptr);
-        for (npy_intp i = 0; i < n; i++) copy[i] = *reinterpret_cast<const T*>(ptr + i * step);
+        gather(ptr, step, n, copy.get());
         return copy.get();
     }
 
@@ -37,7 +37,7 @@ public:
     }
     void finish() {
         if (!copy) return;
-        for (npy_intp i = 0; i < n; i++) *reinterpret_cast<T*>(ptr + i * step) = copy[i];
+        scatter(copy.get(), n, ptr, step);
     }
 
 private:

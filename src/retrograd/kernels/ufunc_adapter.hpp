@@ -36,8 +36,7 @@ void anywhere(char** args, const npy_intp* dimensions, const npy_intp* steps, vo
         for (int k = 0; k < arrays; k++) {
             char* ptr = args[k] + start * steps[k];
             operands.in[k] = contiguous ? reinterpret_cast<T*>(ptr) : from[k];
-            if (!contiguous)
-                for (npy_intp i = 0; i < count; i++) from[k][i] = *reinterpret_cast<T*>(ptr + i * steps[k]);
+            if (!contiguous) gather(ptr, steps[k], count, from[k]);
         }
         for (int k = 0; k < outputs; k++)
             operands.out[k] = contiguous ? reinterpret_cast<T*>(args[first_out + k] + start * steps[first_out + k]) : to[k];
@@ -45,7 +44,7 @@ void anywhere(char** args, const npy_intp* dimensions, const npy_intp* steps, vo
         if (!contiguous)
             for (int k = 0; k < outputs; k++) {
                 char* ptr = args[first_out + k] + start * steps[first_out + k];
-                for (npy_intp i = 0; i < count; i++) *reinterpret_cast<T*>(ptr + i * steps[first_out + k]) = to[k][i];
+                scatter(to[k], count, ptr, steps[first_out + k]);
             }
     }
 }
