@@ -60,6 +60,7 @@ struct SumsOf {
                 for (npy_intp k = 0; k < LANES<T>; k += LANES<T> / 2) V::at(&lanes[which][k]) = typename V::type{};
             for (; i + LANES<T> <= end; i += LANES<T>) {
                 prefetch.fetch(i, LANES<T>);
+                NOT_UNROLLED
                 for (npy_intp k = 0; k < LANES<T>; k++) add(i + k, [&](int which) -> T& { return lanes[which][k]; });
             }
             for (npy_intp k = 0; k < end - i; k++) add(i + k, [&](int which) -> T& { return lanes[which][k]; });

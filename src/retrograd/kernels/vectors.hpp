@@ -5,8 +5,10 @@
 
 #if defined(__GNUC__) && !defined(__clang__)
 #define UNROLL _Pragma("GCC unroll 16")
+#define NOT_UNROLLED _Pragma("GCC unroll 1")  // a loop over lanes: once it is unrolled, GCC does not make vectors of it
 #else
 #define UNROLL
+#define NOT_UNROLLED
 #endif
 
 namespace retrograd {
