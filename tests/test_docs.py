@@ -46,6 +46,20 @@ def test_python_examples_run(page):
             exec(code, dict(GIVEN.get(page.name, {})))
 
 
+WIDEST = 106  # characters in a line of code on the site, in a window of 1400 pixels
+
+
+def test_lines_of_code_fit_the_page():
+    found = []
+    for page in PAGES:
+        lines = [line for text in examples(page) for line in text.splitlines()]
+        lines += [line for text in dialogues(page) for line in text.splitlines() if line.startswith((">>> ", "... "))]
+        commands = [line for text in blocks(page, "") for line in text.splitlines()]
+        lines += [line for line in commands if line.startswith(("$ ", "retrograd ", "pip "))]
+        found += [f"{page.name}: {line}" for line in lines if len(line) > WIDEST]
+    assert found == []
+
+
 def test_the_readme_shows_an_example_of_ten_lines():
     (example,) = examples(ROOT / "README.md")
     assert len([line for line in example.splitlines() if line.strip()]) <= 10

@@ -59,7 +59,8 @@ def export(
 
     >>> import retrograd as rg
     >>> from retrograd import export, nn
-    >>> program = export.export(nn.Linear(2, 3), (rg.ones(4, 2),), dynamic_shapes=({0: export.Dim("batch", max=64)},))
+    >>> shapes = ({0: export.Dim("batch", max=64)},)
+    >>> program = export.export(nn.Linear(2, 3), (rg.ones(4, 2),), dynamic_shapes=shapes)
     >>> program.graph_signature.inputs_to_parameters
     {'p_weight': 'weight', 'p_bias': 'bias'}
     >>> program.module()(rg.ones(7, 2)).shape

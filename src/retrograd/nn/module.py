@@ -176,7 +176,8 @@ class Module(ModuleTree):
         >>> import retrograd as rg
         >>> from retrograd import nn
         >>> double = nn.Linear(1, 1, bias=False)
-        >>> handle = double.register_full_backward_hook(lambda module, grad_input, grad_output: (grad_input[0] * 10,))
+        >>> hook = lambda module, grad_input, grad_output: (grad_input[0] * 10,)
+        >>> handle = double.register_full_backward_hook(hook)
         >>> x = rg.ones(1, requires_grad=True)
         >>> double(x).backward()
         >>> bool(x.grad == 10 * double.weight[0])

@@ -248,7 +248,8 @@ class TransformerDecoder(Module):
 
     >>> import retrograd as rg
     >>> from retrograd import nn
-    >>> decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), num_layers=2).eval()
+    >>> layer = nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
+    >>> decoder = nn.TransformerDecoder(layer, num_layers=2).eval()
     >>> memory, x, cache = rg.randn(1, 6, 8), rg.randn(1, 4, 8), nn.KVCache()
     >>> steps = [decoder(x[:, i : i + 1], memory, tgt_is_causal=True, cache=cache) for i in range(4)]
     >>> bool((rg.cat(steps, 1) - decoder(x, memory, tgt_is_causal=True)).abs().amax() < 1e-5)

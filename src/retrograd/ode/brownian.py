@@ -27,7 +27,8 @@ class BrownianPath:
     >>> import retrograd as rg
     >>> path = rg.ode.BrownianPath(0.0, 1.0, (2,), seed=3)
     >>> first = path(0.3)
-    >>> bool((path(0.7) == rg.ode.BrownianPath(0.0, 1.0, (2,), seed=3)(0.7)).all()), bool((path(0.3) == first).all())
+    >>> other = rg.ode.BrownianPath(0.0, 1.0, (2,), seed=3)
+    >>> bool((path(0.7) == other(0.7)).all()), bool((path(0.3) == first).all())
     (True, True)
     """
 

@@ -82,7 +82,8 @@ def euler_maruyama(
 
     >>> import retrograd as rg
     >>> path = rg.ode.BrownianPath(0.0, 1.0, (1,), seed=1)
-    >>> y = rg.ode.euler_maruyama(lambda t, y: -y, lambda t, y: 0 * y + 0.1, [1.0], [0.0, 0.5, 1.0], path, steps=10)
+    >>> drift, diffusion = lambda t, y: -y, lambda t, y: 0 * y + 0.1
+    >>> y = rg.ode.euler_maruyama(drift, diffusion, [1.0], [0.0, 0.5, 1.0], path, steps=10)
     >>> tuple(y.shape)
     (3, 1)
     """

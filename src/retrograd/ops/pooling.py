@@ -273,7 +273,8 @@ _MAX = """The largest element of each window of images (n, c, *sizes) or (c, *si
 _MAX_EXAMPLE = """
 
     >>> import retrograd as rg
-    >>> values, indices = rg.nn.functional.max_pool1d(rg.tensor([[1.0, 3.0, 2.0, 0.0]]), 2, return_indices=True)
+    >>> x = rg.tensor([[1.0, 3.0, 2.0, 0.0]])
+    >>> values, indices = rg.nn.functional.max_pool1d(x, 2, return_indices=True)
     >>> values.tolist(), indices.tolist()
     ([[3.0, 2.0]], [[1, 2]])"""
 

@@ -68,7 +68,8 @@ def fuse_conv_bn_weights(
     latter. bn_w, bn_b: weight and bias of the norm, or None.
 
     >>> import retrograd as rg
-    >>> weight, bias = fuse_conv_bn_weights(rg.ones(1, 1, 2), None, rg.ones(1), rg.ones(1) * 4, 0.0, None, None)
+    >>> mean, var = rg.ones(1), rg.ones(1) * 4
+    >>> weight, bias = fuse_conv_bn_weights(rg.ones(1, 1, 2), None, mean, var, 0.0, None, None)
     >>> weight.tolist(), bias.tolist()
     ([[[0.5, 0.5]]], [-0.5])
     """

@@ -118,7 +118,8 @@ def pad_packed_sequence(
 
     >>> import retrograd as rg
     >>> from retrograd.nn.utils.rnn import pack_sequence, pad_packed_sequence
-    >>> padded, lengths = pad_packed_sequence(pack_sequence([rg.tensor([1, 2]), rg.tensor([3])]), batch_first=True)
+    >>> packed = pack_sequence([rg.tensor([1, 2]), rg.tensor([3])])
+    >>> padded, lengths = pad_packed_sequence(packed, batch_first=True)
     >>> padded.tolist(), lengths.tolist()
     ([[1, 2], [3, 0]], [2, 1])
     """

@@ -33,8 +33,9 @@ def write_perfetto(path: "Path", timelines: "Mapping[str, Timeline]") -> None:
     >>> from tempfile import TemporaryDirectory
     >>> from retrograd.pipelining.schedules.actions import parse
     >>> from retrograd.pipelining.timeline.timeline import Event, Timeline
+    >>> step = Timeline([Event(0, parse("F0.0"), 0.0, 1.0)], ranks=1)
     >>> with TemporaryDirectory() as folder:
-    ...     write_perfetto(f"{folder}/step.json", {"planned": Timeline([Event(0, parse("F0.0"), 0.0, 1.0)], ranks=1)})
+    ...     write_perfetto(f"{folder}/step.json", {"planned": step})
     """
     about = [
         {"notes": timeline.notes, "epoch": timeline.epoch, "start": timeline.start} for timeline in timelines.values()

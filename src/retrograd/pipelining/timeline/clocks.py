@@ -85,7 +85,8 @@ def merge_timelines(timelines: Sequence[Timeline], offsets: Sequence[float] | No
     Raises ValueError for another number of offsets than of timelines, and for no timelines.
 
     >>> from retrograd.pipelining import Span
-    >>> one, two = (Timeline([], 1, spans=[Span(0, "mul", "operator", 0.0, 1.0)], epoch=e) for e in (100.0, 102.0))
+    >>> spans = [Span(0, "mul", "operator", 0.0, 1.0)]
+    >>> one, two = (Timeline([], 1, spans=spans, epoch=epoch) for epoch in (100.0, 102.0))
     >>> [(span.rank, span.start) for span in merge_timelines([one, two]).spans]
     [(0, 0.0), (1, 2.0)]
     """

@@ -236,7 +236,8 @@ class Timeline:
         Empty for a step without any backward.
 
         >>> from retrograd.pipelining.schedules.actions import parse
-        >>> step = [Event(0, parse(text), at, at + 1.0) for at, text in enumerate(["F0.0", "F0.1", "B0.0", "B0.1"])]
+        >>> texts = ["F0.0", "F0.1", "B0.0", "B0.1"]
+        >>> step = [Event(0, parse(text), at, at + 1.0) for at, text in enumerate(texts)]
         >>> [(entry.time, entry.micro_batches, entry.bytes) for entry in Timeline(step, 1, [64]).memory()[0]]
         [(0, 1, 64.0), (1, 2, 128.0), (3.0, 1, 64.0), (4.0, 0, 0.0)]
         """
@@ -258,7 +259,8 @@ class Timeline:
         """Return the peak microbatches and the peak bytes of each rank, which need not be at the same time.
 
         >>> from retrograd.pipelining.schedules.actions import parse
-        >>> step = [Event(0, parse(text), at, at + 1.0) for at, text in enumerate(["F0.0", "F0.1", "B0.0", "B0.1"])]
+        >>> texts = ["F0.0", "F0.1", "B0.0", "B0.1"]
+        >>> step = [Event(0, parse(text), at, at + 1.0) for at, text in enumerate(texts)]
         >>> Timeline(step, 1).peak_memory(), Timeline(step, 1, [64]).peak_memory()
         ([(2, None)], [(2, 128.0)])
         """

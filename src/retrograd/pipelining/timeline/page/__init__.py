@@ -41,8 +41,9 @@ def write_html(path: "Path", timelines: "Mapping[str, Timeline]", *, title: str 
     >>> from tempfile import TemporaryDirectory
     >>> from retrograd.pipelining.schedules.actions import parse
     >>> from retrograd.pipelining.timeline.timeline import Event, Timeline
+    >>> step = Timeline([Event(0, parse("F0.0"), 0.0, 1.0)], ranks=1)
     >>> with TemporaryDirectory() as folder:
-    ...     write_html(f"{folder}/step.html", {"planned": Timeline([Event(0, parse("F0.0"), 0.0, 1.0)], ranks=1)})
+    ...     write_html(f"{folder}/step.html", {"planned": step})
     """
     page = render_html(timelines, title=title)
     with atomic_replace(path) as unfinished:
