@@ -247,7 +247,7 @@ MUTATIONS = (
     Mutation("core/engine.py", "BackwardPass.count_down",
         "hooks: a leaf is finalized after its first cotangent",
         Expression("self.left[leaf] == 0 and leaf in self.arrived", "leaf in self.arrived")),
-    Mutation("autograd/function/context.py", "unpack_saved",
+    Mutation("core/function_node.py", "unpack_saved",
         "functions: a saved output is a constant in the second derivative",
         Call("alias")),
     # Levels
@@ -309,7 +309,7 @@ MUTATIONS = (
     Mutation("backend/ragged.py", "Structure.__eq__",
         "nested: sizes with equal sums are treated as equal",
         Expression("np.array_equal(self.sizes, other.sizes)", "self.sizes.sum() == other.sizes.sum()")),
-    Mutation("kernels/attention_reference.py", "_scores",
+    Mutation("kernels/attention_reference.py", "_mask",
         "nested: attention reads one key too many",
         Argument("np.tri", "k", "behind + 1")),
     Mutation("kernels/attention_reference.py", "attend_grad",
