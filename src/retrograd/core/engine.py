@@ -322,7 +322,7 @@ class BackwardPass:
                 self.accumulate(leaf, g, False)
                 if first and leaf._grad is not None and leaf._grad._grad_fn is None:
                     g = conjugate(leaf._grad)  # as in PyTorch, whose .grad takes over the memory of the gradient
-            for function in tuple(hooks.accumulated.values()):
+            for function in list(hooks.accumulated.values()):
                 check_no_replacement(function, function(leaf), leaf)
             run_after(hooks, (), (g,))
 
@@ -360,7 +360,7 @@ class BackwardPass:
 
     def copy_shared_grads(self):
         """Copy gradients that leaves share with others, before user code runs that may write to its gradient."""
-        for leaf, g in tuple(self.arrived.items()):
+        for leaf, g in list(self.arrived.items()):
             if leaf not in self.owned and g.level is None:
                 self.arrived[leaf] = match_layout(g, leaf, False)
                 self.owned.add(leaf)

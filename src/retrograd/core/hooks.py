@@ -129,7 +129,8 @@ def _forget(key, reference):
 
 def some_leaf_is_watched():
     """Return whether any leaf has a hook: then passes count the edges to leaves, to run hooks as early as possible."""
-    alive = [reference() for reference in tuple(of_leaves.values())]
+    # A list, not a tuple: between the begin of an iteration and its end, list() does not allocate what is collected.
+    alive = [reference() for reference in list(of_leaves.values())]
     return any(hooks is not None and hooks.any() for hooks in alive)
 
 
@@ -156,7 +157,7 @@ def share_tensor_hooks(tensor, old, number):
 
 def run_tensor_hooks(hooks, number, g):
     """Return the gradient of one output after its hooks, whose replacements are checked."""
-    for function in tuple(hooks.tensor.get(number, {}).values()):
+    for function in list(hooks.tensor.get(number, {}).values()):
         result = function(conjugate(g))
         if result is not None:
             check_replacement(function, result, g)
@@ -211,7 +212,7 @@ def run_after(hooks, results, gs):
 
 
 def _run(functions, values, *others):
-    for function in tuple(functions.values()):
+    for function in list(functions.values()):
         result = function(_all_conjugate(values), *map(_all_conjugate, others))
         if result is not None:
             values = _replaced(function, result, values)

@@ -170,7 +170,7 @@ def preserve_snapshots(tensor):
     """Copy the content that graphs hold snapshots of, because the tensor's storage is about to be written to."""
     version = tensor.version
     if version is not None and version.snapshots is not None:
-        for reference in tuple(version.snapshots):  # copying may free graphs, and with them snapshots
+        for reference in list(version.snapshots):  # copying may free graphs, and with them snapshots
             snapshot = reference()
             if snapshot is not None:
                 snapshot.preserve()
