@@ -32,6 +32,7 @@ FUNCTIONS = {
     "sum of rows": lambda n, to: n.sum(1),
     "mean of rows": lambda n, to: n.mean(1),
     "softmax of rows": lambda n, to: F.softmax(n, 1),
+    "softmax of rows far below 0": lambda n, to: F.log_softmax(n - 1000, 1) + F.softmax(n - 1000, 1),
     "running sums": lambda n, to: n.cumsum(1),
     "sorted rows": lambda n, to: n.sort(1)[0],
     "padding": lambda n, to: rg.nested.to_padded_tensor(n, 0.0),
@@ -40,6 +41,7 @@ FUNCTIONS = {
 }
 # Copies from host memory, all others make none: of the weight; of the offsets, which are kept, and of divisors.
 COPIES = {"linear": 1, "product": 1, "sum of rows": 1, "mean of rows": 2, "softmax of rows": 1}
+COPIES["softmax of rows far below 0"] = 1
 IN_HOST_MEMORY = {"running sums", "sorted rows", "products of components"}
 
 

@@ -24,7 +24,10 @@ def segment_max(x, offsets, out):
 
 
 def reduce_segments(ufunc, x, offsets, nothing, out):
-    """Set out[b, k] to a ufunc's reduction of the rows of x[b] of segment k; `nothing` where it has none."""
+    """Set out[b, k] to a ufunc's reduction of the rows of x[b] of segment k; `nothing` where it has none.
+
+    On a device `nothing` takes part in each reduction, so it must be the ufunc's neutral element there.
+    """
     out[...] = nothing
     if not on_host:
         ufunc.at(out, (slice(None), numbers_of_rows(offsets, x.shape[1])), x)
@@ -43,24 +46,24 @@ def reduce_segments(ufunc, x, offsets, nothing, out):
 def segment_softmax(x, offsets, out):
     """Set out to exp(x) / sum(exp(x)) over the rows of x[b] from one offset to the next."""
     np.exp(_subtract_segment_max(x, offsets, out), out=out)
-    out /= _each(np.add, out, offsets)
+    out /= _each(np.add, out, offsets, 0)
 
 
 @separate(1)
 def segment_log_softmax(x, offsets, out):
     """Set out to the logarithm of `segment_softmax`."""
     _subtract_segment_max(x, offsets, out)
-    out -= np.log(_each(np.add, np.exp(out), offsets))
+    out -= np.log(_each(np.add, np.exp(out), offsets, 0))
 
 
 def _subtract_segment_max(x, offsets, out):
-    return np.subtract(x, _each(np.maximum, x, offsets), out=out)
+    return np.subtract(x, _each(np.maximum, x, offsets, -np.inf), out=out)
 
 
-def _each(ufunc, x, offsets):
-    """Return the reduction of each segment's rows by a ufunc."""
+def _each(ufunc, x, offsets, neutral):
+    """Return for each row the reduction of its segment by a ufunc, whose neutral element is given."""
     found = np.empty((len(x), len(offsets) - 1, x.shape[2]), x.dtype)
-    reduce_segments(ufunc, x, offsets, 0, found)
+    reduce_segments(ufunc, x, offsets, neutral, found)
     return np.repeat(found, np.diff(offsets), axis=1) if on_host else found[:, numbers_of_rows(offsets, x.shape[1])]
 
 
