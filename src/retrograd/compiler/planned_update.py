@@ -10,12 +10,11 @@ from retrograd.backend.updates import are_disjoint
 from retrograd.compiler.program import Eager, Instruction
 from retrograd.core import Tensor
 from retrograd.core.guards import have_plain_arrays
-from retrograd.core.tensor import arrays_of, bump_versions, split_plain
+from retrograd.core.tensor import ANY_SIZE, arrays_of, bump_versions, split_plain
 from retrograd.ops.fused_update import are_all_plain
 from retrograd.optim.next_update import Update
 from retrograd.optim.optimizer import Optimizer, State
 
-OF_ANY_SIZE = 1 << 62
 MOST_PARAMS = 200  # of a plan, which has at most 1,024 memories
 
 
@@ -66,7 +65,7 @@ class PlannedUpdate:
             return None
         updates = []
         for number, group in enumerate(optimizer.param_groups):
-            params, grads, others = split_plain(group["params"], OF_ANY_SIZE)
+            params, grads, others = split_plain(group["params"], ANY_SIZE)
             states = [optimizer.state.get(p) for p in params]
             if others or None in states:
                 return None

@@ -2,10 +2,8 @@
 
 from numpy import ndarray
 
-from retrograd.core.tensor import INFERENCE, TensorBase, is_plain
+from retrograd.core.tensor import ANY_SIZE, INFERENCE, TensorBase, is_plain
 from retrograd.core.views import requires_grad_synced
-
-ANY_SIZE = 1 << 62
 
 
 class TensorGuard:

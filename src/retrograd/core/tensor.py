@@ -232,6 +232,9 @@ def is_real_array(x):
     return False
 
 
+ANY_SIZE = 1 << 62  # a limit of elements that no array reaches
+
+
 def is_plain(t, most):
     """Return whether a tensor is a ground array of floats in row-major order that can be written to, and no view.
 

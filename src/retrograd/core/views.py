@@ -7,6 +7,7 @@ from retrograd.core.hooks import move_retained
 from retrograd.core.op import compound
 from retrograd.core.state import at
 from retrograd.core.tensor import (
+    ANY_SIZE,
     INFERENCE,
     TensorBase,
     alias,
@@ -291,7 +292,7 @@ def copy_plain(kind, pairs):
             own = last.copy_ is kind.copy_
         t: TensorBase = pair[0]
         u: TensorBase = pair[1]
-        if own and u.level is None and not u._overrides and is_plain(t, MOST) and same_kind(t.value, u.value):
+        if own and u.level is None and not u._overrides and is_plain(t, ANY_SIZE) and same_kind(t.value, u.value):
             requires_grad_synced(u)
             t.value[...] = u.value
             if u.tag is not None:
@@ -300,9 +301,6 @@ def copy_plain(kind, pairs):
         else:
             others.append(pair)
     return others
-
-
-MOST = 1 << 62
 
 
 def rebase_history(t, new):

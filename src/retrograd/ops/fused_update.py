@@ -2,7 +2,7 @@
 
 from retrograd.backend.updates import are_disjoint, read_flat, update_formula, update_kernel, write_flat
 from retrograd.core import current
-from retrograd.core.tensor import arrays_of, bump_version, bump_versions, is_plain, make, preserve_snapshots
+from retrograd.core.tensor import ANY_SIZE, arrays_of, bump_version, bump_versions, is_plain, make, preserve_snapshots
 from retrograd.ops.mutate import check_write, inherit_detached, is_recorded
 
 
@@ -61,7 +61,7 @@ def write_joined(joined, tensors):
 
 def are_all_plain(tensors) -> bool:
     """Whether `join` takes all of the tensors, and `write_joined` may write to them."""
-    return all(is_plain(t, 1 << 62) for t in tensors)  # of any size
+    return all(is_plain(t, ANY_SIZE) for t in tensors)
 
 
 def are_apart(written, read) -> bool:
