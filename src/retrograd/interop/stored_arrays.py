@@ -30,11 +30,11 @@ class StoredArrays:
     """
 
     def __init__(self, arrays: Sequence[Any], others: Iterable[Any]) -> None:
-        external = {id(_whole_of(other)) for other in others}
+        external = {id(memory_owner(other)) for other in others}
         wholes: dict[int, tuple[int, np.ndarray]] = {}
         self._views: list[_View | None] = []
         for array in arrays:
-            whole = _whole_of(array)
+            whole = memory_owner(array)
             view = None
             if type(array) is type(whole) is np.ndarray and whole.flags.forc and id(whole) not in external:
                 number, _ = wholes.setdefault(id(whole), (len(wholes), whole))
@@ -75,8 +75,8 @@ class StoredArrays:
         self._file.close()
 
 
-def _whole_of(array: Any) -> Any:
-    """Return the array whose memory this one is a view of."""
+def memory_owner(array: Any) -> Any:
+    """Return the array whose memory this one is a view of; the array itself if it is no view."""
     while getattr(array, "base", None) is not None and hasattr(array.base, "nbytes"):
         array = array.base
     return array

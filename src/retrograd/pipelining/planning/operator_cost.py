@@ -12,6 +12,7 @@ from retrograd import autograd
 from retrograd.core import Tensor, registry
 from retrograd.core.blocks import generator_block
 from retrograd.fx import GraphModule, Interpreter, Node
+from retrograd.interop.stored_arrays import memory_owner
 from retrograd.nn import Module
 from retrograd.ops.generator import get_rng_state, set_rng_state
 from retrograd.pipelining.microbatch import tensors_in
@@ -197,10 +198,8 @@ def _clear_gradients(value: Any) -> None:
 
 def memory_of(tensor: Tensor) -> tuple[int, int]:
     """Return the identity and the bytes of a tensor's memory; for a view, of its base."""
-    array: Any = tensor.value
-    while getattr(array, "base", None) is not None and hasattr(array.base, "nbytes"):
-        array = array.base
-    return id(array), getattr(array, "nbytes", tensor.nbytes)
+    owner = memory_owner(tensor.value)
+    return id(owner), getattr(owner, "nbytes", tensor.nbytes)
 
 
 def bytes_of(value: Any) -> int:
