@@ -27,6 +27,19 @@ def state_of(tensors):
     return [(observe(t), None if t.grad is None else observe(t.grad)) for t in tensors]
 
 
+def classifier_step(model, optimizer):
+    """Return a training step of a model whose outputs are scores of classes."""
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = rg.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
 def runs(make, arguments, compiled, calls=4):
     """Return what is observed of repeated calls: `make()` gives a function, and the tensors that it may change."""
     rg.manual_seed(0)

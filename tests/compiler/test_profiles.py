@@ -11,7 +11,7 @@ from retrograd import nn
 from retrograd.autograd.profiler import profile, record_function
 from retrograd.pipelining.timeline.operator_spans import SpanRecorder
 
-from .comparison import numbers, observe, state_of
+from .comparison import classifier_step, numbers, observe, state_of
 
 
 def training(compile):
@@ -19,16 +19,7 @@ def training(compile):
     rg.manual_seed(0)
     model = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Dropout(0.2), nn.Linear(8, 3))
     optimizer = rg.optim.Adam(model.parameters(), lr=0.1)
-
-    @compile
-    def step(x, y):
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
-    return step, [*model.parameters()]
+    return compile(classifier_step(model, optimizer)), [*model.parameters()]
 
 
 def test_a_profile_has_the_calls_of_the_program_in_the_order_of_the_report():
