@@ -15,7 +15,7 @@ BUDGET = {
     "backends": 100,
     "bench": 1100,
     "cli": 2700,
-    "compiler": 4700,
+    "compiler": 5000,
     "core": 6800,
     "cuda": 600,
     "distributed": 3900,

@@ -8,6 +8,7 @@ import numpy as np
 from retrograd.core.op import composite_arrays
 
 quiet = partial(np.errstate, all="ignore")  # a backward pass ignores warnings: infinite slopes are legitimate
+strict = partial(np.errstate, all="raise")
 IMMUTABLE_NUMBERS = np.generic
 DTYPE = np.dtype
 

@@ -39,15 +39,15 @@ def trace_kernel(function, operands, params):
 
     Operands that are arrays are given as tuples of shape, dtype and strides.
     """
-    given = tuple([a if type(a) is tuple else _Constant(a) for a in operands])
+    given = tuple([a if type(a) is tuple else Constant(a) for a in operands])
     try:
-        params = tuple([(name, _Constant(value)) for name, value in params.items()])
+        params = tuple([(name, Constant(value)) for name, value in params.items()])
         return _trace(function, given, params, kernels.get_vector_bytes())
     except TypeError:  # an operand, or the kernel, is not hashable
         return None
 
 
-class _Constant:
+class Constant:
     """A constant operand; equal to those that a kernel cannot tell from it."""
 
     __slots__ = ("_key", "value")
@@ -60,7 +60,7 @@ class _Constant:
         return hash(self._key)
 
     def __eq__(self, other):
-        return type(other) is _Constant and self._key == other._key
+        return type(other) is Constant and self._key == other._key
 
 
 @lru_cache(4096)

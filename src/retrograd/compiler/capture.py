@@ -16,6 +16,7 @@ from retrograd.compiler.planning import plan_calls
 from retrograd.compiler.program import Instruction, Layouts, Slot, without_dead_code
 from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
+from retrograd.compiler.simplification import Simplified, simplify
 from retrograd.compiler.specialization import specialize
 from retrograd.compiler.surroundings import Entry, Guards, Surroundings, first_change
 from retrograd.core import current
@@ -49,6 +50,7 @@ class Program:
         self.tensor_guards: list[TensorGuard] = []
         self.instructions: list[Instruction] = []  # as recorded
         self.layouts: Layouts = {}
+        self.merged = self.folded = 0  # calls that equal others, and calls that became constants
         self.plan: list[Instruction] = []  # with fused groups
         self.played: list[Instruction] = []  # with calls that run as one
         self.graph: CompiledGraph | None = None  # of results that require grad
@@ -182,18 +184,22 @@ class Capture:
         program.instructions, program.source, program.graph = instructions, source, graph
         program.layouts = self.recorder.layouts
         if not self.recorder.refusal:
-            program.plan = self._optimize(instructions, output.slots())
+            simple = simplify(instructions, self.recorder, output.slots())
+            program.merged, program.folded = simple.merged, simple.folded
+            source.load_constants(simple.constants)
+            program.plan = self._optimize(simple, output.slots())
             outside = [e.slot for e in self.recorder.externals.values() if e.slot is not None]  # in memory anyway
+            outside += simple.constants
             planned = plan_calls(program.plan, self.recorder.layouts, [*output.slots(), *outside])
             program.played = plan_updates(specialize(planned, self.recorder.layouts))
             player.write_source(program.played, source, output.write, output.slots())
             program.play = player.function_of(source)
         return program
 
-    def _optimize(self, instructions: list[Instruction], wanted: list[Slot]) -> list[Instruction]:
+    def _optimize(self, simple: Simplified, wanted: list[Slot]) -> list[Instruction]:
         """Return the instructions with fused groups, without copies; `wanted` are the slots that the result needs."""
-        plan = fuse(instructions, self.recorder.layouts, wanted)
-        return without_copies(plan, self.recorder.layouts, self.recorder.memories, wanted)
+        plan = fuse(simple.instructions, self.recorder.layouts, wanted)
+        return without_copies(plan, self.recorder.layouts, simple.memories, wanted)
 
     def _name_tensors(self) -> tuple[dict[int, str], list[tuple[str, str]], dict[str, Any]]:
         """Return the names of the tensors from outside, what loads their arrays, and the named objects."""

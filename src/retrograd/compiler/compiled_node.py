@@ -12,6 +12,7 @@ from retrograd.compiler.planning import plan_calls
 from retrograd.compiler.program import External, Slot, without_dead_code
 from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
+from retrograd.compiler.simplification import simplify
 from retrograd.compiler.specialization import specialize
 from retrograd.compiler.surroundings import Guards, Surroundings, first_change
 from retrograd.core import Tensor, current
@@ -287,6 +288,8 @@ def _player(recorder: Recorder, given: list, found: list) -> Any:
         return None
     for instruction in instructions:
         instruction.backward = False  # the pass itself ignores the warnings of NumPy
-    planned = plan_calls(instructions, recorder.layouts, output.slots(), quiet=True)
+    simple = simplify(instructions, recorder, output.slots())
+    source.load_constants(simple.constants)
+    planned = plan_calls(simple.instructions, recorder.layouts, output.slots(), quiet=True)
     player.write_source(specialize(planned, recorder.layouts), source, output.write, output.slots())
     return player.function_of(source)

@@ -19,8 +19,10 @@ MOST_LINES = 12  # of the slowest calls in the text
 class ExplainOutput:
     """The report of `explain`; it prints as text. The first fields are those of PyTorch's report.
 
-    `fused_groups` has the operators of each group that runs as one; `groups` a report on each call of the program, with
-    its memory traffic, buffers and time; `seconds` is the time of the call, None if the program did not run.
+    `fused_groups` has the operators of each group that runs as one; `merged` is the number of calls that equal earlier
+    ones, and `folded` that of calls whose results are constants: neither run. `groups` has a report on each call of the
+    program, with its memory traffic, buffers and time; `seconds` is the time of the call, None if the program did not
+    run.
     """
 
     graph_count: int
@@ -31,6 +33,8 @@ class ExplainOutput:
     out_guards: tuple[str, ...]
     code: str
     fused_groups: tuple[tuple[str, ...], ...] = ()
+    merged: int = 0
+    folded: int = 0
     groups: tuple[GroupReport, ...] = ()
     seconds: float | None = None
 
@@ -44,11 +48,18 @@ class ExplainOutput:
         counts = Counter(self.ops_per_graph[0]).most_common()
         return [
             f"One program of {self.op_count} operators: " + ", ".join(f"{n} {name}" for name, n in counts),
+            *self._left_out(),
             *self._fused(),
             *self._memory(),
             f"Guards: {len(self.out_guards)} values and tensors",
             *([] if self.seconds is None else [f"Time: {in_time(self.seconds)}"]),
         ]
+
+    def _left_out(self) -> list[str]:
+        """Return the line about calls that do not run, if there are any."""
+        counts = ((self.merged, "equal to others"), (self.folded, "constant"))
+        shown = ", ".join(f"{count} {reason}" for count, reason in counts if count)
+        return [f"Left out: {shown}"] if shown else []
 
     def _fused(self) -> list[str]:
         """Return the line about fused groups, if there are any."""
@@ -128,4 +139,5 @@ def _report(program: Program, times: TimedRun | None = None) -> ExplainOutput:
     fused = tuple([tuple(map(name_instruction, i.calls)) for i in program.plan if isinstance(i, FusedCalls)])
     seconds = None if times is None else (times.span[1] - times.span[0]) / 1e9
     groups = report_groups(program, times)
-    return ExplainOutput(1, 0, (), len(names), (names,), guards, program.source.text, fused, groups, seconds)
+    code, merged, folded = program.source.text, program.merged, program.folded
+    return ExplainOutput(1, 0, (), len(names), (names,), guards, code, fused, merged, folded, groups, seconds)

@@ -53,6 +53,15 @@ class Source:
         """Append a line at the present indentation."""
         self.lines.append(self._indent + line)
 
+    def load(self, slot: Slot, array: str) -> None:
+        """Append the line that gives a slot an array, by its code."""
+        self.add(f"a{int(slot)} = {array}")
+
+    def load_constants(self, constants: dict[Slot, Any]) -> None:
+        """Append the lines that give slots their constant arrays."""
+        for slot, array in constants.items():
+            self.load(slot, self.constant(array))
+
     def constant(self, value: Any, prefix: str = "c") -> str:
         """Return the code for an object: a literal, or a name."""
         if type(value) in _LITERALS:
