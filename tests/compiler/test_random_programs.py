@@ -29,6 +29,7 @@ BINARY = ["{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} @ {b}", "rg.maximum({a}, {
           "{a} * {b}.mean() + {b}.amax(0)", "rg.bmm({a}[None], {b}[None])[0]", "rg.cdist({a}, {b} + 1)",
           "F.cross_entropy({a}, rg.tensor([0, 2, 1])) * {b}", "rg.tensordot({a}, {b}, 1)"]  # fmt: skip
 VIEWS = ["{a}.t()", "{a}[:]", "{a}.view(9).view(3, 3)", "{a}.flip(0)", "{a}[:, [0, 2, 1]]"]  # fmt: skip
+CONSTANTS = ["{a} + rg.eye(3)", "rg.arange(9.0).view(3, 3).sin() * {a}", "rg.zeros(3, 3)", "rg.ones(3, 3).tril() @ {a}"]
 WRITES = ["{a}.mul_({number})", "{a}.add_({b})", "{a}[1] = {b}[0]", "{a}.t()[0].zero_()", "{a}.clamp_(-1.0, 1.0)",
           "{a}[0, 1] += 1.0", "{a}.copy_({b}.t())", "{a}.index_fill_(0, rg.tensor([1]), {number})",
           "{a}.addcmul_({b}, {b}, value=0.5)", "{a}.fill_diagonal_({number})", "{a}[{b} > 0] = {number}",
@@ -39,7 +40,7 @@ def random_program(seed):
     """Return the code of a function of two tensors and a parameter."""
     choose = random.Random(seed)
     known = ["x", "y", "w"]
-    lines = []
+    lines, values = [], []
     for step in range(choose.randint(3, 14)):
         number = round(choose.uniform(-2, 2), 2)
         a, b = choose.choice(known), choose.choice(known)
@@ -47,9 +48,12 @@ def random_program(seed):
             a = choose.choice(known[3:])
             lines.append(choose.choice(WRITES).format(a=f"{a}.detach()", b=f"{b}.detach()", number=number))
             continue
-        form = choose.choice(choose.choice([UNARY, BINARY, BINARY, VIEWS]))
+        form = choose.choice(choose.choice([UNARY, BINARY, BINARY, VIEWS, CONSTANTS]))
+        values.append(form.format(a=a, b=b, number=number))
+        if choose.random() < 0.15:
+            values.append(choose.choice(values))  # a call that equals an earlier one, perhaps after a write
         known.append(f"v{step}")
-        lines.append(f"v{step} = " + form.format(a=a, b=b, number=number))
+        lines.append(f"v{step} = {values[-1]}")
     lines += [f"loss = ({known[-1]} * {choose.choice(known)}).sum() + w.sum()", "loss.backward()"]
     results = [f"{name}.detach()" for name in choose.sample(known, 2)]
     lines.append(f"return loss.detach(), {', '.join(results)}")
