@@ -168,6 +168,9 @@ def text(array, options, *, name="", notes=(), part_notes=()):
         return lazy_module("retrograd.backend.array_text").text(array, options, name=name or "tensor", notes=notes)
     if type(array) in array_devices:
         found = array_devices[type(array)]
+        if not found.has_elements:
+            described = f"..., device='{found.device}', size={tuple(array.shape)}"
+            return f"{name or 'tensor'}({', '.join([described, f'dtype={array.dtype}', *notes])})"
         return text(found.to_host(array), options, name=name, notes=(f"device='{found.device}'", *notes))
     given = {"name": name} if name else {}
     return namespaces[type(array)].text(array, options, notes=notes, part_notes=part_notes, **given)

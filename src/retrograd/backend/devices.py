@@ -14,6 +14,11 @@ def cupy_device() -> Any:
     return lazy_module("retrograd.backend.cupy")
 
 
+def meta_device() -> Any:
+    """Return the module of the device "meta", imported on first use."""
+    return lazy_module("retrograd.backend.meta")
+
+
 def register_device(found: ArrayDevice) -> ArrayDevice:
     """Let tensors be on a device: from now on its arrays are tensors' arrays, and its name can be asked for.
 
@@ -25,8 +30,13 @@ def register_device(found: ArrayDevice) -> ArrayDevice:
 
 
 def device_named(name: str) -> ArrayDevice | None:
-    """Return the device of a type, such as "cuda"; None if there is none. That of CuPy is made when it is asked for."""
+    """Return the device of a type, such as "cuda"; None if there is none.
+
+    Those of CuPy and "meta" are made when they are asked for.
+    """
     found = next((found for found in array_devices.values() if found.device.type == name), None)
+    if found is None and name == "meta":
+        return register_device(meta_device().MetaDevice())
     if found is None and name == "cuda":
         made = cupy_device().make_device()
         return None if made is None else register_device(made)

@@ -28,10 +28,14 @@ class device:
     """A device, as `device("cpu")`, `device("cuda:1")` or `device("cuda", 1)`.
 
     Other devices than the CPU can be named; without a library for their arrays, no tensor can be made there.
-    A device equals its name.
+    A device equals its name.  In a block `with device("meta"):`, tensors are made there unless `device=` says where.
 
+    >>> import retrograd as rg
     >>> device("cpu").type, device("cpu") == "cpu", device("cuda:1")
     ('cpu', True, device(type='cuda', index=1))
+    >>> with device("meta"):
+    ...     rg.nn.Linear(100_000, 100_000).weight
+    Parameter(..., device='meta', size=(100000, 100000), dtype=float32, requires_grad=True)
     """
 
     __slots__ = ("index", "type")
@@ -67,12 +71,13 @@ class ArrayDevice:
     """A device with a plain kind of array of its own, and the ways between it and host memory.
 
     `device` names it, `array_type` is the type of its arrays, and `namespace` has the functions on them. Operators run
-    on it if an operand is there.
+    on it if an operand is there. `has_elements` is False if its arrays have a shape and a dtype only.
     """
 
     device = CPU
     array_type: Any = None
     namespace: Any = None
+    has_elements = True
 
     def from_host(self, array):
         """Return a copy of a NumPy array on the device."""

@@ -151,7 +151,11 @@ class OpBase:
     def bound(self, array_type):
         """Return the kernel over one namespace, bound on first use."""
         if array_type not in self.kernels:
-            self.kernels[array_type] = self.definition.bind(namespaces[array_type])
+            namespace = namespaces[array_type]
+            if hasattr(namespace, "bind_shape"):  # of arrays without elements
+                self.kernels[array_type] = namespace.bind_shape(self.definition)
+            else:
+                self.kernels[array_type] = self.definition.bind(namespace)
         if array_type is ndarray:
             self.kernel = self.kernels[ndarray]
         return self.kernels[array_type]
@@ -159,6 +163,8 @@ class OpBase:
     def bound_on(self, arrays, array):
         """Return the kernel for arrays on the device of one of them."""
         kind = type(array)
+        if hasattr(namespaces[kind], "bind_shape"):
+            return self.bound(kind)
         for other in arrays:
             if type(other) is kind and is_extension(other.dtype):
                 if (kind, "widened") not in self.kernels:

@@ -31,7 +31,7 @@ from retrograd.nn.hooks import (
     run_hooks_after_exception,
 )
 from retrograd.nn.module_tree import BUFFER, MODULE, PARAMETER, TRANSIENT, ModuleTree
-from retrograd.nn.parameter import convert_dtype, convert_format, move_to
+from retrograd.nn.parameter import convert_dtype, convert_format, empty_on, move_to
 from retrograd.nn.state_loading import EXTRA_STATE, IncompatibleKeys, load_state
 from retrograd.ops.create import zeros
 from retrograd.ops.layout import find_device, is_device
@@ -385,8 +385,18 @@ class Module(ModuleTree):
         return self.to(device if is_device(device) else "cuda")
 
     def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:
-        """Move all parameters and buffers to a device, in place; their values are undefined, here they are kept."""
-        return self._apply(lambda own: move_to(own, find_device(device)), recurse)
+        """Give all parameters and buffers memory on a device, in place; their values are undefined.
+
+        It follows the making of a module on the device "meta"; then initialize or load the values.
+
+        >>> import retrograd as rg
+        >>> with rg.device("meta"):
+        ...     layer = rg.nn.Linear(3, 4)
+        >>> layer.to_empty(device="cpu").reset_parameters()
+        >>> layer.weight.device
+        device(type='cpu')
+        """
+        return self._apply(lambda own: empty_on(own, find_device(device)), recurse)
 
     # ------------------------------------------------------------------------------------------- showing it
 

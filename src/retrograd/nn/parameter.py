@@ -10,7 +10,7 @@ from retrograd.core.dtype import is_differentiable
 from retrograd.core.overrides import as_subclass, disabled_override, override_of
 from retrograd.core.tensor import new_of_class, version_of
 from retrograd.ops.functions import functions
-from retrograd.ops.layout import array_device, channels_last, channels_last_3d, has_format, place, to_format
+from retrograd.ops.layout import array_device, channels_last, channels_last_3d, has_format, making_on, place, to_format
 
 _clone = operator_named("clone")
 _detach = operator_named("detach")
@@ -239,6 +239,12 @@ def convert_dtype(tensor: Tensor, dtype: Any) -> Tensor:
 def move_to(tensor: Tensor, target: Any) -> Tensor:
     """Move a tensor to an `ArrayDevice`, None being host memory: a parameter and its gradient in place."""
     return tensor if array_device(tensor) is target else _convert(tensor, lambda x: place(x, target))
+
+
+def empty_on(tensor: Tensor, target: Any) -> Tensor:
+    """Return a tensor of undefined values on an `ArrayDevice`, None being host memory: a parameter in place."""
+    with making_on(target):
+        return _convert(tensor, lambda x: functions["empty"](tuple(x.shape), dtype=x.dtype))
 
 
 def convert_format(tensor: Tensor, memory_format: Any) -> Tensor:

@@ -2,6 +2,7 @@
 
 import math
 import operator
+from threading import local
 
 from retrograd.backend.devices import device_named
 from retrograd.core import Tensor, current, registry
@@ -207,6 +208,31 @@ def get_default_device():
 def set_default_device(device):
     """Set the device of new tensors in this thread; None is the CPU. RuntimeError for one that has no tensors."""
     current().device = None if device is None else find_device(device)
+
+
+class _EnteredDevices(local):
+    """The blocks `with device(...):` that a thread is in, innermost last."""
+
+    def __init__(self):
+        self.blocks = []
+
+
+_entered = _EnteredDevices()
+
+
+def _enter_device(self):
+    """Make tensors on this device until the block ends, in this thread; RuntimeError for one that has no tensors."""
+    block = making_on(find_device(self))
+    _entered.blocks.append(block.__enter__())
+    return self
+
+
+def _leave_device(self, *exception):
+    """Make tensors where they were made before the block."""
+    _entered.blocks.pop().__exit__(*exception)
+
+
+device.__enter__, device.__exit__ = _enter_device, _leave_device
 
 
 # ----------------------------------------------------------------------------------------- memory formats
