@@ -52,6 +52,8 @@ TYPES = (
 OWN = ("numpy", "scipy", "hips", "sklearn", "pipelining", "interop")
 WIDTH = 88
 CODE = re.compile(r"(`+[^`]*`+)")
+# An address in memory, and an absolute path of two parts or more.
+OF_A_MACHINE = re.compile(r" at 0x|(?<![\w.])(?:/[\w.-]+){2}|[A-Z]:\\\\")
 PREFIXES = re.compile(r"\b(?:retrograd|collections|typing|numpy|types|pathlib|optree)(?:\.\w+)*\.(?=\w)")
 
 
@@ -291,13 +293,26 @@ def _arguments(parameters: list[inspect.Parameter]) -> Iterator[str]:
 
 
 def _argument(parameter: inspect.Parameter) -> str:
-    """Return name, type and default of an argument, without memory addresses."""
+    """Return name, type and default of an argument."""
     empty = inspect.Parameter.empty
     annotation = inspect.formatannotation(parameter.annotation)
     kind = "" if parameter.annotation is empty else f": {_short_type_name(annotation)}"
-    default = re.sub(r"<(?:function|class) '?([\w.]+).*?>", r"\1", repr(parameter.default))
+    default = _default(parameter.default)
     end = "" if parameter.default is empty else f" = {default}" if kind else f"={default}"
     return f"{parameter.replace(annotation=empty, default=empty)}{kind}{end}"
+
+
+def _default(value: Any) -> str:
+    """Return a default as text that is the same on every machine: no memory address, no path."""
+    if type(value) in (tuple, list):
+        parts = ", ".join(_default(part) for part in value)
+        return f"[{parts}]" if isinstance(value, list) else f"({parts},)" if len(value) == 1 else f"({parts})"
+    if inspect.ismodule(value):
+        return value.__name__
+    if isinstance(value, type) or inspect.isroutine(value):
+        return value.__qualname__ if "<" not in value.__qualname__ else "..."
+    text = repr(value)
+    return "..." if OF_A_MACHINE.search(text) else text
 
 
 def _short_type_name(annotation: str) -> str:
