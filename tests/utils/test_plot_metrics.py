@@ -16,6 +16,15 @@ def test_curves_are_pictures_that_are_the_same_each_time(form, tmp_path):
     assert pictures[0].startswith(b"\x89PNG" if form == "png" else b"<?xml")
 
 
+def test_a_logarithmic_axis_is_labelled_by_numbers(tmp_path):
+    matplotlib = pytest.importorskip("matplotlib")
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        plot_curves(tmp_path / "a.svg", {"train": [1.0, 0.01]}, log=True)
+    picture = (tmp_path / "a.svg").read_text()
+    assert ">0.1</text>" in picture
+    assert "$" not in picture
+
+
 def test_smooth_curves_are_means_that_forget():
     assert smooth_values([1.0, 2.0, 4.0], 0.0) == [1, 2, 4]
     assert smooth_values([1.0, 2.0, float("inf"), 4.0], 0.5) == [1, 2.5 / 1.5, float("inf"), (4 + 1 + 0.25) / 1.75]

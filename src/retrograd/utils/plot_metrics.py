@@ -50,6 +50,8 @@ def plot_curves(
         for name, points in curves.items():
             _draw(axes, name, points, smooth)
         axes.set(title=title, xlabel=xlabel, ylabel=ylabel, yscale="log" if log else "linear")
+        if log:
+            axes.yaxis.set_major_formatter("{x:g}")  # matplotlib's own labels are formulas, which are not parsed here
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(axis="y", alpha=0.3)
         axes.legend(frameon=False)
