@@ -16,7 +16,7 @@ XDIST := -n 2 --dist worksteal --durations 20
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest $(XDIST)
 CRASHES := build/crash_stack.so
 
-.PHONY: arm device help demo first-run test coverage build env lint format types docs docs-check bench parity fuzz array-api sanitize vectors mutations recovery faults killing damage cluster stubs instructions clean
+.PHONY: arm device help demo first-run test coverage build env lint format types docs docs-check pictures bench parity fuzz array-api sanitize vectors mutations recovery faults killing damage cluster stubs instructions clean
 .DELETE_ON_ERROR:
 # Prerequisites are made from left to right: the packages, then what is made with them.
 ifndef PARALLEL
@@ -29,6 +29,7 @@ help:
 	@echo "make bench   all benchmarks beside the peers, into docs/; bench-steps, -kernels and others run one"
 	@echo "make cluster | recovery | faults   pipelines on a Ray cluster; workers killed; each kind of fault 20 times"
 	@echo "make docs | docs-check    the documentation as a site, into build/site; each page looked at in a browser"
+	@echo "make pictures   draw the pictures of the guides from runs of their code"
 	@echo "make lint | format | types | parity | array-api | sanitize | vectors | mutations | stubs | build | env | clean"
 
 # The compiler runs while packages are installed: neither needs the other.
@@ -78,6 +79,10 @@ docs: $(VENV)/docs.stamp $(COMPILED) $(DERIVED)
 # Every page in a browser, wide and narrow, and the search: minutes. Needs Chromium and its driver.
 docs-check: docs $(VENV)/test.stamp
 	$(VENV)/bin/python -m pytest -n 0 tests/test_site.py $(ARGS)
+
+# The pictures of the guides, from runs of the code that the guides show; ARGS="start jet" draws those of two pages.
+pictures: $(PEERS)/peers.stamp $(COMPILED)
+	$(PEERS)/bin/python tools/pictures $(ARGS)
 
 bench: bench-all
 
