@@ -5,6 +5,7 @@ import importlib
 import re
 from functools import cache
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 from tests.case_groups import group_cases
@@ -25,17 +26,15 @@ GIVEN = {
 SHOWN_ONLY = {"operators.md"}
 
 
-def blocks(page, language):
-    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
-    return [body for named, body in fenced if named == language]
+blocks = run_path(str(ROOT / "tools/pictures/page.py"))["blocks"]
 
 
 def examples(page):
-    return blocks(page, "python")
+    return blocks(page.read_text(), "python")
 
 
 def dialogues(page):
-    return [body for body in blocks(page, "") if ">>> " in body]
+    return [body for body in blocks(page.read_text(), "") if ">>> " in body]
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if examples(p)], ids=lambda page: page.name)
@@ -54,7 +53,7 @@ def test_lines_of_code_fit_the_page():
     for page in PAGES:
         lines = [line for text in examples(page) for line in text.splitlines()]
         lines += [line for text in dialogues(page) for line in text.splitlines() if line.startswith((">>> ", "... "))]
-        commands = [line for text in blocks(page, "") for line in text.splitlines()]
+        commands = [line for text in blocks(page.read_text(), "") for line in text.splitlines()]
         lines += [line for line in commands if line.startswith(("$ ", "retrograd ", "pip "))]
         found += [f"{page.name}: {line}" for line in lines if len(line) > WIDEST]
     assert found == []
@@ -77,6 +76,57 @@ def test_dialogues_answer_what_they_say(page):
 def test_links_lead_to_files_that_exist(page):
     for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
         assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+# Guides without a picture of a result, and why.
+WITHOUT_PICTURES = {
+    "benchmarks_parts.md": "tables of measured times",
+    "catalogue.md": "a list of names",
+    "compatibility.md": "a promise",
+    "devices.md": "nothing has run on a GPU yet",
+    "glossary.md": "a list of terms",
+    "laws.md": "a list of tests",
+    "names.md": "a list of names",
+    "operators.md": "how a class of the source is written",
+    "parity.md": "a list of tests",
+    "tasks.md": "a table of measured times",
+}
+PICTURES = ROOT / "docs/images/guides"
+
+
+def test_every_guide_shows_a_picture_of_a_result_or_says_why_not():
+    navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]
+    guides = [page for page in re.findall(r"\w+\.md", navigation) if (ROOT / "docs" / page).exists()]
+    assert len(guides) > 50
+    shown = {page for page in guides if "](images/" in (ROOT / "docs" / page).read_text()}
+    assert sorted(set(guides) - shown) == sorted(WITHOUT_PICTURES)
+
+
+def test_pictures_of_results_have_a_description_and_a_caption():
+    shown = []
+    for page in (ROOT / "docs").glob("*.md"):
+        for text, picture, caption in re.findall(r"^!\[([^]]*)\]\(images/guides/(\S+)\)\n(.*)", page.read_text(), re.M):
+            assert len(text) > 10, page
+            assert re.match(r"\*[^*]", caption), page
+            shown.append(picture)
+    assert sorted(shown) == sorted(path.name for path in PICTURES.iterdir())
+
+
+def test_pictures_of_results_are_small_and_follow_the_theme():
+    for path in PICTURES.iterdir():
+        assert path.suffix == ".svg"
+        assert path.stat().st_size < 100_000, path
+        assert "prefers-color-scheme: dark" in path.read_text(), path
+
+
+def test_pictures_of_results_come_from_code_that_pages_show():
+    code = "".join(path.read_text() for path in sorted((ROOT / "tools/pictures").glob("*.py")))
+    drawn = re.findall(r"^@(?:picture|drawing)\(\"(\w+)\"", code, re.M)
+    assert sorted(f"{page}.svg" for page in drawn) == sorted(path.name for path in PICTURES.iterdir())
+    used = re.findall(r"""run_block\(\s*"(\w+)",\s*("[^"]*"|'[^']*')""", code)
+    assert len(used) > 10
+    for page, text in used:
+        assert any(text[1:-1] in example for example in examples(ROOT / "docs" / f"{page}.md")), (page, text)
 
 
 def test_each_decision_has_a_number_of_its_own():
