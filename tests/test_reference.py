@@ -9,7 +9,10 @@ from runpy import run_path
 
 import pytest
 
-REFERENCE = run_path(str(Path(__file__).parents[1] / "tools/reference.py"))
+TOOLS = Path(__file__).parents[1] / "tools"
+REFERENCE = run_path(str(TOOLS / "reference.py"))
+WIDEST = run_path(str(TOOLS / "pictures/page.py"))["WIDEST"]
+FENCED = re.compile(r"^```[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 class Setting:
@@ -39,8 +42,11 @@ def test_defaults_of_arguments_show_no_path_and_no_address(default, text):
 
 
 @pytest.mark.once("the plain core changes no signature")
-def test_no_page_of_the_reference_shows_a_path_or_an_address():
+def test_lines_of_the_reference_fit_the_page_and_show_no_path_and_no_address():
     paths = re.compile("|".join([" at 0x[0-9a-f]{6}", re.escape(sys.base_prefix), "site-packages", "lib-dynload"]))
     pages = REFERENCE["pages"]()
     assert len(pages) > 50
     assert [f"{page}: {line}" for page, text in pages.items() for line in text.splitlines() if paths.search(line)] == []
+    code = [(page, body) for page, text in pages.items() for body in FENCED.findall(text)]
+    assert len(code) > 1000
+    assert [f"{page}: {line}" for page, body in code for line in body.splitlines() if len(line) > WIDEST] == []

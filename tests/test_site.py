@@ -30,7 +30,7 @@ FRAMES = """
 """
 
 # Pages and their parts that are wider than their boxes. Code and tables may scroll in a box of their own on a narrow
-# screen only; nothing ever makes the page itself wider than the screen.
+# screen only, and no line of code wraps; nothing ever makes the page itself wider than the screen.
 TOO_WIDE = """
     const wide = (element) => element.scrollWidth > element.clientWidth + 1;
     const found = wide(document.documentElement) ? ["the page"] : [];
@@ -40,6 +40,7 @@ TOO_WIDE = """
         if (wide(box) && !(arguments[0] && scrolls)) found.push("table: " + table.innerText.slice(0, 60));
     }
     for (const code of document.querySelectorAll("article pre > code")) {
+        code.style.whiteSpace = "pre";
         const scrolls = getComputedStyle(code).overflowX !== "visible";
         if (wide(code) && !(arguments[0] && scrolls)) found.push("code: " + code.innerText.slice(0, 60));
     }

@@ -4,6 +4,7 @@ import enum
 import importlib
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -50,11 +51,12 @@ TYPES = (
 )
 # Namespaces that PyTorch lacks; entries of the others can be searched for by their full names in PyTorch.
 OWN = ("numpy", "scipy", "hips", "sklearn", "pipelining", "interop")
-WIDTH = 88
+WIDTH, WIDEST = 88, 104  # of a signature on one line, and of an argument on a line of its own
+INDENTS: dict[str, Any] = {"initial_indent": " " * 4, "subsequent_indent": " " * 8, "break_on_hyphens": False}
 CODE = re.compile(r"(`+[^`]*`+)")
 # An address in memory, and an absolute path of two parts or more.
 OF_A_MACHINE = re.compile(r" at 0x|(?<![\w.])(?:/[\w.-]+){2}|[A-Z]:\\\\")
-PREFIXES = re.compile(r"\b(?:retrograd|collections|typing|numpy|types|pathlib|optree)(?:\.\w+)*\.(?=\w)")
+PREFIXES = re.compile(r"\b(?:retrograd|collections|contextlib|typing|numpy|types|pathlib|optree)(?:\.\w+)*\.(?=\w)")
 
 
 def navigation() -> list[Any]:
@@ -254,7 +256,8 @@ def _signature_block(name: str, value: Any) -> str:
     arguments, result = text
     line = f"{name}({', '.join(arguments)}){result}"
     if len(line) > WIDTH:
-        line = f"{name}(\n" + "".join(f"    {argument},\n" for argument in arguments) + f"){result}"
+        lines = (textwrap.wrap(f"{argument},", WIDEST, **INDENTS) for argument in arguments)
+        line = f"{name}(\n" + "".join(f"{line}\n" for argument in lines for line in argument) + f"){result}"
     return f"```python {{ .signature }}\n{line}\n```"
 
 

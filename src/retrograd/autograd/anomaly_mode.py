@@ -144,7 +144,7 @@ class detect_anomaly(Block):
     >>> with warnings.catch_warnings(action="ignore"), rg.autograd.anomaly_mode.detect_anomaly():
     ...     x.sqrt().sum().backward()
     Traceback (most recent call last):
-    RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output. That is the gradient for input 0...
+    RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output. That is...
     """
 
     def __init__(self, check_nan: bool = True) -> None:

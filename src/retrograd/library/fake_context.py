@@ -51,8 +51,7 @@ def get_ctx() -> AbstractContext:
     ...     return rg.empty(rg.library.get_ctx().new_dynamic_size())
     >>> rg.func.vmap(nonzeros)(rg.ones(0, 3))
     Traceback (most recent call last):
-    NotImplementedError: docs::nonzeros: the size of its result depends on values, so there is no telling it without a
-    run
+    NotImplementedError: docs::nonzeros: the size of its result depends on values, ...
     """
     if not _operator.name:
         raise RuntimeError("get_ctx: no function registered by register_fake or impl_abstract is running")

@@ -77,7 +77,8 @@ def with_recomputation(schedule: Schedule, stages: Collection[int] | None = None
 
     >>> from retrograd.pipelining.schedules import make_schedule
     >>> from retrograd.pipelining.schedules.actions import format_schedule
-    >>> print(format_schedule(with_recomputation(make_schedule("1f1b", stages=2, micro_batches=2), stages=[0])))
+    >>> schedule = make_schedule("1f1b", stages=2, micro_batches=2)
+    >>> print(format_schedule(with_recomputation(schedule, stages=[0])))
     0: F0.0 F0.1 R0.0 B0.0 R0.1 B0.1
     1: F1.0 B1.0 F1.1 B1.1
     """
