@@ -40,7 +40,8 @@ SPECIAL = {
     "polygamma": [(1, X)], "multigammaln": [(A, 2)], "factorial": [(X,)], "poch": [(A, B)], "binom": [(A, B)],
     "logsumexp": [(X,), (SQUARE, 1), (SQUARE, 0, X), (SQUARE, None, np.abs(SQUARE), True)],
     "softmax": [(SQUARE,), (SQUARE, 1)], "log_softmax": [(SQUARE,), (SQUARE, 0)],
-    "xlogy": [(A, B)], "xlog1py": [(A, B)], "rel_entr": [(A, B)], "kl_div": [(A, B)], "zeta": [(3.0, X)],
+    "xlogy": [(A, B)], "xlog1py": [(A, B)], "rel_entr": [(A, B)], "kl_div": [(A, B)],
+    "zeta": [(3.0, X), (1 + A, B), (A,), (np.array([-2.4, -0.3, 0.6]),)],
 }  # fmt: skip
 _DENSITIES = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")
 STATS = {

@@ -179,11 +179,11 @@ CONTENTS = {
     ),
     "gamma": (
         "digamma gamma_cdf_derivative igamma igammac lgamma mvlgamma polygamma special.beta special.betaln "
-        "special.gamma special.gammasgn special.rgamma special.zeta",
+        "special.gamma special.gammasgn special.rgamma",
         "digamma_ lgamma_ mvlgamma_",
         "digamma igamma igammac lgamma mvlgamma polygamma special.beta special.betaln special.digamma "
         "special.gamma special.gammainc special.gammaincc special.gammaln special.gammasgn special.multigammaln "
-        "special.polygamma special.psi special.rgamma special.zeta",
+        "special.polygamma special.psi special.rgamma",
         "digamma digamma_ igamma igamma_ igammac igammac_ lgamma lgamma_ mvlgamma mvlgamma_ polygamma",
     ),
     "gather": (
@@ -625,6 +625,12 @@ CONTENTS = {
         "split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy "
         "unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy",
         "",
+        "",
+    ),
+    "zeta": (
+        "special.zeta",
+        "",
+        "special.zeta",
         "",
     ),
 }

@@ -1,4 +1,4 @@
-"""The gamma function and its family: logarithms, derivatives, incomplete integrals, beta functions, zeta."""
+"""The gamma function and its family: logarithms, derivatives, incomplete integrals, beta functions."""
 
 import math
 
@@ -173,7 +173,7 @@ igammac = special("igammac(Tensor a, Tensor x) -> Tensor", xp.gammaincc,
     aliases="special.gammaincc", snapshots="a", oracle="retrograd.testing.references.gamma.igammac")  # fmt: skip
 
 
-# ---------------------------------------------------------------------------------------------- beta and zeta
+# --------------------------------------------------------------------------------------------------- beta
 
 betaln = special("special.betaln(Tensor a, Tensor b) -> Tensor", xp.betaln,
     "Logarithm of |beta(a, b)|.",
@@ -185,22 +185,3 @@ beta = special("special.beta(Tensor a, Tensor b) -> Tensor", xp.beta,
     vjp_a=lambda g, a, b, out: g * (out * (digamma(a) - digamma(a + b))),
     vjp_b=lambda g, a, b, out: g * (out * (digamma(b) - digamma(a + b))), domain=POSITIVE,
     oracle="retrograd.testing.references.gamma.beta")  # fmt: skip
-
-
-@op("special.zeta(Tensor x, Tensor q) -> Tensor")
-class zeta(Special):
-    """Hurwitz zeta function: the sum of (k + q)^-x over k from 0, for x above 1.
-
-    It is differentiated by q only.
-    """
-
-    impl = xp.zeta
-
-    def vjp_q(g, x, q):
-        return g * (-x * zeta(x + 1, q))
-
-    oracle = "retrograd.testing.references.gamma.zeta"
-
-    def samples(r):
-        yield (r.ints(3, (4, 1)) + 2, r(3, within=POSITIVE)), {}
-        yield (2.5, r(3, within=POSITIVE)), {}

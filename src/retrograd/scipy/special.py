@@ -46,6 +46,12 @@ def factorial(n, exact=False, extend="zero"):
     return O.where(x < 0, 0.0, O.special.gamma(O.where(x < 0, 0.0, x) + 1))
 
 
+@_special
+def zeta(x, q=None):
+    """Return Hurwitz's zeta function of x and q, or Riemann's if q is None; differentiable in both to any order."""
+    return ufuncs["_riemann_zeta"](x) if q is None else ufuncs["_zeta"](x, q)
+
+
 _member, __dir__ = fallback_members("scipy.special")
 
 

@@ -3,8 +3,9 @@
 Operators of `rg.special` implement SciPy's functions of the same name.
 """
 
-from retrograd.interop.numpy_protocol.table import O, operand, ufuncs
+from retrograd.interop.numpy_protocol.table import O, as_floating, operand, ufuncs
 from retrograd.interop.numpy_protocol.ufuncs import elementwise
+from retrograd.ops.zeta import riemann_zeta
 
 
 def _ufunc(function):
@@ -16,7 +17,7 @@ def _ufunc(function):
 for _name, _operator in vars(O.special).items():
     ufuncs.setdefault(_name, elementwise(_operator))
 
-ufuncs |= {"_zeta": ufuncs["zeta"], "_riemann_zeta": elementwise(lambda x: O.special.zeta(x, 1.0))}
+ufuncs |= {"_zeta": ufuncs["zeta"], "_riemann_zeta": elementwise(lambda x: riemann_zeta(as_floating(x)))}
 ufuncs |= {"loggamma": ufuncs["gammaln"], "exp10": elementwise(lambda x: O.pow(10.0, x))}
 
 
