@@ -38,7 +38,7 @@ BUDGET = {
     "ops": 31400,
     "optim": 3300,
     "pipelining": 18400,
-    "scipy": 6400,
+    "scipy": 8900,
     "signal": 100,
     "sklearn": 400,
     "sparse": 2300,

@@ -21,6 +21,8 @@ POSITIVE, SYMMETRIC = SQUARE @ SQUARE.T + np.eye(3), SQUARE + SQUARE.T
 BASIS = np.linalg.qr(OTHER)[0]
 REAL = BASIS @ (np.triu(SQUARE, 1) + np.diag([1.0, 2.0, -1.5])) @ BASIS.T  # with real eigenvalues
 BAND = np.array([[0, 0.1, 0.2], [2.0, 3, 4]])
+OTHER4, WIDE = _r.normal(size=(4, 4)), _r.normal(size=(4, 2))
+UNBALANCED = SQUARE * [1, 100, 0.01]
 ZERO_DIAGONAL = np.array([[0, 1.0, 2], [1, 0, 3], [2, 3, 1]])  # a pivot of LDL has two rows
 
 # function, arguments, options
@@ -46,6 +48,17 @@ CASES = [
     ("circulant", (SIDE,), {}), ("hankel", (SIDE, SHORT), {}), ("hankel", (SIDE,), {}), ("companion", (SIDE,), {}),
     ("solve_circulant", (SIDE, SQUARE), {}), ("matmul_toeplitz", (SIDE, SQUARE), {}),
     ("matmul_toeplitz", ((SIDE, SHORT), SHORT), {}), ("khatri_rao", (SQUARE, OTHER), {}),
+    ("hessenberg", (WIDE @ WIDE.T + OTHER4,), {}), ("hessenberg", (OTHER4,), {"calc_q": True}),
+    ("orth", (SQUARE[:, :2],), {}), ("null_space", (SQUARE[:2],), {}), ("matrix_balance", (UNBALANCED,), {}),
+    ("orthogonal_procrustes", (SQUARE, OTHER), {}), ("qr_multiply", (SQUARE[:, :2], OTHER), {}),
+    ("qr_multiply", (SQUARE[:, :2], SYMMETRIC[:2]), {"mode": "left"}),
+    ("subspace_angles", (OTHER4[:, :2], WIDE), {}), ("subspace_angles", (OTHER4[:, :1], WIDE), {}),
+    ("subspace_angles", (OTHER4[:, :2], OTHER4[:, :2] + 0.1 * WIDE), {}),
+    ("cho_solve_banded", ((BAND, False), SIDE), {}), ("cho_solve_banded", ((BAND[::-1, ::-1].copy(), True), SIDE), {}),
+    ("convolution_matrix", (SIDE, 4), {}), ("convolution_matrix", (SIDE, 2, "same"), {}),
+    ("convolution_matrix", (SIDE, 2, "valid"), {}), ("diagsvd", (SIDE, 3, 5), {}), ("diagsvd", (SIDE, 4, 3), {}),
+    ("eigvals_banded", (BAND,), {}), ("eigvalsh_tridiagonal", (SIDE, SHORT), {}), ("fiedler", (SIDE,), {}),
+    ("fiedler_companion", (np.array([2.0, 0.3, -0.5, 0.7, 1.2]),), {}), ("leslie", (SIDE, SHORT), {}),
 ]  # fmt: skip
 IDS = [f"{name}-{i}" for i, (name, _, _) in enumerate(CASES)]
 SYMMETRIC_INPUTS = {
@@ -55,11 +68,14 @@ SYMMETRIC_INPUTS = {
     "solve_continuous_are": (2, 3),
     "solve_discrete_are": (2, 3),
 }
-PHASES = ("schur", "qz", "svd", "eig", "eigh")  # the phase of a column is LAPACK's, so absolute values are compared
+# The phase of a column is LAPACK's, so absolute values are compared.
+PHASES = ("schur", "qz", "svd", "eig", "eigh", "orth", "null_space")
 
 
 def convert(function, x):
-    return tuple(map(function, x)) if isinstance(x, tuple) else function(x) if isinstance(x, np.ndarray) else x
+    if isinstance(x, tuple):
+        return tuple(convert(function, part) for part in x)
+    return function(x) if isinstance(x, np.ndarray) else x
 
 
 def as_tuple(found):
@@ -107,6 +123,69 @@ def test_derivatives_of_first_and_second_order_and_batches_are_right(name, args,
     batched = vmap(function)(*[rg.stack([x, x]) for x in plain])
     for found, expected in zip(batched, function(*plain), strict=True):
         np.testing.assert_allclose(found[1].numpy(), expected.numpy(), atol=1e-10)
+
+
+def orthogonal(generator):
+    """Return the orthogonal matrix of a generator, so that derivatives keep it orthogonal."""
+    return linalg.expm(generator - generator.mH)
+
+
+COSSIN = [(4, 2, 2), (5, 2, 3), (5, 1, 3), (4, 1, 1), (5, 3, 4)]
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize(("size", "p", "q"), COSSIN)
+def test_the_cosine_sine_decomposition_has_its_values_and_derivatives(size, p, q, dtype):
+    generator = _r.normal(size=(size, size)) + (1j * _r.normal(size=(size, size)) if dtype is complex else 0)
+    X = orthogonal(rg.tensor(generator))
+    for separate in (False, True):
+        ours, theirs = (m.cossin(x, p, q, separate) for m, x in ((linalg, X), (scipy.linalg, X.numpy())))
+        flat = lambda found: [np.asarray(b) for part in found for b in (part if type(part) is tuple else (part,))]  # noqa: E731
+        for found, expected in zip(flat(ours), flat(theirs), strict=True):
+            np.testing.assert_allclose(found, expected, atol=1e-7)
+
+    def function(generator):
+        U, CS, Vh = linalg.cossin(orthogonal(generator), p, q)
+        angles = linalg.cossin(orthogonal(generator), p, q, separate=True)[1]
+        return (CS, angles, abs(U), abs(Vh)) if size == 2 * p == 2 * q else (CS, angles)
+
+    given = rg.tensor(generator, requires_grad=True)
+    assert gradcheck(function, given, check_forward_ad=True, atol=1e-5)
+    if dtype is float:
+        assert gradgradcheck(function, given, atol=1e-3)
+    both = vmap(function)(rg.stack([given.detach(), given.detach()]))
+    np.testing.assert_allclose(both[0][1].numpy(), function(given.detach())[0].numpy(), atol=1e-10)
+
+
+def test_blocks_of_a_unitary_matrix_give_its_cosine_sine_decomposition():
+    X = orthogonal(rg.tensor(OTHER4))
+    whole, blocks = linalg.cossin(X, 1, 2), linalg.cossin((X[:1, :2], X[:1, 2:], X[1:, :2], X[1:, 2:]))
+    for a, b in zip(whole, blocks, strict=True):
+        assert a.equal(b)
+    with pytest.raises(ValueError, match="p and q must be between 0 and 4, got 1 and None"):
+        linalg.cossin(X, 1)
+
+
+def test_a_complex_schur_form_comes_from_the_real_one_with_its_derivatives():
+    T, Z = scipy.linalg.schur(SQUARE - 2 * SQUARE.T)
+    assert (T.diagonal(-1) != 0).any()
+    for found, expected in zip(linalg.rsf2csf(rg.tensor(T), rg.tensor(Z)), scipy.linalg.rsf2csf(T, Z), strict=True):
+        np.testing.assert_allclose(found.numpy(), expected, atol=1e-12)
+    pattern = rg.tensor((T != 0).astype(float))
+
+    def function(T, turn):
+        return tuple(abs(x) for x in linalg.rsf2csf(T * pattern, rg.tensor(Z) @ orthogonal(turn)))
+
+    given = [rg.tensor(T, requires_grad=True), rg.tensor(OTHER / 5, requires_grad=True)]
+    assert gradcheck(function, given, check_forward_ad=True)
+    assert gradgradcheck(function, given)
+
+
+def test_hessenbergs_form_is_unitarily_similar_in_complex_numbers():
+    given = rg.tensor(OTHER4 + 1j * _r.normal(size=(4, 4)), requires_grad=True)
+    H, Q = linalg.hessenberg(given, calc_q=True)
+    np.testing.assert_allclose((Q @ H @ Q.mH).detach().numpy(), given.detach().numpy(), atol=1e-12)
+    assert gradcheck(lambda a: linalg.hessenberg(a, calc_q=True), given, check_forward_ad=True)
 
 
 def test_factors_multiply_to_their_matrices_in_complex_numbers():

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from retrograd.autograd import Function
 from retrograd.core import Tensor
 from retrograd.func import jvp, vjp
+from retrograd.implicit.closures import example_of
 from retrograd.interop.numpy_protocol.table import O, tensor, values
 
 
@@ -167,3 +168,93 @@ def riccati_tangents(residual: Callable, solve: Callable) -> Callable:
         return [solve(factors[0], inputs, -along)]
 
     return rule
+
+
+def hessenberg_tangents(inputs: list, factors: list, changes: list) -> list:
+    """Return the changes of H and Q in A = Q H Q^H.
+
+    With dQ = Q W for a skew-Hermitian W whose first column is zero, each column of M + H W - W H that is zero below
+    the subdiagonal, and real on it, gives the next column of W.
+    """
+    H, Q = factors
+    size = H.shape[0]
+    moved = adjoint(Q) @ changes[0] @ Q
+    complex_ = H.dtype.kind == "c"
+    columns = [O.zeros_like(H[:, 0])]
+    for j in range(size - 1):
+        known = moved[:, j] + H @ columns[j]
+        for i, column in enumerate(columns):
+            known = known - H[i, j] * column
+        known = known / H[j + 1, j]
+        above = O.stack([-O.conj(column[j + 1]) for column in columns])
+        middle = 1j * O.imag(known[j + 1 : j + 2]) if complex_ else O.zeros_like(known[:1])
+        columns.append(O.cat([above, middle, known[j + 2 :]], 0))
+    turn = O.stack(columns, 1)
+    return [O.triu(moved + H @ turn - turn @ H, -1), Q @ turn]
+
+
+def rsf2csf_tangents(inputs: list, factors: list, changes: list) -> list:
+    """Return the changes of the complex Schur factors of A = Z T Z^H, from those of the real factors T and Z."""
+    (T, Z), (dT, dZ) = inputs, changes
+    moved = dZ @ T @ Z.mT + Z @ dT @ Z.mT + Z @ T @ dZ.mT
+    return schur_tangents([], factors, [O.complex(moved, O.zeros_like(moved))])
+
+
+def null_space_tangents(inputs: list, factors: list, changes: list) -> list:
+    """Return the change of a basis N with A N = 0, without turns inside the basis."""
+    return [-O.linalg.pinv(inputs[0]) @ changes[0] @ factors[0]]
+
+
+def balance_tangents(inputs: list, factors: list, changes: list) -> list:
+    """Return the change of T^-1 A T for a constant T."""
+    T = factors[1]
+    return [O.linalg.solve(T, changes[0] @ T), O.zeros_like(T)]
+
+
+def cossin_tangents(p: int, q: int) -> Callable:
+    """Return the rule for U, D and V^H in X = U D V^H; U and V have blocks of p and q rows first.
+
+    With dU = U W and dV = V Y for skew-Hermitian W and Y, M = U^H dX V is W D + dD - D Y. Where D is zero, and in
+    imaginary parts, dD is zero: linear equations for W and Y, of which the solution with the least norm is taken.
+    """
+
+    def rule(inputs: list, factors: list, changes: list) -> list:
+        U, D, Vh = factors
+        size = D.shape[0]
+        moved = adjoint(U) @ changes[0] @ adjoint(Vh)
+        complex_ = D.dtype.kind != "f" or U.dtype.kind == "c"
+        left, right = (tensor(_skew_basis(size, cut, complex_)).to(U.dtype) for cut in (p, q))
+        D_ = D.to(U.dtype)
+        images = O.cat([left @ D_, -(D_ @ right)], 0)
+        zero = values(example_of(O.detach(D))) == 0
+        system, known = images[:, zero], moved[zero]
+        if complex_:
+            system = O.cat([O.real(system), O.imag(system), O.imag(images[:, ~zero])], 1)
+            known = O.cat([O.real(known), O.imag(known), O.imag(moved[~zero])], 0)
+        weights = (O.linalg.pinv(system.mT) @ known).to(U.dtype)
+        count = left.shape[0]
+        W, Y = (
+            O.reshape(w @ O.reshape(basis, (basis.shape[0], -1)), (size, size))
+            for w, basis in ((weights[:count], left), (weights[count:], right))
+        )
+        change = moved - W @ D_ + D_ @ Y
+        change = O.where(tensor(zero), 0.0, O.real(change) if D.dtype.kind == "f" and complex_ else change)
+        return [U @ W, change, -Y @ Vh]
+
+    return rule
+
+
+def _skew_basis(size: int, cut: int, complex_: bool) -> Any:
+    """Return a basis of the skew-Hermitian matrices with blocks of `cut` and of the other rows."""
+    found = []
+    for i in range(size):
+        for j in range(i + 1, size):
+            if (i < cut) == (j < cut):
+                found.append({(i, j): 1.0, (j, i): -1.0})
+                found += [{(i, j): 1j, (j, i): 1j}] if complex_ else []
+        found += [{(i, i): 1j}] if complex_ else []
+    basis = values(O.zeros((len(found), size, size), dtype="complex128" if complex_ else "float64")).copy()
+    for k, one in enumerate(found):
+        for position, value in one.items():
+            basis[k][position] = value
+    return basis
