@@ -130,7 +130,7 @@ def orthogonal(generator):
     return linalg.expm(generator - generator.mH)
 
 
-COSSIN = [(4, 2, 2), (5, 2, 3), (5, 1, 3), (4, 1, 1), (5, 3, 4)]
+COSSIN = [(2, 1, 1), (4, 2, 2), (5, 2, 3), (5, 1, 3), (4, 1, 1), (5, 3, 4)]
 
 
 @pytest.mark.parametrize("dtype", [float, complex])

@@ -253,6 +253,7 @@ def _skew_basis(size: int, cut: int, complex_: bool) -> Any:
                 found.append({(i, j): 1.0, (j, i): -1.0})
                 found += [{(i, j): 1j, (j, i): 1j}] if complex_ else []
         found += [{(i, i): 1j}] if complex_ else []
+    found = found or [{}]  # real blocks of one row do not turn
     basis = values(O.zeros((len(found), size, size), dtype="complex128" if complex_ else "float64")).copy()
     for k, one in enumerate(found):
         for position, value in one.items():

@@ -1,5 +1,7 @@
 """Linear filters: recursive ones, Savitzky and Golay's, resampling, and the responses of filters."""
 
+import math
+
 from retrograd.autograd import Function
 from retrograd.core.dtype import is_floating
 from retrograd.interop.numpy_protocol import functions
@@ -305,3 +307,72 @@ def upfirdn(h, x, up=1, down=1, axis=-1, mode="constant", cval=0):
     spread = spread[..., : (size - 1) * up + 1]
     edge = O.zeros((*x.shape[:-1], h.shape[0] - 1), dtype=x.dtype)
     return O.movedim(_convolve_rows(O.cat([edge, spread, edge], -1), h)[..., ::down], -1, axis)
+
+
+@_signal
+def resample_poly(x, up, down, axis=0, window=("kaiser", 5.0), padtype="constant", cval=None):
+    """Return x at up / down times its rate along an axis, by a filter of finite length and without a change of phase.
+
+    window: the name of a window for the design of the filter, or its coefficients, a vector that may be a tensor.
+    padtype: "constant" (cval, or 0), or "mean", "minimum", "maximum" of the signal, or its "line"; others are refused.
+
+    After `scipy.signal.resample_poly`.
+
+    >>> import retrograd as rg
+    >>> resample_poly(rg.arange(4.0), 2, 1, padtype="line").numpy().round(2)
+    array([0. , 0.5, 1. , 1.5, 2. , 2.5, 3. , 3.5], dtype=float32)
+    """
+    only_default("signal.resample_poly", cval=(cval, None if padtype != "constant" else cval))
+    x = O.movedim(as_floating(x), axis, -1)
+    if up < 1 or down < 1 or up != int(up) or down != int(down):
+        raise ValueError(f"signal.resample_poly: up and down must be positive integers, got {up} and {down}")
+    common = math.gcd(int(up), int(down))
+    up, down = int(up) // common, int(down) // common
+    if up == down == 1:
+        return O.movedim(x, -1, axis)
+    h = _resampling_filter(window, up, down)
+    count = -(-x.shape[-1] * up // down)
+    level = {"mean": O.mean, "minimum": O.amin, "maximum": O.amax}
+    if padtype in level:
+        level = level[padtype](x, -1, keepdim=True)
+        return O.movedim(_resample_by(h, x - level, up, down, count, 0) + level, -1, axis)
+    # The extension is as long as half of the filter, and a multiple of `down`, so that it shifts the samples evenly.
+    edge = 0 if padtype == "constant" and not cval else -(-(h.shape[0] // up + 1) // down) * down
+    return O.movedim(_resample_by(h, _continued(x, padtype, cval, edge), up, down, count, edge), -1, axis)
+
+
+def _continued(x, padtype, cval, edge):
+    """Return x with `edge` samples before and after it, constants or those of the line through its ends."""
+    steps = cast(O.arange(1, edge + 1), x.dtype)
+    size = x.shape[-1]
+    first, last = x[..., :1], x[..., size - 1 :]
+    if padtype == "line":
+        slope = (last - first) / max(size - 1, 1)
+        return O.cat([first - slope * O.flip(steps, (0,)), x, last + slope * steps], -1)
+    if padtype != "constant":
+        known = ("constant", "mean", "minimum", "maximum", "line")
+        refuse("signal.resample_poly", f"padtype={padtype!r} is not supported for tensors; use one of {known}")
+    constant = 0 * steps + (0.0 if cval is None else cval) + 0 * first
+    return O.cat([constant, x, constant], -1) if edge else x
+
+
+def _resampling_filter(window, up, down):
+    """Return the coefficients of the filter, whose number is odd, times the rate."""
+    if isinstance(window, (str, tuple)):
+        rate = max(up, down)
+        return tensor(_signal_member("firwin")(20 * rate + 1, 1 / rate, window=window) * up)
+    window = as_floating(window)
+    if window.ndim != 1:
+        raise ValueError(f"signal.resample_poly: the window must be a vector, got shape {tuple(window.shape)}")
+    return window * up
+
+
+def _resample_by(h, x, up, down, count, edge):
+    """Return `count` samples of the filtered signal, from the middle of the filter at sample `edge` on."""
+    h = cast(h, x.dtype) if x.dtype.kind == "f" and h.dtype.itemsize > x.dtype.itemsize else h
+    half = (h.shape[0] - 1) // 2
+    before = -half % down
+    first = (half + before + edge * up) // down
+    missing = (first + count - 1) * down + 1 - ((x.shape[-1] - 1) * up + h.shape[0] + before)
+    zeros = [O.zeros((n,), dtype=h.dtype) for n in (before, max(missing, 0))]
+    return upfirdn(O.cat([zeros[0], h, zeros[1]], 0), x, up, down)[..., first : first + count]
