@@ -45,6 +45,12 @@ def near_the_posterior(found, module):
     np.testing.assert_allclose(found["variance"], variance, rtol=0.6)
 
 
+def near_quadrature(found, module):
+    mean, variance = module.quadrature()[:2]
+    np.testing.assert_allclose(found["mean"], mean, atol=1.5)
+    np.testing.assert_allclose(found["deviation"], np.sqrt(variance), rtol=0.5)
+
+
 # Options with which an example is quick, and the expected results.
 FAST = {
     "bilevel": (
@@ -68,6 +74,7 @@ FAST = {
         {"steps": 60, "count": 64},
         lambda found, _: found["normal"] < found["flow"] - 0.5 and found["flow"] < 0.05,
     ),
+    "nuts": ({"chains": 2, "samples": 120, "warmup": 80}, near_quadrature),
     "particle_filter": (
         {"count": 20, "particles": 30, "samples": 10, "warmup": 10},
         lambda found, _: 0.5 < found["mean"][0] < 1 and 0.02 < found["mean"][1] < 1,
@@ -77,6 +84,13 @@ FAST = {
         lambda found, module: found["error"] < 0.2 and abs(found["middle"] - module.exact_series()) < 1e-3,
     ),
     "predators": ({"count": 12}, lambda found, _: np.allclose(found["rates"], [0.55, 0.028, 0.8, 0.024], rtol=0.4)),
+    "variational_inference": (
+        {"steps": 300, "count": 16},
+        lambda found, _: (
+            found["independent bound"] < found["joint bound"] < found["evidence"] + 0.05
+            and found["independent deviation"][0] < 1 < found["joint deviation"][0]
+        ),
+    ),
     "tiny_gpt": ({"steps": 2, "width": 8, "length": 2}, lambda found, _: found[0] < 7),
 }
 SHORT = {"kalman": ("series", "NILE", 30), "tiny_gpt": ("manual", "TEXT", 3000)}  # argument, and the start of its data
@@ -129,6 +143,33 @@ def test_the_residual_of_a_wave_is_that_of_differences(script):
 def test_a_weight_without_fixed_point_is_refused(script):
     with pytest.raises(RuntimeError, match="no fixed point in 1000 rounds"):
         script("equilibrium").equilibrium(rg.tensor([[0.0, -9.0], [9.0, 0.0]]), rg.ones(1, 2))
+
+
+def test_the_sampler_finds_a_normal_distribution_and_its_trajectories_run_backwards(script):
+    module = script("nuts")
+    spread = rg.tensor([0.5, 2.0], dtype=rg.float64)
+    sampler = module.NoUTurn(lambda x: -0.5 * ((x - 1) / spread).square().sum(), 2, 0)
+    samples = sampler.run(np.zeros(2), 400, 200)
+    np.testing.assert_allclose(samples.mean(0), [1, 1], atol=0.4)
+    np.testing.assert_allclose(samples.std(0), [0.5, 2.0], rtol=0.3)
+    state = module.State(np.array([0.2, 0.7]), np.array([1.0, -0.5]), np.array([3.2, 0.075]), 0.0)
+    back = sampler.leap(sampler.leap(state, 0.1), -0.1)
+    np.testing.assert_allclose(back.x, state.x, atol=1e-12)
+    np.testing.assert_allclose(back.momentum, state.momentum, atol=1e-12)
+
+
+def test_the_posterior_of_damaged_rings_is_that_of_the_literature(script):
+    module = script("variational_inference")
+    a, b, density, _ = module.grid()
+    assert (density.sum() * (a[0, 1] - a[0, 0]) * (b[1, 0] - b[0, 0])).item() == pytest.approx(1)
+    flat = rg.distributions.MultivariateNormal(rg.zeros(2, dtype=rg.float64), 1e6 * rg.eye(2, dtype=rg.float64))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "prior", lambda: flat)
+        a, b, density, _ = module.grid()
+    best = np.unravel_index(density.argmax(), density.shape)
+    # The maximum of the likelihood is at 15.04 - 0.232 t (Dalal, Fowlkes and Hoadley, 1989).
+    assert a[best] == pytest.approx(15.04 - 0.2322 * 31, abs=0.1)
+    assert b[best] == pytest.approx(-2.322, abs=0.05)
 
 
 def test_the_posterior_is_known_as_quadrature_finds_it(script):
