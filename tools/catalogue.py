@@ -65,7 +65,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Norms and distances": ("ops.norm", "ops.distances"),
     "Fourier transforms and signals": ("ops.fft", "ops.stft", "ops.signal_windows"),
-    "Special functions": ("ops.special", "ops.gamma", "ops.bessel", "ops.orthogonal_polynomials"),
+    "Special functions": (
+        "ops.special", "ops.gamma", "ops.incomplete_beta", "ops.zeta", "ops.bessel", "ops.orthogonal_polynomials",
+    ),  # fmt: skip
     "Activations": ("ops.activation",),
     "Softmax, attention and similarity": ("ops.nn", "ops.attention", "ops.multihead_attention"),
     "Convolution": ("ops.conv", "ops.im2col"),
