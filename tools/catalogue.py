@@ -65,9 +65,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Norms and distances": ("ops.norm", "ops.distances"),
     "Fourier transforms and signals": ("ops.fft", "ops.stft", "ops.signal_windows"),
-    "Special functions": (
-        "ops.special", "ops.gamma", "ops.incomplete_beta", "ops.zeta", "ops.bessel", "ops.orthogonal_polynomials",
-    ),  # fmt: skip
+    "Special functions": tuple(
+        f"ops.{name}" for name in ("special", "gamma", "incomplete_beta", "zeta", "bessel", "orthogonal_polynomials")
+    ),
     "Activations": ("ops.activation",),
     "Softmax, attention and similarity": ("ops.nn", "ops.attention", "ops.multihead_attention"),
     "Convolution": ("ops.conv", "ops.im2col"),
