@@ -2,11 +2,10 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import Tensor
@@ -18,7 +17,6 @@ __all__ = ["load_file", "load_metadata", "load_slices", "save_file"]
 
 # The format also has floats of 4 and 6 bits.
 DTYPES = {name: facts.safetensors for name, facts in dtypes.TABLE.items() if facts.safetensors}
-_OF_ML_DTYPES = {kind: name for name, kind in DTYPES.items() if name in dtypes.EXTENSIONS}
 
 
 def save_file(
@@ -43,17 +41,37 @@ def save_file(
     """
     arrays = {_checked_name(name): _array(name, tensor) for name, tensor in tensors.items()}
     text = _checked_text(metadata or {})
-    with atomic_replace(path) as unfinished:
-        unfinished.write_bytes(save(arrays, text))
+    with atomic_replace(path) as unfinished, open(unfinished, "wb") as file:
+        _write(file, arrays, text)
 
 
-def load_file(path: str | os.PathLike[str]) -> dict[str, Tensor]:
+def _write(file, arrays, text):
+    """Write a header, and the memory of the arrays without copies: the wider dtypes first, so that all are aligned."""
+    header, end = {} if text is None else {"__metadata__": text}, 0
+    ordered = sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
+    for name, array in ordered:
+        header[name] = {
+            "dtype": DTYPES[array.dtype.name],
+            "shape": list(array.shape),
+            "data_offsets": [end, end + array.nbytes],
+        }
+        end += array.nbytes
+    data = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    data += b" " * (-len(data) % 8)
+    file.write(len(data).to_bytes(8, "little") + data)
+    for _, array in ordered:
+        file.write(array.reshape(-1).view(np.uint8).data)
+
+
+def load_file(path: str | os.PathLike[str], *, names: Collection[str] | None = None) -> dict[str, Tensor]:
     """Load the tensors of a safetensors file by name, in new memory; none requires grad.
+
+    names: those to read, of which the file may lack some; None: all.
 
     Raises FileNotFoundError if there is no file, ValueError for a damaged one, and TypeError for dtypes that NumPy
     lacks, such as floats of 4 bits.
     """
-    return {name: from_numpy(array) for name, array in _read(path, lambda file: _arrays(file, path)).items()}
+    return {name: from_numpy(array) for name, array in _read(path, lambda file: _arrays(file, path, names)).items()}
 
 
 def load_slices(path: str | os.PathLike[str], ranges: Mapping[str, tuple[int, int]]) -> dict[str, Tensor]:
@@ -109,27 +127,29 @@ def _read(path, take):
         raise ValueError(f"{os.fspath(path)} is damaged or no safetensors file: {shorten(str(error))}") from error
 
 
-def _arrays(file, path):
-    kinds = {name: file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118 (not a mapping)
+def _arrays(file, path, names):
+    stored = [name for name in file.keys() if names is None or name in names]  # noqa: SIM118 (not a mapping)
+    kinds = {name: file.get_slice(name).get_dtype() for name in stored}
     for name, kind in kinds.items():
         if kind not in DTYPES.values():
             raise TypeError(f"{os.fspath(path)}: {name!r} is of type {kind}, which NumPy does not have")
-    stored = [name for name, kind in kinds.items() if kind in _OF_ML_DTYPES]
-    bytewise = _read_stored(path, stored, kinds) if stored else {}
-    return {name: bytewise[name] if name in bytewise else file.get_tensor(name) for name in kinds}
+    return _read_stored(path, kinds) if kinds else {}
 
 
-def _read_stored(path, names, kinds):
-    """Read bfloat16 and floats of 8 bits from a file that has been checked: `safetensors` finds no dtype for them."""
+def _read_stored(path, kinds):
+    """Read tensors of a file that has been checked, by name, into new memory; no mapping of the file stays resident."""
+    named = {kind: name for name, kind in DTYPES.items()}
     with open_regular_file(path) as file:
         start = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(start))
         arrays = {}
-        for name in names:
+        for name, kind in kinds.items():
             begin, end = header[name]["data_offsets"]
+            data = np.empty(end - begin, np.uint8)
             file.seek(8 + start + begin)
-            data = np.frombuffer(bytearray(file.read(end - begin)), dtypes.as_dtype(_OF_ML_DTYPES[kinds[name]]))
-            arrays[name] = data.reshape(header[name]["shape"])
+            if file.readinto(data) != data.size:
+                raise ValueError(f"{os.fspath(path)} is damaged or no safetensors file: it ends early")
+            arrays[name] = data.view(dtypes.as_dtype(named[kind])).reshape(header[name]["shape"])
     return arrays
 
 
