@@ -51,7 +51,7 @@ from retrograd.distributed.reduce_op import ReduceOp
 from retrograd.distributed.work import Work
 from retrograd.nn.batchnorm import rank_sums
 from retrograd.pipelining.transports import get_transport
-from retrograd.pipelining.transports.interface import PeerLost, Transport
+from retrograd.pipelining.transports.interface import PeerLost
 from retrograd.pipelining.transports.process_group import (
     ProcessGroup,
     default_group,
@@ -109,7 +109,7 @@ def init_process_group(
         known = ", ".join(sorted(BACKENDS))
         raise ValueError(f"init_process_group: there is no backend {backend!r}; there are {known}")
     seconds = None if timeout is None else timeout.total_seconds()
-    group = ProcessGroup(_transport(BACKENDS[backend or "gloo"], seconds), backend or "gloo")
+    group = ProcessGroup(get_transport(_transport_name(backend or "gloo"), seconds), backend or "gloo")
     for name, given, actual in (("world_size", world_size, group.size()), ("rank", rank, group.rank())):
         if given not in (-1, actual):
             raise ValueError(
@@ -119,14 +119,10 @@ def init_process_group(
     set_default_group(group)
 
 
-def _transport(name: str, timeout: float | None) -> Transport:
-    """Return the transport of the rank of `run_threads` that this thread is, else that of the launcher."""
-    rank = rank_of_thread()
-    if rank is None or name not in ("auto", "threads"):
-        return get_transport(name, timeout)
-    if timeout is not None:
-        rank.timeout = timeout
-    return rank
+def _transport_name(backend: str) -> str:
+    """Return the name of the transport of a backend; ranks that are threads have one for all."""
+    name = BACKENDS[backend]
+    return "auto" if name == "threads" and rank_of_thread() is not None else name
 
 
 def run_threads(script: Callable[..., Any], ranks: int, *args: Any) -> list[Any]:

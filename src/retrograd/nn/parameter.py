@@ -247,6 +247,19 @@ def empty_on(tensor: Tensor, target: Any) -> Tensor:
         return _convert(tensor, lambda x: functions["empty"](tuple(x.shape), dtype=x.dtype))
 
 
+def is_on_meta(tensor: Tensor) -> bool:
+    """Return whether a tensor has a shape and a dtype only."""
+    device = array_device(tensor)
+    return device is not None and not device.has_elements
+
+
+def give_memory(tensor: Tensor) -> None:
+    """Give a tensor, also a buffer, new host memory with undefined values, in place."""
+    with making_on(None):
+        tensor.value = functions["empty"](tuple(tensor.shape), dtype=tensor.dtype).value
+    version_of(tensor).count += 1
+
+
 def convert_format(tensor: Tensor, memory_format: Any) -> Tensor:
     """Lay out a tensor of 4 dimensions, or of 5 for `channels_last_3d`, in a memory format; return others as they are.
 

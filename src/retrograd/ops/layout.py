@@ -232,7 +232,7 @@ def _leave_device(self, *exception):
     _entered.blocks.pop().__exit__(*exception)
 
 
-device.__enter__, device.__exit__ = _enter_device, _leave_device
+device.__enter__, device.__exit__ = _enter_device, _leave_device  # type: ignore[attr-defined]
 
 
 # ----------------------------------------------------------------------------------------- memory formats

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from retrograd import autograd
 from retrograd.core import Tensor
 from retrograd.core.level import is_transformed
 from retrograd.foundation.suggestions import SuggestsKeywords
-from retrograd.fx import trace
 from retrograd.nn import Module, ModuleList
+from retrograd.nn.utils import materialize
 from retrograd.pipelining.checkpoint.param_placement import rank_of_tensors, sync_parameters
 from retrograd.pipelining.microbatch import (
     MicroBatch,
@@ -28,7 +27,7 @@ from retrograd.pipelining.planning.simulate import Costs, median_costs, simulate
 from retrograd.pipelining.runtime.agreement import Agreement
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.microbatch_loss import LossWeights, MicroBatchLoss, backward_to_inputs
-from retrograd.pipelining.runtime.randomness import Draw, record_draws
+from retrograd.pipelining.runtime.randomness import Draw
 from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of, merge_dicts, timeline_of
 from retrograd.pipelining.runtime.replica_buffers import ReplicaBuffers
 from retrograd.pipelining.runtime.rng_plan import RngPlan
@@ -38,9 +37,10 @@ from retrograd.pipelining.schedules.actions import Action, Schedule
 from retrograd.pipelining.schedules.program import AUTO, Program, default_stages, load_schedule, make_program
 from retrograd.pipelining.schedules.replicas import ReplicaMesh, replicate, share_sizes
 from retrograd.pipelining.split.capture import Policy
-from retrograd.pipelining.split.capture_cache import Captured, CaptureReport, Captures
+from retrograd.pipelining.split.capture_cache import Captured, CaptureReport, Captures, draws_of_program
 from retrograd.pipelining.split.manual_stages import AnyPipe, stages_of
 from retrograd.pipelining.split.markers import SplitPoint
+from retrograd.pipelining.split.meta_model import lacks_memory, tensors_of
 from retrograd.pipelining.split.recapture import Cutter
 from retrograd.pipelining.split.shared_parameters import MultiUseParamSpec
 from retrograd.pipelining.timeline.recorder import TimelineRecorder
@@ -308,8 +308,7 @@ class Pipeline(SuggestsKeywords):
             check_unsplit("predict", self.model, self._transport.local)
             return predict_unsplit(self.model, args, kwargs)
         self._begin("predict", args, kwargs)
-        examples = count_examples(args, kwargs, self._args_spec, self._kwargs_spec)
-        batches = self._split(args, kwargs, self._kwargs_spec, most=max(examples, 1))
+        batches = self._split(args, kwargs, self._kwargs_spec, most=max(self._count(args, kwargs), 1))
         return merge_chunks(self._outputs_by_microbatch(batches), self._output_spec)
 
     def stream(self, requests: Any, *, window: int | None = None) -> Iterator[Any]:
@@ -349,7 +348,8 @@ class Pipeline(SuggestsKeywords):
     def state_dict(self) -> dict[str, Any]:
         """Return the model's state under its own names; parameters come from the ranks that train them.
 
-        If ranks are processes, all of them must call it, and the model of each has that state afterwards.
+        If ranks are processes, all of them must call it, and the model of each has that state afterwards.  After
+        `materialize`, each has its own part, and the others' tensors are on "meta".
         """
         self._begin("state_dict", (), {})
         self._synchronize()
@@ -362,6 +362,44 @@ class Pipeline(SuggestsKeywords):
         """
         self._stale = self._agreement.state_checked = False
         return self.model.load_state_dict(dict(state_dict), strict)
+
+    def materialize(self, *args: Any, init: Callable[[Module], Any] | None = None, **kwargs: Any) -> None:
+        """Give the parameters and buffers of this process's stages memory; those of other stages stay on "meta".
+
+        The model is made on the device "meta", so no process has all of it: a model may be larger than a process.
+        args, kwargs: a batch, of which only shapes and dtypes count; it may be on "meta" too.  init: sets the values of
+        a module, `reset_parameters` by default, see `nn.utils.materialize`; they are the same for every split.
+
+        Then restore a checkpoint, of which each process reads its own part, or train.  Raises ValueError, before
+        anything changes, for modules without `reset_parameters` if no `init` is given.
+
+        >>> import retrograd as rg
+        >>> with rg.device("meta"):
+        ...     model = rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.Tanh(), rg.nn.Linear(8, 1))
+        >>> p = Pipeline(model, stages=2, loss_fn=rg.nn.functional.mse_loss)
+        >>> p.materialize(rg.empty(6, 4))
+        >>> model[2].weight.device, p.step(rg.ones(6, 4), target=rg.ones(6, 1)).shape
+        (device(type='cpu'), ())
+        """
+        batches = self._split(args, kwargs, self._kwargs_spec, most=max(self._count(args, kwargs), 1))
+        self._captures.of(batches[0])
+        materialize(self.model, self._own_tensors(), init)
+
+    def _own_tensors(self) -> list[Tensor]:
+        """Return the parameters and buffers that this process trains, and on the first rank those that none does."""
+        state = self.model.state_dict(keep_vars=True)
+        tensors = tensors_of(self.model)
+        if self._transport.local is None:
+            return tensors
+        pipes = [one.pipe for one in self._captures.all()]
+        program = self._program(pipes[:1], self.micro_batches)
+        rank = self.rank % (len(program.actions) // self._replicas)  # within its replica
+        homes = self.homes()
+        own = {id(state[name]) for name, home in homes.items() if home == rank}
+        for stage in stages_of(pipes):
+            if program.placement[stage.stage_index] == rank:
+                own |= {id(x) for x in tensors_of(stage.submod)}
+        return [x for x in tensors if id(x) in own]
 
     def homes(self) -> dict[str, int]:
         """Map each parameter and buffer name to the rank whose process trains it; 0 before the first step.
@@ -391,7 +429,7 @@ class Pipeline(SuggestsKeywords):
 
     def _synchronize(self) -> None:
         """Copy the values that other processes have trained into this model."""
-        if not self._stale:
+        if not self._stale or lacks_memory(self.model):  # no process has memory for the others' parameters
             return
         sync_parameters(self.model, self.homes(), self.rank, self._on_ranks)
         self._stale = False
@@ -418,6 +456,9 @@ class Pipeline(SuggestsKeywords):
         specs = {**self._kwargs_spec, "target": self._target_spec}
         batches = self._split(args, {**kwargs, "target": target}, specs)
         return batches, [batch.kwargs.pop("target") for batch in batches]
+
+    def _count(self, args: Sequence[Any], kwargs: dict[str, Any]) -> int:
+        return count_examples(args, kwargs, self._args_spec, self._kwargs_spec)
 
     def _split(
         self, args: Sequence[Any], kwargs: dict[str, Any], kwargs_spec: dict[str, Spec], most: int | None = None
@@ -509,9 +550,7 @@ class Pipeline(SuggestsKeywords):
     def _joined_draws(self, batches: Sequence[MicroBatch]) -> list[Draw]:
         """Return the random draws of the program when several microbatches run as one."""
         joined_batch = join_microbatches(batches, self._args_spec, self._kwargs_spec)
-        with record_draws() as draws, autograd.no_grad():
-            trace(self.model, *joined_batch.args, **joined_batch.kwargs)
-        return draws
+        return draws_of_program(self.model, joined_batch)
 
     def _program(self, pipes: Sequence[AnyPipe], micro_batches: int, forward_only: bool = False) -> Program:
         """Return the program for microbatches of these captures, with the edges of all of them."""

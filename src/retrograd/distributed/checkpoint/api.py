@@ -13,6 +13,7 @@ from retrograd.distributed.checkpoint import layout
 from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.local_slice import LocalSlice
 from retrograd.distributed.objects import all_gather_object, broadcast_object_list
+from retrograd.nn.parameter import is_on_meta
 from retrograd.pipelining.transports import get_transport
 from retrograd.pipelining.transports.process_group import ProcessGroup, default_group
 
@@ -223,6 +224,8 @@ def _check_target(name: str, target: Any, manifest: Mapping[str, Any]) -> None:
         raise KeyError(f"load: the checkpoint has no {kind[:-1]} {name!r}")
     if kind == "tensors":
         entry, piece = manifest[kind][name], layout.as_slice(target)
+        if is_on_meta(piece.tensor):
+            raise ValueError(f"load: {name} is on 'meta' and has no memory; call to_empty(device='cpu') of its module")
         if list(piece.shape) != entry["shape"] or str(piece.tensor.dtype) != entry["dtype"]:
             raise ValueError(
                 f"load: {name} is {entry['dtype']}{entry['shape']} in the checkpoint, and "

@@ -12,6 +12,7 @@ from retrograd.distributed.fsdp.parameter_block import ParameterBlock, ShardedPa
 from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.local_slice import LocalSlice
 from retrograd.nn.module import Module
+from retrograd.nn.parameter import is_on_meta
 
 
 def fully_shard(
@@ -32,6 +33,10 @@ def fully_shard(
     - mesh: a mesh of one dimension, by default all ranks.
     - reshard_after_forward: free the whole parameters after the forward pass; None: True.
     - ignored_params: parameters that stay whole on every rank; their gradients are not averaged.
+
+    A model that is larger than a rank's memory is made on the device "meta". Either divide it there, then call
+    `model.to_empty(device="cpu")` and load the values; or give each block values by `nn.utils.materialize` just before
+    it is divided.
 
     All ranks begin with the parameters of rank 0, and must run the same blocks in the same order, also in the backward
     pass.  A parameter without a gradient in a pass counts as zero.
@@ -63,7 +68,7 @@ def fully_shard(
                 whole[id(p)] = p
     if not whole:
         raise ValueError("fully_shard: the module has no parameters that are not divided already")
-    broadcast_all(list(whole.values()), group)
+    broadcast_all([p for p in whole.values() if not is_on_meta(p)], group)
     with no_grad():
         parameters = [ShardedParameter(p, homes[key], group) for key, p in whole.items()]
     block = ParameterBlock(parameters, group, reshard_after_forward is False)

@@ -16,6 +16,7 @@ from retrograd.nn.utils.fusion import fuse_conv_bn_eval as fuse_conv_bn_eval
 from retrograd.nn.utils.fusion import fuse_conv_bn_weights as fuse_conv_bn_weights
 from retrograd.nn.utils.fusion import fuse_linear_bn_eval as fuse_linear_bn_eval
 from retrograd.nn.utils.fusion import fuse_linear_bn_weights as fuse_linear_bn_weights
+from retrograd.nn.utils.init import materialize as materialize
 from retrograd.nn.utils.init import skip_init as skip_init
 from retrograd.nn.utils.memory_format import convert_conv2d_weight_memory_format as convert_conv2d_weight_memory_format
 from retrograd.nn.utils.memory_format import convert_conv3d_weight_memory_format as convert_conv3d_weight_memory_format

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from retrograd.export.json_values import StorageError
 from retrograd.interop.atomic_write import name_in_errors
 from retrograd.nn import Module
+from retrograd.nn.parameter import is_on_meta
 from retrograd.ops.generator import default_generator
 from retrograd.optim import Optimizer
 from retrograd.pipelining.checkpoint.manifest import (
@@ -200,7 +201,9 @@ class Checkpoints:
 
         Returns None if there is no checkpoint.  Given the same data, the losses that follow are equal to those of
         an uninterrupted run, to the last bit.  If ranks are processes, all of them must call this, and each gets the
-        full model state.  If the number of ranks has changed, all generators continue from the state of rank 0.
+        full model state.  If a model is on the device "meta", a process reads only the tensors that have memory, with
+        their optimizer states: call `Pipeline.materialize` first.  If the number of ranks has changed, all generators
+        continue from the state of rank 0.
 
         Raises ValueError, before anything has changed, if names or shapes of the model or groups and settings of the
         optimizer differ, and lists them; FileNotFoundError if there is no checkpoint of `step`; and StorageError if it
@@ -216,7 +219,7 @@ class Checkpoints:
 
         def prepare(rank: int) -> None:
             if rank == ranks.rank:
-                content = read(path)
+                content = read(path, _names_on_meta(ranks.model))
                 here.append((content, match_state(str(path), content, ranks.model, optimizer, scheduler)))
 
         ranks.on_ranks(prepare)
@@ -258,6 +261,11 @@ class Checkpoints:
     def _warn(self, ranks: "_ShardedModel", problems: list[str]) -> None:
         for problem in problems if ranks.rank == 0 else ():
             warnings.warn(f"{problem}; the one before is restored", RuntimeWarning, stacklevel=4)
+
+
+def _names_on_meta(model: Module) -> set[str]:
+    """Return the names of the parameters and buffers that have no memory here."""
+    return {name for name, x in model.state_dict(keep_vars=True).items() if is_on_meta(x)}
 
 
 # ------------------------------------------------------------------------------------------------------ ranks

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from retrograd.export.program_files import read_json, write_json
 from retrograd.export.tensor_json import Entry, decode_tensor, encode_tensor
 from retrograd.interop.atomic_write import atomic_replace
 from retrograd.interop.safetensors import load_file, save_file
+from retrograd.ops.functions import functions
 from retrograd.ops.generator import Generator, default_generator
 
 FORMAT, VERSION = "retrograd checkpoint", 1
@@ -220,27 +221,34 @@ def _check_fields(document: dict[str, Any]) -> None:
 _ANY = (type(None), bool, int, float, str, list, dict)
 
 
-def read(folder: Path) -> Content:
-    """Read a complete checkpoint; raise StorageError that names it if it is invalid.  Checksums are not verified."""
+def read(folder: Path, skipped: Collection[str] = ()) -> Content:
+    """Read a complete checkpoint; raise StorageError that names it if it is invalid.  Checksums are not verified.
+
+    skipped: names of the model whose tensors and optimizer states are not read; the tensors have shapes only.
+    """
     with error_context(str(folder)):
         try:
-            return _content(folder)
+            return _content(folder, skipped)
         except StorageError:
             raise
         except (TypeError, ValueError, LookupError, OverflowError, OSError) as error:
             raise StorageError(f"it is damaged: {error}") from error
 
 
-def _content(folder: Path) -> Content:
+def _content(folder: Path, skipped: Collection[str]) -> Content:
     manifest = read_manifest(folder)
+    wanted = {f"model/{stored}" for name, stored in manifest["names"].items() if name not in skipped}
     tensors: dict[str, Tensor] = {}
     for part in manifest["parts"]:
+        of_states = {f"optimizer/{key}/{name}" for name, key, _ in part["states"] if name not in skipped}
         with error_context(part["file"]):
-            tensors |= _read_tensors(folder / part["file"], part["tensors"])
+            tensors |= _read_tensors(folder / part["file"], part["tensors"], wanted | of_states)
     with error_context(MANIFEST):
         states: States = {}
         for row in [row for part in manifest["parts"] for row in part["states"]]:
             name, key, value = _check_row(row, 3)
+            if name in skipped:
+                continue
             expect(type(key) is str, "the name of a state", key)
             states.setdefault(name, {})[key] = _TensorCodec(tensors).read(value)
         return Content(
@@ -259,14 +267,24 @@ def _check_row(row: Any, count: int) -> list[Any]:
     return list(row)
 
 
-def _read_tensors(path: Path, rows: list[Any]) -> dict[str, Tensor]:
+def _read_tensors(path: Path, rows: list[Any], wanted: Collection[str]) -> dict[str, Tensor]:
+    """Return the tensors of a file by name; those that are not wanted have shapes only."""
+    expected = {name: _entry(name, aval) for name, aval in (_check_row(row, 2) for row in rows)}
+    # More values of a state have a number after its name.
+    read = {name for name in expected if name.partition("#")[0] in wanted or name in wanted}
     try:
-        found = load_file(path)
+        found = load_file(path, names=None if len(read) == len(expected) else read)
     except (ValueError, TypeError) as error:
         raise StorageError(str(error)) from error
-    expected = dict(_check_row(row, 2) for row in rows)
-    expect(found.keys() == expected.keys(), f"the tensors {sorted(expected)}", sorted(found))
-    return {name: decode_tensor(_entry(name, aval), found[name]) for name, aval in expected.items()}
+    expect(found.keys() == read, f"the tensors {sorted(read)}", sorted(found))
+    return {
+        name: decode_tensor(entry, found[name]) if name in found else _without_elements(entry.aval)
+        for name, entry in expected.items()
+    }
+
+
+def _without_elements(aval: Aval) -> Tensor:
+    return functions["empty"](aval.shape, dtype=aval.dtype, device="meta")
 
 
 def _entry(name: str, aval: Any) -> Entry:

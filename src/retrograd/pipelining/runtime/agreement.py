@@ -16,6 +16,7 @@ from retrograd.nn import Module
 from retrograd.ops.generator import Generator, default_generator
 from retrograd.pipelining.split.capture_cache import Captured
 from retrograd.pipelining.split.manual_stages import AnyPipe
+from retrograd.pipelining.split.meta_model import lacks_memory
 from retrograd.pipelining.split.pipe import Pipe
 from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.serialization import pack
@@ -57,7 +58,7 @@ class Agreement:
         found["program"] = " ".join(dict.fromkeys(digest for digest, _ in programs))
         if any(one.random for one in captured):
             found["generator state"] = _generator_states(captured)
-        if not self.state_checked:
+        if not self.state_checked and not lacks_memory(model):
             found["parameters"] = _state_checksum(model)
         return Fingerprint(found, {"program": "\n".join(dict.fromkeys(text for _, text in programs))})
 

@@ -8,11 +8,13 @@ import optree
 from retrograd import autograd
 from retrograd.core import Tensor
 from retrograd.core.aval import SymbolicSize, symbolic
-from retrograd.fx import Interpreter, Node
+from retrograd.fx import Interpreter, Node, trace
 from retrograd.nn import Module
+from retrograd.ops.layout import making_on
 from retrograd.pipelining.microbatch import MicroBatch, tensors_in
 from retrograd.pipelining.runtime.randomness import Draw, draw_indices, record_draws
 from retrograd.pipelining.split.manual_stages import AnyPipe
+from retrograd.pipelining.split.meta_model import by_shapes, check_constants, zeros_on_host
 from retrograd.pipelining.split.mutations import WRITE
 from retrograd.pipelining.split.pipe import Pipe
 from retrograd.pipelining.split.value_guards import Reading, ValueGuards
@@ -85,6 +87,10 @@ class _DrawRecorder(Interpreter):
         if node.target is WRITE:
             return self.fetch_args_kwargs_from_env(node)[1]["target"]
         out = super().run_node(node)
+        if len(self.draws) == before and draws_numbers(node):  # by shapes, no numbers are drawn
+            args, kwargs = self.fetch_args_kwargs_from_env(node)
+            with making_on(None):
+                node.target(*zeros_on_host(args), **zeros_on_host(kwargs))
         self.by_node[node.name] = list(range(before, len(self.draws)))
         return out
 
@@ -179,9 +185,34 @@ class Captures:
 
     def _capture_new(self, batch: MicroBatch, training: bool) -> Captured:
         self._synchronize()
+        with by_shapes(self._model, batch) as example:
+            with record_draws() as draws:
+                pipe = self._capture(example, [one.pipe for one in self.all()])
+            if example is not batch:
+                check_constants(pipe, self._model)
+            return Captured(pipe, example, bool(draws) or (example is not batch and _may_draw(pipe)), training)
+
+
+def _may_draw(pipe: AnyPipe) -> bool:
+    """Return whether a pipe that was captured by shapes, without draws, has operators that draw random numbers."""
+    return pipe.captured is None or any(map(draws_numbers, pipe.captured.graph.find_nodes(op="call_function")))
+
+
+def draws_numbers(node: Node) -> bool:
+    """Return whether a node's operator draws random numbers."""
+    return bool(getattr(node.target, "random", False))
+
+
+def draws_of_program(model: Module, batch: MicroBatch) -> list[Draw]:
+    """Return the random draws of a model for a microbatch."""
+    with by_shapes(model, batch) as example, autograd.no_grad():
         with record_draws() as draws:
-            pipe = self._capture(batch, [one.pipe for one in self.all()])
-        return Captured(pipe, batch, bool(draws), training)
+            traced = trace(model, *example.args, **example.kwargs)
+        if example is batch:
+            return draws
+        run = _DrawRecorder(traced)
+        run.run(*example.args, **example.kwargs)
+        return run.draws
 
 
 def _common_readings(one: Captured, batch: MicroBatch) -> list[Reading]:

@@ -5,6 +5,7 @@ import sys
 
 from retrograd.foundation.lazy_imports import lazy_names
 from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost, RankMismatchError, Transport
+from retrograd.pipelining.transports.thread_ranks import rank_of_thread
 from retrograd.pipelining.transports.threads import Threads
 
 TRANSPORTS = {"threads": "Threads", "mpi": "MPI", "ray": "Ray"}
@@ -17,7 +18,8 @@ SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 def get_transport(name: str = "auto", timeout: float | None = None) -> Transport:
     """Return a transport by name: "threads", "mpi", "ray", or "auto".
 
-    "auto" is the transport that `retrograd run` or `mpiexec` has started, else threads.
+    "auto" is the transport that `retrograd run` or `mpiexec` has started, else threads; on a rank of
+     `rg.distributed.run_threads`, that of this rank.
     timeout: seconds that a rank waits for a message before an error; infinity: no limit.  None: the option of
      `retrograd run`, else for processes 20 times the longest step so far, at least 10 minutes, and no limit for
      threads.
@@ -32,6 +34,10 @@ def get_transport(name: str = "auto", timeout: float | None = None) -> Transport
         timeout = float(os.environ[TIMEOUT_VARIABLE])
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout is {timeout!r}; it must be a number of seconds above 0, or None")
+    rank = rank_of_thread()
+    if rank is not None and name == "auto":
+        rank.timeout = rank.timeout if timeout is None else timeout
+        return rank
     chosen = _started() if name == "auto" else name
     if chosen not in TRANSPORTS:
         raise ValueError(f"transport {chosen!r} is unknown; there are: auto, {', '.join(sorted(TRANSPORTS))}")
