@@ -12,6 +12,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.device import ArrayDevice
 from retrograd.core.state import override_state
 from retrograd.func import vmap
+from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.layout import array_device, place
 from retrograd.ops.pointwise import real_part
 from retrograd.testing import run, samples_of
@@ -81,7 +82,7 @@ def second(op: Op, args: tuple, params: dict, move: Move) -> tuple:
         terms = [real_part((g * t).sum()) for g, t in zip(found, ts, strict=True) if g is not None]
         return (sum(terms[1:], terms[0]),)
 
-    return pull(slope, xs, move((Tensor(np.ones((), dtypes.real_of(xs[0].dtype))),)))
+    return pull(slope, xs, move((as_tensor(np.ones((), dtypes.real_of(xs[0].dtype))),)))
 
 
 def batch(op: Op, args: tuple, params: dict, move: Move) -> tuple:

@@ -292,9 +292,11 @@ def test_tensors_without_elements_print_their_size_and_complex_ones_no_obvious_d
 
 
 def test_the_class_of_tensors_says_how_tensors_are_made_of_data():
-    for data in (2.5, (2, 3), "ab", {}):
+    for data in (2.5, "ab", {}, np.float32(2)):
         with pytest.raises(TypeError, match=r"Tensor: expected an array, a list or sizes, got .*; rg\.tensor\(data\)"):
             rg.Tensor(data)
+    with pytest.raises(TypeError, match=r"got \(2, 3\); .*; a tuple of integers could be either"):
+        rg.Tensor((2, 3))
 
 
 def test_the_class_of_tensors_makes_tensors_of_lists_and_of_sizes_as_the_legacy_classes_do():
@@ -304,10 +306,21 @@ def test_the_class_of_tensors_makes_tensors_of_lists_and_of_sizes_as_the_legacy_
         (rg.Tensor(2, 3), (2, 3)),
         (rg.Tensor(1, 2, 3, 4, 5), (1, 2, 3, 4, 5)),
         (rg.Tensor(rg.Size([2, 3])), (2, 3)),
+        (rg.Tensor(np.int64(2), 3), (2, 3)),
         (rg.Tensor([[1, 2], [3, 4]]), (2, 2)),
+        (rg.Tensor(((1, 2), (3, 4))), (2, 2)),
+        (rg.Tensor((0.5, 1)), (2,)),
+        (rg.Tensor(range(3)), (3,)),
+        (rg.Tensor(()), (0,)),
+        (rg.Tensor(np.arange(3)), (3,)),
+        (rg.Tensor(np.ones((2, 1))), (2, 1)),
     ):
         assert (x.shape, x.dtype, x.requires_grad) == (shape, rg.float32, False)
     assert rg.Tensor([True, False]).tolist() == [1.0, 0.0]
+    array = np.ones(2, np.float32)
+    x = rg.Tensor(array)
+    array[0] = 5
+    assert x.tolist() == [5.0, 1.0]  # an array of the default dtype shares its memory
     assert rg.ones(1, dtype=rg.int64).new([1, 2]).dtype == rg.int64
 
 

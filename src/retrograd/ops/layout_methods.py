@@ -5,6 +5,7 @@ from retrograd.core import Tensor
 from retrograd.core.device import CPU
 from retrograd.core.dtype import is_extension
 from retrograd.core.op import compound
+from retrograd.core.tensor import make
 from retrograd.ops.as_tensor import tensor
 from retrograd.ops.functions import check_callable, check_tensor, function
 from retrograd.ops.layout import (
@@ -258,7 +259,7 @@ def pin_memory(x, device=None) -> Tensor:
     if array_device(x) is not None:
         raise RuntimeError(f"pin_memory: cannot pin a tensor on {x.device}, only those of the CPU can be pinned")
     array = backend.as_numpy(concrete(x))
-    return x if backend.is_pinned(array) else Tensor(backend.pinned_copy(array))
+    return x if backend.is_pinned(array) else make(backend.pinned_copy(array), None, None)
 
 
 @method

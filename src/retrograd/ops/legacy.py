@@ -2,12 +2,13 @@
 
 import builtins
 import math
+from numbers import Integral
 from typing import Any
 
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
 from retrograd.foundation.lazy_imports import own_attribute
-from retrograd.ops.as_tensor import tensor
+from retrograd.ops.as_tensor import as_tensor, tensor
 from retrograd.ops.create import arange, factory, zeros
 from retrograd.ops.functions import check_tensor, derived_function, function
 from retrograd.ops.layout import Size
@@ -51,20 +52,31 @@ def _make(name, dtype, data):
 def _legacy_array(*arguments):
     """Return the array of `Tensor(2, 3)`, `Tensor(Size([2, 3]))` or `Tensor([1, 2])`, in the default dtype.
 
-    arguments: as given to `Tensor`, with the defaults None and False of those that are not given.
+    arguments: as given to `Tensor`, with the defaults None and False of those that are not given. An array that has
+    the default dtype already shares its memory with the tensor.
     """
     given = [a for a in arguments if a is not None and a is not False]
     dtype = dtypes.get_default_dtype()
-    if builtins.all(builtins.type(a) in (int, Size) for a in given):
+    if builtins.all(isinstance(a, Integral) or builtins.type(a) is Size for a in given):
         return zeros(*given, dtype=dtype).value
-    if given == [()]:
-        return zeros(0, dtype=dtype).value
-    if len(given) == 1 and isinstance(given[0], list):
-        return tensor(given[0], dtype).value
+    if len(given) == 1 and _is_data(given[0]):
+        return as_tensor(given[0], dtype).value
     raise TypeError(
         f"Tensor: expected an array, a list or sizes, got {', '.join(map(repr, given))}; rg.tensor(data) makes a "
-        f"tensor of data, rg.empty(2, 3) one of a shape"
+        f"tensor of data, rg.empty(2, 3) one of a shape{_both_ways(given)}"
     )
+
+
+def _is_data(values):
+    """Whether a value is a sequence of numbers; a tuple of integers may also be a shape."""
+    if isinstance(values, tuple):
+        return not values or not builtins.all(builtins.type(v) is int for v in values)
+    return hasattr(values, "__len__") and not isinstance(values, (str, bytes, dict, set, frozenset))
+
+
+def _both_ways(given):
+    """Return the end of the message for a tuple of integers, which PyTorch's call reads as data, unlike `x.shape`."""
+    return "; a tuple of integers could be either" if len(given) == 1 and isinstance(given[0], tuple) else ""
 
 
 Tensor._legacy_array = staticmethod(_legacy_array)  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ import numpy as np
 from retrograd.autograd.graph import saved_tensors_hooks
 from retrograd.core import Op, Tensor
 from retrograd.core.dtype import as_dtype, float16, float32, is_bfloat16
+from retrograd.ops.as_tensor import as_tensor
 from retrograd.testing.calculus import as_float_map, directions, is_float, pull, run
 from retrograd.testing.writes_law import law_views
 
@@ -53,7 +54,7 @@ def rounded(x: Tensor) -> Tensor:
 
 
 def _converted(x: Tensor, dtype: Any) -> Tensor:
-    return Tensor(x.value.astype(dtype))
+    return as_tensor(x.value.astype(dtype))
 
 
 def _refuses(op: Op, args: tuple, params: dict) -> bool:
@@ -107,7 +108,7 @@ def _sizes_of_terms(f: Any, xs: tuple, gs: tuple) -> list[float]:
     sizes = [0.0] * len(xs)
     for seed in range(PROBES):
         rng = np.random.default_rng(seed)
-        signed = tuple(Tensor(g.value * rng.choice(np.asarray([-1, 1], g.dtype), g.shape)) for g in gs)
+        signed = tuple(as_tensor(g.value * rng.choice(np.asarray([-1, 1], g.dtype), g.shape)) for g in gs)
         for i, found in enumerate(pull(f, xs, signed)):
             if found is not None:
                 sizes[i] = max(sizes[i], _largest(found.value))

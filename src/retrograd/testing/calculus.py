@@ -12,6 +12,7 @@ from retrograd.core.engine import edge_of, pullback
 from retrograd.core.tensor import alias, make
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.levels import DualLevel
+from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.generator import reseeded
 from retrograd.testing.closeness import array_of, assert_close
 
@@ -67,7 +68,7 @@ def directions(tensors: tuple, seed: int) -> tuple:
 
     def direction(t):
         parts = [rng.uniform(-1, 1, t.shape) for _ in range(1 + (t.dtype.kind == "c"))]
-        return Tensor(np.asarray(parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1], t.dtype))
+        return as_tensor(np.asarray(parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1], t.dtype))
 
     return tuple(map(direction, tensors))
 
@@ -119,7 +120,7 @@ def difference(f: Callable, xs: tuple, ts: tuple) -> tuple[np.ndarray, ...]:
 
     def at(k):
         shifted = [
-            Tensor(np.asarray(x.value + (k * step * t.value).astype(x.dtype))) for x, t in zip(xs, ts, strict=True)
+            as_tensor(np.asarray(x.value + (k * step * t.value).astype(x.dtype))) for x, t in zip(xs, ts, strict=True)
         ]
         return [out.value.astype("c16" if out.dtype.kind == "c" else "f8") for out in f(*shifted)]
 
@@ -140,7 +141,7 @@ def inner(us: tuple, vs: tuple) -> float:
 
 def dense(gs: tuple, like: tuple) -> tuple:
     """Replace None by zeros."""
-    return tuple(Tensor(np.zeros(x.shape, x.dtype)) if g is None else g for g, x in zip(gs, like, strict=True))
+    return tuple(as_tensor(np.zeros(x.shape, x.dtype)) if g is None else g for g, x in zip(gs, like, strict=True))
 
 
 def agree(actual: tuple, expected: tuple, what: str, tolerance: float) -> None:

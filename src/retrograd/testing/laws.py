@@ -14,6 +14,7 @@ from retrograd.core.dtype import real_of
 from retrograd.core.engine import is_fresh
 from retrograd.func import jet, vmap
 from retrograd.levels.sparsity_level import PatternLevel
+from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.family import Pointwise
 from retrograd.ops.pointwise import real_part
 from retrograd.testing.bfloat16_law import law_bfloat16
@@ -130,7 +131,7 @@ def law_reverse_over_reverse(op: Op, args: tuple, params: dict) -> None:
     if all(g is None for g in pull(f, xs, at[n:])):  # a constant, such as the norm of order 0
         return
     us = directions(at, 3)
-    second = pull(slope, at, (Tensor(np.ones((), real_of(xs[0].dtype))),))
+    second = pull(slope, at, (as_tensor(np.ones((), real_of(xs[0].dtype))),))
     for i, u in enumerate(us):
         expected = difference(_restrict_to(lambda *y: slope(*map(leaf, y)), at, (i,)), (at[i],), (u,))
         actual = inner((second[i],), (u,))
@@ -167,14 +168,14 @@ def law_jet(op: Op, args: tuple, params: dict) -> None:
     for k in range(3):
         along = _slope(along)
         what = f"{op.name}: derivative {k + 1} along a curve"
-        agree(tuple(terms[k] for terms in found), along(Tensor(np.zeros(()))), what, 1e-9)
+        agree(tuple(terms[k] for terms in found), along(as_tensor(np.zeros(()))), what, 1e-9)
 
 
 def _slope(f: Callable) -> Callable:
     """Return the derivative of a function of a number."""
 
     def slope(t):
-        out, tangent = push(f, (t,), (Tensor(np.ones(())),))
+        out, tangent = push(f, (t,), (as_tensor(np.ones(())),))
         return dense(tangent, out)
 
     return slope
@@ -193,7 +194,7 @@ def law_vmap(op: Op, args: tuple, params: dict) -> None:
 
 def _reverse_elements(op: Op, args: tuple, params: dict, chosen: tuple) -> tuple:
     """Return another example: the chosen inputs with reversed elements, if the operator accepts them."""
-    other = tuple(Tensor(np.flip(a.value).copy()) if i in chosen else a for i, a in enumerate(args))
+    other = tuple(as_tensor(np.flip(a.value).copy()) if i in chosen else a for i, a in enumerate(args))
     return args if _refusal(op, other, params) else other
 
 
@@ -208,7 +209,7 @@ def check_vmap(op: Op, params: dict, examples: list, dims: list, expected: list)
     """Compare the operator on a batch of examples, stacked along `dims`, with its results on each."""
     columns = list(zip(*examples, strict=True))
     stacked = [
-        column[0] if d is None else Tensor(np.stack([a.value for a in column], axis=d))
+        column[0] if d is None else as_tensor(np.stack([a.value for a in column], axis=d))
         for column, d in zip(columns, dims, strict=True)
     ]
     f = vmap(lambda *xs: run(op, xs, params), tuple(dims), randomness="same")
@@ -229,7 +230,7 @@ def law_pattern(op: Op, args: tuple, params: dict) -> None:
         with PatternLevel() as level:
             patterns = [level.pattern(out).toarray() for out in part(level.input(x))]
         for j, unit in enumerate(unknowns):
-            _, tangents = push(part, (x,), (Tensor(unit.reshape(x.shape)),))
+            _, tangents = push(part, (x,), (as_tensor(unit.reshape(x.shape)),))
             for pattern, t in zip(patterns, tangents, strict=True):
                 lacks = t is not None and (t.value.ravel() != 0) & ~pattern[:, j]
                 assert not np.any(lacks), f"{op.name}: the pattern lacks entries of element {j} of input {i}"
@@ -275,7 +276,7 @@ def law_memory(op: Op, args: tuple, params: dict) -> None:
 
 def _fill_missing(fn: Any, outs: tuple, gs: tuple) -> tuple:
     """Return a cotangent for every output of a node, zeros for missing ones."""
-    full = [Tensor(np.zeros(aval.shape, aval.dtype)) for aval in fn.out_avals]
+    full = [as_tensor(np.zeros(aval.shape, aval.dtype)) for aval in fn.out_avals]
     for out, g in zip(outs, gs, strict=True):
         full[out.output_nr] = g
     return tuple(full)
@@ -327,7 +328,7 @@ def law_empty(op: Op, args: tuple, params: dict) -> None:
 def _empty_along(a: Any, size: int) -> Any:
     if not isinstance(a, Tensor):
         return a
-    return Tensor(a.value[tuple(slice(0 if s == size else s) for s in a.shape)].copy())
+    return as_tensor(a.value[tuple(slice(0 if s == size else s) for s in a.shape)].copy())
 
 
 def _check_variant(op: Op, args: tuple, params: dict) -> bool:
@@ -346,7 +347,7 @@ def _check_variant(op: Op, args: tuple, params: dict) -> bool:
 def law_no_dimensions(op: Op, args: tuple, params: dict) -> None:
     """Check shape rule and cotangents for 0-d inputs, if the operator accepts them."""
     first = tuple(
-        Tensor(a.value.ravel()[:1].reshape(())) if isinstance(a, Tensor) and a.value.size else a for a in args
+        as_tensor(a.value.ravel()[:1].reshape(())) if isinstance(a, Tensor) and a.value.size else a for a in args
     )
     if _check_variant(op, first, params):
         law_vjp(op, first, params)
@@ -355,11 +356,11 @@ def law_no_dimensions(op: Op, args: tuple, params: dict) -> None:
 def law_strides(op: Op, args: tuple, params: dict) -> None:
     """Check that the same values in other strides give the same result and the same cotangents."""
     for layout in (_with_gaps, np.asfortranarray, _backwards):
-        other = tuple(Tensor(layout(a.value)) if isinstance(a, Tensor) and a.ndim else a for a in args)
+        other = tuple(as_tensor(layout(a.value)) if isinstance(a, Tensor) and a.ndim else a for a in args)
         agree(run(op, other, params), run(op, args, params), f"{op.name}: {layout.__name__}", 1e-12)
         (f, xs), (h, ys) = as_float_map(op, args, params), as_float_map(op, other, params)
         gs = directions(f(*xs), 2)
-        strided = tuple(Tensor(layout(g.value)) if g.ndim else g for g in gs)
+        strided = tuple(as_tensor(layout(g.value)) if g.ndim else g for g in gs)
         expected = dense(pull(f, xs, gs), xs)
         agree(dense(pull(h, ys, strided), ys), expected, f"{op.name}: cotangents, {layout.__name__}", 1e-12)
 
@@ -390,8 +391,8 @@ def _narrow_variants(a: Any) -> list:
     """Return the tensor with one dimension fewer, and with size 1 along each."""
     if not isinstance(a, Tensor) or not a.ndim:
         return []
-    ones = [Tensor(a.value.take([0], axis=d)) for d in range(a.ndim) if a.shape[d] > 1]
-    return [Tensor(np.asarray(a.value[0])), *ones]
+    ones = [as_tensor(a.value.take([0], axis=d)) for d in range(a.ndim) if a.shape[d] > 1]
+    return [as_tensor(np.asarray(a.value[0])), *ones]
 
 
 # -------------------------------------------------------------------------------------------------- dtypes
@@ -399,7 +400,7 @@ def _narrow_variants(a: Any) -> list:
 
 def law_float32(op: Op, args: tuple, params: dict) -> None:
     """Check that single precision inputs give single precision results and cotangents, unless a dtype is requested."""
-    single = tuple(Tensor(a.value.astype(_SINGLE[a.dtype.kind])) if is_float(a) else a for a in args)
+    single = tuple(as_tensor(a.value.astype(_SINGLE[a.dtype.kind])) if is_float(a) else a for a in args)
     outs = run(op, single, params)
     law_shape(op, single, params)
     asked = any(isinstance(p, np.dtype) for p in params.values())
@@ -420,13 +421,13 @@ def law_mixed_dtypes(op: Op, args: tuple, params: dict) -> None:
 
     Such a tensor does not promote the others, but inside of a derivative rule it may meet values that it promotes.
     """
-    single = [Tensor(a.value.astype(_SINGLE[a.dtype.kind])) if is_float(a) else a for a in args]
+    single = [as_tensor(a.value.astype(_SINGLE[a.dtype.kind])) if is_float(a) else a for a in args]
     if not registry[op.name].public_names or sum(map(is_float, args)) < 2:  # internal operators meet one dtype only
         return
     for i, a in enumerate(args):
         if not is_float(a) or not a.numel():
             continue
-        mixed = (*single[:i], Tensor(np.asarray(a.value.ravel()[0])), *single[i + 1 :])
+        mixed = (*single[:i], as_tensor(np.asarray(a.value.ravel()[0])), *single[i + 1 :])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # losses warn of operands that broadcast
             if _refusal(op, mixed, params):
@@ -460,14 +461,14 @@ def _refusal(op: Op, args: tuple, params: dict) -> str:
 
 def _made_complex(a: Tensor) -> Tensor:
     """Return complex values with the same real parts, and imaginary parts of similar size in another order."""
-    return Tensor(a.value + 0.5j * a.value.ravel()[::-1].reshape(a.shape))
+    return as_tensor(a.value + 0.5j * a.value.ravel()[::-1].reshape(a.shape))
 
 
 def law_integers(op: Op, args: tuple, params: dict) -> None:
     """Check the shape rule for integers, if the operator accepts them."""
     for dtype in (np.int64, np.uint8):
         with np.errstate(all="ignore"):  # rounded values may leave the domain
-            other = tuple(Tensor(np.abs(a.value * 3).real.astype(dtype)) if is_float(a) else a for a in args)
+            other = tuple(as_tensor(np.abs(a.value * 3).real.astype(dtype)) if is_float(a) else a for a in args)
             try:
                 run(op, other, params)
             except (*REFUSALS, OverflowError):

@@ -11,6 +11,7 @@ from retrograd.core import Op, Tensor, registry
 from retrograd.core.blocks import generator_block
 from retrograd.nested.buffer_layout import get_layout, is_nested
 from retrograd.nested.components import components, nest
+from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.batch_loop import DataDependent
 from retrograd.testing.calculus import agree, directions, gradients, is_float, leaf, replace_floats, run
 
@@ -57,7 +58,7 @@ def _shift_dims(dims: Any) -> Any:
 
 def _stack(a: Tensor, count: int) -> Tensor:
     """Stack copies of a tensor, every second one with its elements reversed."""
-    return Tensor(np.stack([np.flip(a.value) if i % 2 else a.value for i in range(count)]))
+    return as_tensor(np.stack([np.flip(a.value) if i % 2 else a.value for i in range(count)]))
 
 
 def _may_change(op: Op, args: tuple, chosen: tuple) -> bool:
@@ -157,7 +158,7 @@ def _all_close(expected: tuple, found: tuple | None) -> bool:
 
 def _stack_components(out: Tensor) -> Tensor:
     """Stack a nested tensor's components; return other tensors unchanged."""
-    return Tensor(np.stack([c.value for c in components(out)], axis=get_layout(out).lead)) if is_nested(out) else out
+    return as_tensor(np.stack([c.value for c in components(out)], axis=get_layout(out).lead)) if is_nested(out) else out
 
 
 def _observe(op: Op, outs: tuple) -> tuple:
@@ -210,7 +211,7 @@ def _shorten_components(args: tuple, chosen: tuple, rows: tuple, dims: Callable[
     count = args[chosen[0]].shape[0]
     each = [list(_row(args, rows, number % count)) for number in range(max(count, 2))]
     for i in chosen:
-        each[1][i] = Tensor(_shorter(each[1][i].value, dims(args[i])))
+        each[1][i] = as_tensor(_shorter(each[1][i].value, dims(args[i])))
     return list(map(tuple, each))
 
 

@@ -11,6 +11,7 @@ from retrograd.autograd import grad
 from retrograd.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from retrograd.core import NotBatchedError, Tensor
 from retrograd.func import vmap
+from retrograd.ops.as_tensor import as_tensor
 from retrograd.testing.calculus import dense, difference, directions, leaf, precision, pull, push
 from retrograd.testing.closeness import assert_close
 from retrograd.testing.opcheck_values import Close, check_close
@@ -160,7 +161,7 @@ def _check_batch(probe: Probe, chosen: tuple[int, ...], close: Close) -> None:
         return  # shapes depend on values
     for dims in _in_dims(probe, chosen):
         stacked = [
-            column[0] if d is None else Tensor(np.stack([t.value for t in column], axis=d))
+            column[0] if d is None else as_tensor(np.stack([t.value for t in column], axis=d))
             for column, d in zip(zip(*[e.tensors for e in examples], strict=True), dims, strict=True)
         ]
         try:
@@ -168,7 +169,7 @@ def _check_batch(probe: Probe, chosen: tuple[int, ...], close: Close) -> None:
         except (NotImplementedError, NotBatchedError):
             return  # an error is fine, a wrong value is not
         for i, out in enumerate(found):
-            loop = Tensor(np.stack([outs[i].value for outs in expected]))
+            loop = as_tensor(np.stack([outs[i].value for outs in expected]))
             check_close(
                 out, loop, close, f"output {i} of a batch with in_dims {tuple(dims)}, against the examples one by one"
             )

@@ -9,6 +9,7 @@ from retrograd import fx
 from retrograd.core import Aval, Tensor
 from retrograd.core.op import AuxOutput
 from retrograd.func import vjp
+from retrograd.ops.as_tensor import as_tensor
 from retrograd.testing.calculus import dense, directions, pull, seeded
 from retrograd.testing.closeness import assert_close
 from retrograd.testing.probe import LAYOUTS, Outcome, Probe
@@ -161,7 +162,7 @@ def check_strides(probe: Probe, close: Close) -> None:
     gs = directions(f(*xs), 1)
     gradients = Outcome(dense(pull(f, xs, gs), xs), (), ())
     for layout, what in LAYOUTS.items():
-        there = tuple([Tensor(layout(g.value)) for g in gs])
+        there = tuple([as_tensor(layout(g.value)) for g in gs])
         found = dense(pull(f, xs, there), xs)
         check_same_outcome(
             Outcome(found, (), ()), gradients, close, f"gradients, for gradients of the outputs with {what}"

@@ -10,6 +10,7 @@ import optree
 
 from retrograd.core import Operator, Tensor
 from retrograd.library import CustomOperator
+from retrograd.ops.as_tensor import as_tensor
 from retrograd.testing.calculus import directions, is_float, pull, replace_floats, seeded
 
 WIDER = {"float16": "float64", "float32": "float64", "complex64": "complex128"}
@@ -138,7 +139,7 @@ class Probe:
 
     def map_arrays(self, change: Callable[[np.ndarray], np.ndarray]) -> "Probe":
         """Return the same call with a function applied to each tensor's array."""
-        return self.with_tensors([Tensor(np.asarray(change(t.value))) for t in self.tensors])
+        return self.with_tensors([as_tensor(np.asarray(change(t.value))) for t in self.tensors])
 
     def with_tensors(self, tensors: Sequence[Tensor]) -> "Probe":
         """Return the same call with these tensors."""
@@ -188,7 +189,7 @@ class Probe:
         for layout, what in LAYOUTS.items():
             yield self.map_arrays(layout), f"inputs with {what}"
         for i, name in enumerate(self.names if len(self.names) > 1 else ()):
-            one = [Tensor(_with_gaps(t.value)) if i == j else t.detach().clone() for j, t in enumerate(self.tensors)]
+            one = [as_tensor(_with_gaps(t.value)) if i == j else t.detach().clone() for j, t in enumerate(self.tensors)]
             yield self.with_tensors(one), f"gaps between the entries of {name!r}"
 
 

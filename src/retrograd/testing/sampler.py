@@ -6,6 +6,7 @@ from zlib import crc32
 import numpy as np
 
 from retrograd.core import Op, Tensor
+from retrograd.ops.as_tensor import as_tensor
 
 
 class Sampler:
@@ -28,16 +29,16 @@ class Sampler:
         places = (self._rng.permutation(n) + self._rng.uniform(0.125, 0.875, n)) / max(n, 1)
         values = within[0] + (within[1] - within[0]) * places
         values += np.where(np.abs(values) < 0.01, np.copysign(0.01, values), 0.0)
-        return Tensor(values.reshape(shape))
+        return as_tensor(values.reshape(shape))
 
     def ints(self, high: int, shape: tuple[int, ...] | int) -> Tensor:
         """Return an int64 tensor of values in [0, high)."""
-        return Tensor(np.asarray(self._rng.integers(0, high, shape), np.int64))
+        return as_tensor(np.asarray(self._rng.integers(0, high, shape), np.int64))
 
     def booleans(self, *shape: int) -> Tensor:
         """Return a boolean tensor, half of it true (rounded up)."""
         n = int(np.prod(shape))
-        return Tensor(self._rng.permutation(np.arange(n) % 2 == 0).reshape(shape))
+        return as_tensor(self._rng.permutation(np.arange(n) % 2 == 0).reshape(shape))
 
 
 Sample = tuple[tuple, dict]

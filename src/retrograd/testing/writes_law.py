@@ -11,6 +11,7 @@ from retrograd.core import Op, Tensor
 from retrograd.core import dtype as dtypes
 from retrograd.core.tensor import version_of
 from retrograd.core.views import COPIED
+from retrograd.ops.as_tensor import as_tensor
 from retrograd.testing.calculus import agree, dense, directions, gradients, is_float, leaf, run
 
 
@@ -33,7 +34,7 @@ def law_views(op: Op, args: tuple, params: dict) -> None:
     """Check that an output that shares memory with an input or another output shares its version counter."""
     orders: tuple[Literal["C", "F"], ...] = ("C", "F")
     for order in orders:
-        inputs = tuple(Tensor(np.array(a.value, order=order)) if isinstance(a, Tensor) else a for a in args)
+        inputs = tuple(as_tensor(np.array(a.value, order=order)) if isinstance(a, Tensor) else a for a in args)
         try:
             outs = run(op, inputs, params)
         except (RuntimeError, ValueError):  # memory in this order cannot be viewed as requested

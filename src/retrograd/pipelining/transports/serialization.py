@@ -8,6 +8,7 @@ from typing import Any
 
 from retrograd.backend import from_buffer
 from retrograd.core import Tensor, registry
+from retrograd.core.tensor import make
 from retrograd.ops.layout import array_device, place
 
 _PLAIN = "biufc"  # kinds of dtypes that `str` describes fully; NumPy's own pickling takes much longer
@@ -104,7 +105,7 @@ def _tensor_from_buffer(
 
 def _tensor_from_value(value: Any, order: tuple[int, ...] | None, requires_grad: bool) -> Tensor:
     """Return a tensor from received values."""
-    x = Tensor(value)
+    x = make(value, None, None)
     if order is not None:
         x = registry["permute"](x, tuple(sorted(range(len(order)), key=order.__getitem__))).detach()
     return x.requires_grad_() if requires_grad else x
