@@ -114,6 +114,17 @@ def test_an_orthogonal_weight_stays_so_while_it_is_trained(kind, shape):
         assert w.tolist() != first.tolist()
 
 
+@pytest.mark.parametrize("shape", [(3, 3), (2, 5), (5, 2)])
+def test_an_orthogonal_weight_without_a_base_can_be_assigned_if_it_is_made_of_reflections(shape):
+    layer = parametrizations.orthogonal(nn.Linear(*shape), "weight", "householder", use_trivialization=False)
+    wanted = nn.init.orthogonal_(rg.empty(shape[1], shape[0]))
+    layer.weight = wanted
+    rg.testing.assert_close(layer.weight, wanted, rtol=0, atol=1e-5)
+    other = parametrizations.orthogonal(nn.Linear(*shape), "weight", "cayley", use_trivialization=False)
+    with pytest.raises(NotImplementedError, match=r"'cayley'; assign to its parametrizations\.weight\.original"):
+        other.weight = wanted
+
+
 @pytest.mark.parametrize(
     ("make", "error", "pattern"),
     [

@@ -221,10 +221,42 @@ def test_a_schedule_with_restarts_can_be_put_between_two_steps():
         schedule.step(-1)
 
 
+DEPRECATED = r"step\(epoch\) is deprecated"
+
+
+def test_a_step_may_name_its_epoch_as_older_scripts_do():
+    plain = schedules.StepLR(optimizer(), 2, 0.5)
+    expected = rates(plain, 4)
+    schedule = schedules.StepLR(optimizer(), 2, 0.5)
+    found = []
+    for epoch in (0, 1, 2, 3, 4, 1):
+        with pytest.warns(UserWarning, match=DEPRECATED) as caught:
+            schedule.step(epoch)
+        found += schedule.get_last_lr()[:1]
+    assert caught[0].filename == __file__
+    assert found == [*expected, expected[1]]
+    with pytest.warns(match=DEPRECATED), pytest.raises(ValueError, match="an integer of at least 0, got -1"):
+        schedule.step(-1)
+    assert (schedule.last_epoch, schedule.get_last_lr()[0]) == (1, expected[1])
+    plateau = schedules.ReduceLROnPlateau(optimizer())
+    plateau.step(1.0, 7)
+    assert plateau.last_epoch == 7
+
+
+def test_a_schedule_of_a_user_may_read_the_private_fields_of_those_of_pytorch():
+    class Halved(schedules.LRScheduler):
+        def get_lr(self):
+            assert self._get_lr_called_within_step
+            return [lr * 0.5 ** (self._step_count - 1) for lr in self.base_lrs]
+
+    assert rates(Halved(optimizer()), 2) == [1.0, 0.5, 0.25]
+
+
 def test_averages_take_new_statistics_of_batches_and_leave_the_model_in_its_mode():
     model = nn.Sequential(nn.BatchNorm1d(1)).eval()
     averaged = optim.swa_utils.AveragedModel(model).eval()
-    optim.swa_utils.update_bn([rg.tensor([[1.0], [3.0]]), (rg.tensor([[5.0], [7.0]]), "label")], averaged)
+    batches = [rg.tensor([[1.0], [3.0]]), (rg.tensor([[5.0], [7.0]]), "label")]
+    optim.swa_utils.update_bn(batches, averaged, device=rg.device("cpu"))
     assert averaged.module[0].running_mean.tolist() == [4.0]
     assert averaged.module[0].momentum == 0.1
     assert not averaged.training

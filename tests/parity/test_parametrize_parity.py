@@ -18,6 +18,8 @@ CASES = {
     "orthogonal, square": ("orthogonal", {}, (4, 4)),
     "orthogonal, cayley": ("orthogonal", {"orthogonal_map": "cayley"}, (5, 3)),
     "orthogonal, exponential": ("orthogonal", {"orthogonal_map": "matrix_exp"}, (3, 5)),
+    "orthogonal, no base": ("orthogonal", {"use_trivialization": False}, (5, 3)),
+    "orthogonal, no base, cayley": ("orthogonal", {"use_trivialization": False, "orthogonal_map": "cayley"}, (5, 3)),
 }
 
 

@@ -16,6 +16,7 @@ SYNONYMS = {
     "learning_rate": "lr", "l2": "weight_decay", "beta_1": "betas", "beta1": "betas", "epsilon": "eps", "prob": "p",
     "rate": "p", "axis": "dim", "axes": "dims", "keepdims": "keepdim", "argnum": "argnums", "use_bias": "bias",
     "filters": "out_channels", "units": "out_features", "file": "f", "path": "f", "filename": "f",
+    "size_average": "reduction", "reduce": "reduction",
 }  # fmt: skip
 _UNKNOWN_KEYWORD = " got an unexpected keyword argument '"
 

@@ -138,10 +138,10 @@ class ModuleList(_IndexedContainer):
             self.add_module(str(len(self)), module)
         return self
 
-    def insert(self, position: int, module: Module) -> None:
-        """Put a module before the one at that position, as in a Python list."""
+    def insert(self, index: int, module: Module) -> None:
+        """Put a module before the one at that index, as in a Python list."""
         entries = self._entries()
-        entries.insert(position, *_check_modules("ModuleList", [module]))
+        entries.insert(index, *_check_modules("ModuleList", [module]))
         self._replace_entries(entries)
 
     def _repr_lines(self) -> Iterator[tuple[str, str]]:

@@ -158,9 +158,9 @@ class ModuleTree(SuggestsKeywords):
             names = [name for name, kind in module._kinds.items() if kind == MODULE]
             pending += [(start + name, values, name) for name in reversed(names)]
 
-    def modules(self) -> "Iterator[Module]":
-        """Iterate over this module and its submodules, each once."""
-        return (module for _, module in self.named_modules())
+    def modules(self, remove_duplicate: bool = True) -> "Iterator[Module]":
+        """Iterate over this module and its submodules, each once unless `remove_duplicate` is False."""
+        return (module for _, module in self.named_modules(None, "", remove_duplicate))
 
     def _named_tensors(
         self, kinds: tuple[str, ...], prefix: str, recurse: bool, remove_duplicate: bool

@@ -142,10 +142,11 @@ def _averaged_tensors(model: Module, buffers: bool) -> list[Any]:
     return [*model.parameters(), *(model.buffers() if buffers else ())]
 
 
-def update_bn(loader: Iterable[Any], model: Module) -> None:
+def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     """Recompute the running means and variances of all batch norms, in one pass over the data.
 
-    If the loader yields a pair or tuple, its first item is the input of the model.
+    If the loader yields a pair or tuple, its first item is the input of the model. device: where to move inputs to,
+    None to leave them where they are.
     """
     norms = [module for module in model.modules() if getattr(module, "running_mean", None) is not None]
     if not norms:
@@ -158,7 +159,8 @@ def update_bn(loader: Iterable[Any], model: Module) -> None:
     try:
         with no_grad():
             for batch in loader:
-                model(batch[0] if isinstance(batch, list | tuple) else batch)
+                x = batch[0] if isinstance(batch, list | tuple) else batch
+                model(x if device is None else x.to(device))
     finally:
         for module, momentum in factors.items():
             module.momentum = momentum

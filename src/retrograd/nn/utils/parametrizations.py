@@ -12,6 +12,8 @@ from retrograd.nn.utils.parametrize import register_parametrization
 from retrograd.ops.create import eye, zeros_like
 
 _cat = operator_named("cat")
+_geqrf = operator_named("geqrf")
+_where = operator_named("where")
 _householder = operator_named("linalg.householder_product")
 _matrix_exp = operator_named("linalg.matrix_exp")
 _norm_except_dim = operator_named("norm_except_dim")
@@ -128,9 +130,10 @@ class Orthogonal(Module):
 
     base: Any
 
-    def __init__(self, weight: Any, orthogonal_map: str) -> None:
+    def __init__(self, weight: Any, orthogonal_map: str, use_trivialization: bool) -> None:
         super().__init__()
         self.orthogonal_map = orthogonal_map
+        self.use_trivialization = use_trivialization
         self.register_buffer("base", None)
 
     def forward(self, x: Any) -> Any:
@@ -160,9 +163,14 @@ class Orthogonal(Module):
         return q[..., :columns]
 
     def right_inverse(self, value: Any) -> Any:
-        """Return the start: the orthogonal factor of the value becomes the base that the maps rotate."""
+        """Return the start: the orthogonal factor of the value becomes the base that the maps rotate.
+
+        Without a base, return the matrix that the reflections map to the factor; NotImplementedError for other maps.
+        """
         wide = value.shape[-2] < value.shape[-1]
         q = value.mT if wide else value
+        if not self.use_trivialization:
+            return self._reflections(q).mT if wide else self._reflections(q)
         rows, columns = q.shape[-2:]
         if rows != columns:
             q = _cat([q, init.normal_(q.new_empty(*q.shape[:-1], rows - columns))], -1)
@@ -171,6 +179,18 @@ class Orthogonal(Module):
         start.diagonal(dim1=-2, dim2=-1).fill_(-1)
         return start
 
+    def _reflections(self, q: Any) -> Any:
+        """Return the vectors of the Householder reflections whose product is q, and the signs of its columns."""
+        if self.orthogonal_map != "householder":
+            raise NotImplementedError(
+                f"orthogonal: with use_trivialization=False no matrix can be assigned to a weight of the map "
+                f"{self.orthogonal_map!r}; assign to its parametrizations.weight.original"
+            )
+        vectors, tau = _geqrf(q)
+        signs = vectors.diagonal(dim1=-2, dim2=-1)
+        signs.copy_(_where(tau == 0, -signs.sign(), signs.sign()))
+        return vectors
+
 
 def _orthogonal_factor(x: Any) -> Any:
     """Return the orthogonal factor of x, with signs that make it equal x if x is orthogonal."""
@@ -178,12 +198,15 @@ def _orthogonal_factor(x: Any) -> Any:
     return q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
 
 
-def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None = None) -> Module:
+def orthogonal(
+    module: Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
+) -> Module:
     """Keep the rows of a weight orthogonal in training, or the columns if there are fewer. Returns the module.
 
     `orthogonal_map`: "matrix_exp" or "cayley" of a skew-symmetric matrix, or products of "householder" reflections;
     None selects the first for square matrices, else the last. They rotate a base, the orthogonal factor of the initial
-    weight: Lezcano-Casado, NeurIPS 2019.
+    weight: Lezcano-Casado, NeurIPS 2019. With `use_trivialization=False` there is no base: the map is applied to the
+    weight itself, which then can't be assigned unless the map is "householder".
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -200,7 +223,7 @@ def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None 
         raise ValueError(
             f"orthogonal: orthogonal_map must be 'matrix_exp', 'cayley' or 'householder', got {orthogonal_map!r}"
         )
-    return register_parametrization(module, name, Orthogonal(weight, orthogonal_map), unsafe=True)
+    return register_parametrization(module, name, Orthogonal(weight, orthogonal_map, use_trivialization), unsafe=True)
 
 
 suggest_in_module(globals())

@@ -1,6 +1,7 @@
 """Parameters that are computed from others each time they are read."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from retrograd.autograd import no_grad
@@ -39,7 +40,7 @@ class ParametrizationList(ModuleList):
         super().__init__()
         self.unsafe = unsafe
         value = original
-        with no_grad():
+        with no_grad(), suppress(NotImplementedError):  # a parametrization without an inverse begins at the value
             for module in reversed(modules):
                 if hasattr(module, "right_inverse"):
                     value = module.right_inverse(value)

@@ -1,5 +1,6 @@
 """The base of all schedules."""
 
+import warnings
 from collections.abc import Collection, Mapping
 from numbers import Real
 from typing import Any, ClassVar
@@ -12,6 +13,7 @@ _FOREIGN = {
     "_step_count", "_is_initial", "_get_lr_called_within_step", "_scale_fn_custom", "use_beta1", "verbose",
     "lr_lambdas", "default_min_lr", "mode_worse",
 }  # fmt: skip
+_EPOCH_IS_DEPRECATED = "LRScheduler.step(epoch) is deprecated; call step() once for each epoch"
 
 
 class LRScheduler(SuggestsKeywords):
@@ -30,6 +32,10 @@ class LRScheduler(SuggestsKeywords):
     >>> schedule.get_last_lr()
     [0.25]
     """
+
+    # Users' schedules, written after PyTorch's, read these in `get_lr`.
+    _get_lr_called_within_step: ClassVar[bool] = True
+    _step_count = property(lambda self: self.last_epoch + 1)
 
     choices: ClassVar[Mapping[str, Collection[str]]] = {}  # the values that settings of a few words may have
 
@@ -62,11 +68,14 @@ class LRScheduler(SuggestsKeywords):
         """Return the learning rates that the schedule set last."""
         return list(self._last_lr)
 
-    def step(self) -> None:
-        """Take one step, and set the optimizer's learning rates; an error leaves both unchanged."""
+    def step(self, epoch: int | None = None) -> None:
+        """Take one step, and set the optimizer's learning rates; an error leaves both unchanged.
+
+        epoch: deprecated; the number of steps to be at, which an earlier one is reached from the initial rates.
+        """
         own, groups = dict(vars(self)), [dict(group) for group in self.optimizer.param_groups]
         try:
-            self._advance()
+            self._advance() if epoch is None else self._move_to(epoch)
         except BaseException:
             vars(self).clear()
             vars(self).update(own)
@@ -81,6 +90,16 @@ class LRScheduler(SuggestsKeywords):
             group["lr"] = lr
         self.last_epoch = -1
         self.step()
+
+    def _move_to(self, epoch: int) -> None:
+        """Advance to a number of steps; if that is an earlier one, from the initial rates."""
+        warnings.warn(_EPOCH_IS_DEPRECATED, UserWarning, stacklevel=3)
+        if not isinstance(epoch, int) or epoch < 0:
+            raise ValueError(f"{type(self).__name__}.step: epoch must be an integer of at least 0, got {epoch!r}")
+        if epoch < self.last_epoch:
+            self.restart()
+        while self.last_epoch < epoch:
+            self._advance()
 
     def _advance(self) -> None:
         self.last_epoch += 1

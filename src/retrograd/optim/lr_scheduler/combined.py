@@ -75,7 +75,7 @@ class ChainedScheduler(_CombinedScheduler):
         self._init_schedulers(schedulers, optimizer)
         self._last_lr = self._rates()
 
-    def step(self) -> None:
+    def step(self) -> None:  # type: ignore[override]  # without an epoch, as in PyTorch
         """Take one step of each."""
         for schedule in self._schedulers:
             schedule.step()
@@ -113,7 +113,7 @@ class SequentialLR(_CombinedScheduler):
         schedulers[0].restart()
         self._last_lr = schedulers[0].get_last_lr()
 
-    def step(self) -> None:
+    def step(self) -> None:  # type: ignore[override]  # without an epoch, as in PyTorch
         """Take one step of the current schedule."""
         self.last_epoch += 1
         number = bisect_right(self._milestones, self.last_epoch)

@@ -61,10 +61,13 @@ class ReduceLROnPlateau(LRScheduler):
         self.best = math.inf if mode == "min" else -math.inf
         self.num_bad_epochs = self.cooldown_counter = 0
 
-    def step(self, metrics: Any) -> None:  # type: ignore[override]  # this one takes a metric
-        """Record the metric, a number or a tensor with one element, and reduce the rates if due."""
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]  # this takes a metric
+        """Record the metric, a number or a tensor with one element, and reduce the rates if due.
+
+        epoch: the number of this step, by default one more than the last.
+        """
         value = float(metrics)
-        self.last_epoch += 1
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(value, self.best):
             self.best, self.num_bad_epochs = value, 0
         else:
