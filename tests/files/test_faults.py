@@ -174,7 +174,7 @@ def test_an_event_file_that_is_forgotten_is_written(tmp_path):
 
 
 def test_a_writer_of_summaries_names_its_file(tmp_path):
-    with SummaryWriter(tmp_path / "run") as writer:
+    with SummaryWriter(tmp_path / "run", max_queue=10_000) as writer:
         [path] = (tmp_path / "run").iterdir()
         for step in range(1000):
             writer.add_scalar("loss", 1.0, step)

@@ -40,8 +40,8 @@ def fields(data):
     return found
 
 
-def summaries(folder):
-    """Return (step, tag, value's fields) of everything in the file in a folder."""
+def events(folder):
+    """Return the fields of each event in the file in a folder, after the one with the version."""
     (file,) = [path for path in folder.iterdir() if path.is_file()]
     data, at, found = file.read_bytes(), 0, []
     while at < len(data):
@@ -49,7 +49,12 @@ def summaries(folder):
         found.append(fields(data[at + 12 : at + 12 + size]))
         at += size + 16
     assert found[0][3] == [b"brain.Event:2"]
-    values = [(event.get(2, [0])[0], fields(fields(event[5][0])[1][0])) for event in found[1:]]
+    return found[1:]
+
+
+def summaries(folder):
+    """Return (step, tag, value's fields) of everything in the file in a folder."""
+    values = [(event.get(2, [0])[0], fields(fields(event[5][0])[1][0])) for event in events(folder)]
     return [(step, value[1][0].decode(), value) for step, value in values]
 
 
@@ -101,6 +106,20 @@ def test_images_are_png_files_of_the_same_pixels(channels, tmp_path):
     assert (image[1], image[2], image[3]) == ([2], [3], [channels])
     found = matplotlib.image.imread(io.BytesIO(image[4][0]))  # floats from 0 to 1, without a dimension for grey
     assert (found.reshape(2, 3, channels) * 255).round().tolist() == pixels.tolist()
+
+
+def test_a_full_queue_is_written(tmp_path):
+    writer = SummaryWriter(tmp_path, max_queue=3)
+    for step in range(5):
+        writer.add_scalar("loss", 0.5, step)
+    assert len(summaries(tmp_path)) == 3
+    writer.close()
+
+
+def test_a_writer_that_resumes_purges_later_steps(tmp_path):
+    SummaryWriter(tmp_path, purge_step=7).close()
+    (start,) = events(tmp_path)
+    assert (start[2], fields(start[7][0])) == ([7], {1: [1]})  # the step, and the message SessionLog with START
 
 
 def test_added_events_are_written_after_a_flush(tmp_path):

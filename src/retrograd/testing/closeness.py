@@ -1,5 +1,6 @@
 """Closeness of tensors and arrays."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,12 @@ def assert_close(
     atol: float | None = None,
     *,
     equal_nan: bool = False,
+    check_dtype: bool = True,
+    msg: str | Callable[[str], str] | None = None,
 ) -> None:
     """Check that every `|actual - expected| <= atol + rtol * |expected|`, and that shapes and dtypes agree.
+
+    check_dtype: whether dtypes must agree. msg: the message of an error, or a function that makes it of the one below.
 
     Accepts tensors, arrays, and numbers or lists, whose dtype is not compared.  Nested tensors, and lists of their
     expected components, are compared component by component.  A default tolerance follows from the
@@ -31,11 +36,22 @@ def assert_close(
     Traceback (most recent call last):
     AssertionError: 1 of 2 entries (50.0%) are not close. The worst is at index (1,): 2.0, expected 2.5...
     """
+    try:
+        _assert_close(actual, expected, rtol, atol, equal_nan, check_dtype)
+    except AssertionError as error:
+        if msg is None:
+            raise
+        raise AssertionError(msg(str(error)) if callable(msg) else msg) from None
+
+
+def _assert_close(
+    actual: Any, expected: Any, rtol: float | None, atol: float | None, equal_nan: bool, check_dtype: bool
+) -> None:
     if any(isinstance(x, Tensor) and compound(x) is not None for x in (actual, expected)):
-        _assert_parts_close(actual, expected, rtol, atol, equal_nan)
+        _assert_parts_close(actual, expected, rtol, atol, equal_nan, check_dtype)
         return
     a, e = array_of(actual), array_of(expected)
-    _check_shape_and_dtype(actual, expected, a, e)
+    _check_shape_and_dtype(actual, expected, a, e, check_dtype)
     rtol, atol = _tolerances(a, e, rtol, atol)
     a, e = np.broadcast_arrays(_wide(a), _wide(e))
     bad = ~np.isclose(a, e, rtol=rtol, atol=atol, equal_nan=equal_nan)
@@ -43,14 +59,16 @@ def assert_close(
         raise AssertionError(_worst(a, e, bad, rtol, atol))
 
 
-def _assert_parts_close(actual: Any, expected: Any, rtol: float | None, atol: float | None, equal_nan: bool) -> None:
+def _assert_parts_close(
+    actual: Any, expected: Any, rtol: float | None, atol: float | None, equal_nan: bool, check_dtype: bool
+) -> None:
     """Compare composite tensors part by part."""
     a, e = list(actual), list(expected)
     if len(a) != len(e):
         raise AssertionError(f"there are {len(a)} components, expected {len(e)}")
     for i, (part, wanted) in enumerate(zip(a, e, strict=True)):
         try:
-            assert_close(part, wanted, rtol, atol, equal_nan=equal_nan)
+            _assert_close(part, wanted, rtol, atol, equal_nan, check_dtype)
         except AssertionError as error:
             raise AssertionError(f"component {i}: {error}") from None
 
@@ -64,10 +82,10 @@ def array_of(value: Any) -> np.ndarray:
     return np.asarray(value)
 
 
-def _check_shape_and_dtype(actual: Any, expected: Any, a: np.ndarray, e: np.ndarray) -> None:
+def _check_shape_and_dtype(actual: Any, expected: Any, a: np.ndarray, e: np.ndarray, check_dtype: bool) -> None:
     if a.shape != e.shape:
         raise AssertionError(f"shapes differ: {a.shape}, expected {e.shape}")
-    if hasattr(actual, "dtype") and hasattr(expected, "dtype") and a.dtype != e.dtype:
+    if check_dtype and hasattr(actual, "dtype") and hasattr(expected, "dtype") and a.dtype != e.dtype:
         raise AssertionError(f"dtypes differ: {a.dtype}, expected {e.dtype}")
 
 

@@ -15,13 +15,16 @@ from retrograd.utils.hparams import PLUGIN, hparams_summaries
 
 __path__: list[str] = []  # this module is a package too: `module_aliases.py` has its modules
 
+_SESSION_STARTS = 1  # a value of TensorBoard's message `SessionLog`
+
 
 class SummaryWriter:
     """Writes files for TensorBoard: `tensorboard --logdir runs`. It needs tensorboardX (`retrograd[tensorboard]`).
 
     log_dir: the folder of this run, by default "runs/<date and time>"; TensorBoard compares the runs of a folder.
-    comment: added to that name. flush_secs: after this many seconds, buffered events are written with the
-    next addition. A context manager, which closes the file at its end.
+    comment: added to that name. purge_step: TensorBoard hides the points of earlier files of the folder from this step
+    on, after a crash. max_queue, flush_secs: after this number of events or seconds, buffered events are written with the next
+    addition. A context manager, which closes the file at its end.
 
     >>> import tempfile, retrograd as rg
     >>> with tempfile.TemporaryDirectory() as folder, SummaryWriter(folder) as writer:
@@ -34,16 +37,21 @@ class SummaryWriter:
         self,
         log_dir: str | os.PathLike[str] | None = None,
         comment: str = "",
+        purge_step: int | None = None,
+        max_queue: int = 10,
         flush_secs: float = 120,
         filename_suffix: str = "",
     ) -> None:
         now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
         self._folder = Path(f"runs/{now}{comment}" if log_dir is None else log_dir)
-        self._flush_secs = flush_secs
+        self._max_queue, self._flush_secs = max_queue, flush_secs
+        self._queued = 0
         self._suffix = filename_suffix
         self._flushed = time.monotonic()
         self._file = EventFile(self._folder, filename_suffix)
         self._sub_writers: dict[str, SummaryWriter] = {}
+        if purge_step is not None:
+            self._add_event(time.time(), purge_step, session_log={"status": _SESSION_STARTS})
 
     @property
     def log_dir(self) -> str:
@@ -70,7 +78,12 @@ class SummaryWriter:
         for name, value in tag_scalar_dict.items():
             run = f"{main_tag.replace('/', '_')}_{name}"
             if run not in self._sub_writers:
-                self._sub_writers[run] = SummaryWriter(self._folder / run, "", self._flush_secs, self._suffix)
+                self._sub_writers[run] = SummaryWriter(
+                    self._folder / run,
+                    max_queue=self._max_queue,
+                    flush_secs=self._flush_secs,
+                    filename_suffix=self._suffix,
+                )
             self._sub_writers[run].add_scalar(main_tag, value, global_step, walltime)
 
     def add_histogram(
@@ -164,7 +177,7 @@ class SummaryWriter:
         """Write all events."""
         for writer in (self, *self._sub_writers.values()):
             writer._file.flush()
-        self._flushed = time.monotonic()
+        self._flushed, self._queued = time.monotonic(), 0
 
     def close(self) -> None:
         """Write all events, and close the files."""
@@ -180,10 +193,13 @@ class SummaryWriter:
     def _add(self, tag: str, step: int | None, walltime: float | None, **fields: Any) -> None:
         """Add a summary with these fields of TensorBoard's message `Summary.Value`."""
         when = time.time() if walltime is None else walltime
-        summary = {"value": [{"tag": tag, **fields}]}
-        event = import_tensorboardx().proto.event_pb2.Event(wall_time=when, step=step or 0, summary=summary)
+        self._add_event(when, step or 0, summary={"value": [{"tag": tag, **fields}]})
+
+    def _add_event(self, wall_time: float, step: int, **content: Any) -> None:
+        event = import_tensorboardx().proto.event_pb2.Event(wall_time=wall_time, step=step, **content)
         self._file.add(event.SerializeToString())
-        if time.monotonic() - self._flushed >= self._flush_secs:
+        self._queued += 1
+        if self._queued >= self._max_queue or time.monotonic() - self._flushed >= self._flush_secs:
             self.flush()
 
 
