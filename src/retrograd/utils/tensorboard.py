@@ -23,8 +23,8 @@ class SummaryWriter:
 
     log_dir: the folder of this run, by default "runs/<date and time>"; TensorBoard compares the runs of a folder.
     comment: added to that name. purge_step: TensorBoard hides the points of earlier files of the folder from this step
-    on, after a crash. max_queue, flush_secs: after this number of events or seconds, buffered events are written with the next
-    addition. A context manager, which closes the file at its end.
+    on, after a crash. max_queue, flush_secs: after this number of events or seconds, buffered events are written with
+    the next addition. A context manager, which closes the file at its end.
 
     >>> import tempfile, retrograd as rg
     >>> with tempfile.TemporaryDirectory() as folder, SummaryWriter(folder) as writer:
