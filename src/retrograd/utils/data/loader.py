@@ -34,9 +34,9 @@ class DataLoader(SuggestsKeywords):
     `multiprocessing` for processes, each with a copy of it. worker_init_fn(worker_id) runs first in each worker, where
     `get_worker_info` describes the worker; random draws there come from the worker's own generator, seeded by
     `generator` and the worker's index. timeout: maximum seconds to wait for a batch, 0 for no limit.
-    persistent_workers: reuse workers in the next iteration. in_order, pin_memory_device: accepted for PyTorch's calls;
-    batches are in order always, and the device is that of `retrograd.cuda`. pin_memory: batches in pinned memory, from which copies to
-    a GPU need no staging; without a GPU it has no effect, and warns if it is True.
+    persistent_workers: reuse workers in the next iteration. pin_memory: batches in pinned memory, from which copies to
+    a GPU need no staging; without a GPU it has no effect, and warns if it is True. in_order, pin_memory_device: accepted
+    for PyTorch's calls; batches are always in order, and the device is that of `retrograd.cuda`.
 
     An error in a worker is raised in place of its batch, with its traceback. Workers end with the
     iteration, even if that is left early.
