@@ -14,8 +14,6 @@ from retrograd.core.tensor import TensorBase, count_of, new_of_class, set_tensor
 from retrograd.core.views import requires_grad_synced, synced_grad_fn
 from retrograd.foundation.read_only import read_only
 
-_NUMPY_VALUES = (ndarray, generic)
-
 
 class Tensor(Arithmetic):
     """An array with a position in the autograd graph.
@@ -30,8 +28,7 @@ class Tensor(Arithmetic):
     def __new__(cls, value=(), level=None, tag=None, requires_grad=False, *sizes):
         if isinstance(value, TensorBase) and level is None:
             return as_subclass(value, cls)
-        if isinstance(value, _NUMPY_VALUES) or not hasattr(value, "dtype"):
-            # PyTorch's legacy calls: Tensor(2, 3) of sizes, Tensor([1, 2]) and Tensor(array) of data
+        if isinstance(value, (ndarray, generic)) or not hasattr(value, "dtype"):  # PyTorch's legacy calls
             value = Tensor._legacy_array(value, level, tag, requires_grad, *sizes)
             level, tag, requires_grad = None, None, False
         return new_of_class(cls, value, level, tag, requires_grad)

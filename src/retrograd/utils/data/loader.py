@@ -35,7 +35,7 @@ class DataLoader(SuggestsKeywords):
     `get_worker_info` describes the worker; random draws there come from the worker's own generator, seeded by
     `generator` and the worker's index. timeout: maximum seconds to wait for a batch, 0 for no limit.
     persistent_workers: reuse workers in the next iteration. pin_memory: batches in pinned memory, from which copies to
-    a GPU need no staging; without a GPU it has no effect, and warns if it is True. in_order, pin_memory_device: accepted
+    a GPU need no staging; without a GPU it has no effect, and warns if it is True. in_order, pin_memory_device: taken
     for PyTorch's calls; batches are always in order, and the device is that of `retrograd.cuda`.
 
     An error in a worker is raised in place of its batch, with its traceback. Workers end with the
