@@ -49,9 +49,12 @@ _ON_FIRST_USE = {
 
 def __getattr__(name):
     if name in _ON_FIRST_USE:
-        globals()[name] = _ON_FIRST_USE[name]()
-        return globals()[name]
-    return getattr(np, name) if hasattr(np, name) else getattr(scipy_special(), name)
+        found = _ON_FIRST_USE[name]()
+    else:
+        found = getattr(np, name) if hasattr(np, name) else getattr(scipy_special(), name)
+    if not name.startswith("__"):
+        globals()[name] = found  # kernels look names up at every call, and do not reach this function again
+    return found
 
 
 def full(shape, value, dtype):
