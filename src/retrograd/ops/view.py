@@ -554,7 +554,7 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", elements=
     method = False
 
     def impl(xp, *tensors, dim):
-        return xp.concatenate(_tensors_to_join(tensors), axis=dim, dtype=dtypes.result_type(*tensors))
+        return xp.concatenate(_tensors_to_join(tensors), axis=dim, dtype=_dtype_of_joined(tensors))
 
     def shape(*tensors, dim):
         if not tensors:
@@ -619,6 +619,15 @@ def _tensors_to_join(tensors):
     return [x for x in tensors if x.shape != (0,)]
 
 
+def _dtype_of_joined(tensors):
+    """The promoted dtype, which is that of the first tensor in most calls."""
+    dtype = tensors[0].dtype
+    for x in tensors:
+        if x.dtype is not dtype:
+            return dtypes.result_type(*tensors)
+    return dtype
+
+
 def _first_difference(expected, shape, at):
     """Return PyTorch's words for the first size that differs, in another dimension than `at`."""
     d = next(d for d, size in enumerate(shape) if d != at and size != expected[d])
@@ -630,22 +639,38 @@ def _shape_without(shape, at):
 
 
 @op("stack(Tensor[] tensors, int dim=0) -> Tensor")
-class stack(Composite):
-    """Tensors of equal shape stacked along a new dimension."""
+class stack(Definition, linear="tensors,", elements="moved", row_major=True):
+    """Tensors of equal shape stacked along a new dimension.
+
+    >>> import retrograd as rg
+    >>> rg.stack((rg.tensor([1, 2]), rg.tensor([3, 4])), dim=1).tolist()
+    [[1, 3], [2, 4]]
+    """
 
     method = False
 
-    def compose(*tensors, dim):
-        if not tensors:
-            raise ValueError("stack expects a non-empty TensorList: stack got no tensors")
-        if any(t.shape != tensors[0].shape for t in tensors):
-            other = next(i for i, t in enumerate(tensors) if t.shape != tensors[0].shape)
-            raise ValueError(
-                f"stack: shapes must agree, got {', '.join(str(t.shape) for t in tensors)}: stack expects each tensor "
-                f"to be equal size, but got {list(tensors[0].shape)} at entry 0 and {list(tensors[other].shape)} at "
-                f"entry {other}"
-            )
-        return cat([unsqueeze(t, dim) for t in tensors], dim=dim)
+    def impl(xp, *tensors, dim):
+        shape = tensors[0].shape
+        at = canonical_dim("stack", dim, len(shape) + 1)
+        for x in tensors:  # those that differ along `at` only could be concatenated
+            if x.shape != shape:
+                raise ValueError
+        key = (*(slice(None),) * at, None)
+        return xp.concatenate([x[key] for x in tensors], axis=at, dtype=_dtype_of_joined(tensors))
+
+    def shape(*tensors, dim):
+        _check_equal_shapes(tensors)
+        first = tensors[0]
+        at = canonical_dim("stack", dim, first.ndim + 1)
+        return Aval((*first.shape[:at], len(tensors), *first.shape[at:]), dtypes.result_type(*tensors))
+
+    def vjp_tensors(g, tensors_aval, dim):
+        parts = registry["unbind"](g, dim)
+        return [cast_to(part, aval.dtype) for part, aval in zip(parts, tensors_aval, strict=True)]
+
+    def batch(batched, n, *tensors, dim):
+        tensors = batch_all(tensors, batched, n)
+        return stack(tensors, dim=shift_dims("stack", dim, tensors[0].ndim))
 
     def oracle(np, *tensors, dim):
         return np.stack(tensors, axis=dim)
@@ -653,6 +678,29 @@ class stack(Composite):
     def samples(r):
         yield (r(2, 3), r(2, 3)), {"dim": 1}
         yield (r(2), r(2), r(2)), {"dim": -1}
+        yield (r(), r()), {}
+
+    def errors(r):
+        yield (r(2), r(3)), {}, ValueError, r"equal size, but got \[2\] at entry 0 and \[3\] at entry 1"
+        yield (r(2), r(2)), {"dim": 2}, IndexError, "stack: dim 2 is out of range"
+
+
+def _check_equal_shapes(tensors):
+    if not tensors:
+        raise ValueError("stack expects a non-empty TensorList: stack got no tensors")
+    first = tensors[0].shape
+    for i, x in enumerate(tensors):
+        if x.shape != first:
+            raise ValueError(
+                f"stack: shapes must agree, got {', '.join(str(t.shape) for t in tensors)}: stack expects each tensor "
+                f"to be equal size, but got {list(first)} at entry 0 and {list(x.shape)} at entry {i}"
+            )
+
+
+def stack_by_cat(tensors, dim):
+    """`stack` for tensors of several arrays, as nested and sparse ones are: by operators that have rules for these."""
+    _check_equal_shapes(tensors)
+    return cat([unsqueeze(t, dim) for t in tensors], dim=dim)
 
 
 @op("narrow(Tensor x, int dim, int start, int length) -> Tensor")

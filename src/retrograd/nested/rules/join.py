@@ -18,7 +18,7 @@ from retrograd.nested.rules.view import apply_to_buffer, dense, flatten_elements
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import canonical_dim, canonical_dims
 from retrograd.ops.split import chunk_sizes, equal_sizes, split_dim
-from retrograd.ops.view import narrow
+from retrograd.ops.view import narrow, stack_by_cat
 
 # --------------------------------------------------------------------------------------------------- cutting
 
@@ -222,12 +222,15 @@ def _check_structures(name: str, parts: Sequence[Tensor], except_column: int | N
 
 @rule_for("stack")
 def _stack(op: Op, args: tuple, params: dict) -> Any:
-    """Check that nested tensors have one structure before they are stacked; dim=0 comes before the components."""
+    """Concatenate along a new dimension; dim=0 comes before the components.
+
+    Nested tensors that are ragged along the same dimensions must have one structure.
+    """
     first = next(a for a in args if is_nested(a))
     layout = get_layout(first)
     if len({a.ndim for a in args}) == 1 and all(is_nested(a) and get_layout(a).ragged == layout.ragged for a in args):
         _check_structures("stack", args, None)
-    return NotImplemented
+    return stack_by_cat(args, params["dim"])
 
 
 # ------------------------------------------------------------------------------------- repeating and turning

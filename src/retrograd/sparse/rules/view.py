@@ -7,6 +7,7 @@ from retrograd.backend.sparse_pattern import Compressed
 from retrograd.core import Op, Tensor, registry
 from retrograd.ops.family import canonical_dim, canonical_dims
 from retrograd.ops.methods import concrete
+from retrograd.ops.view import stack_by_cat
 from retrograd.sparse.conversions import to_coordinates
 from retrograd.sparse.dispatch import refuse, rule_for
 from retrograd.sparse.primitives import entries, is_sparse, pattern_of, take, values_of, wrap
@@ -201,6 +202,11 @@ def _cat(op: Op, args: tuple, params: dict) -> Any:
     if dim < sparse:
         return wrap(op([values_of(x) for x in parts]), sparse_pattern.concatenate(patterns, dim))
     return wrap(_padded_values(op, parts, dim - sparse + 1), sparse_pattern.join(patterns))
+
+
+@rule_for("stack")
+def _stack(op: Op, args: tuple, params: dict) -> Any:
+    return stack_by_cat(args, params["dim"])
 
 
 def _padded_values(op: Op, parts: list[Tensor], axis: int) -> Tensor:
