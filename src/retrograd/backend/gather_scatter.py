@@ -204,15 +204,19 @@ def sum_rows(src, ids, size):
 
 def scatter_add(src, where, shape):
     """Return zeros of `shape` with `src` added at the index `where`; repeated indices accumulate."""
+    if all(isinstance(i, _BASIC) for i in where):
+        out = np.zeros(shape, src.dtype)
+        out[where] = src
+        return out
     flat = _flatten_leading_index(where, shape)
     if flat is not None:
         return sum_rows(src, flat, math.prod(shape[: len(where)])).reshape(shape)
     out = np.zeros(shape, src.dtype)
-    if all(isinstance(i, (int, slice, type(None), type(Ellipsis))) for i in where):
-        out[where] = src
-    else:
-        add_at(out, where, src)
+    add_at(out, where, src)
     return out
+
+
+_BASIC = (int, slice, type(None), type(Ellipsis))  # indices that repeat no element
 
 
 def _flatten_leading_index(where, shape):

@@ -4,7 +4,7 @@ import operator
 from typing import Annotated, Any
 
 from retrograd import backend
-from retrograd.core import Aval, Internal, NotBatchedError, Tensor, graph_level, op, registry
+from retrograd.core import Aval, Internal, NotBatchedError, Tensor, call, graph_level, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.op import compound
 from retrograd.core.overrides import foreign_objects, override_result
@@ -88,7 +88,7 @@ class basic_slice(Internal, View, linear="x"):
         return Aval(indexed_shape(x, (), spec), x.dtype)
 
     def vjp_x(g, x_aval, spec):
-        return index_put_sum(g, (), shape=x_aval.shape, spec=spec)
+        return call(index_put_sum, (g,), {"shape": x_aval.shape, "spec": spec})
 
     def batched_views(batch_shape, *, spec):
         return (("slice", {"spec": (slice(None), *spec)}),)
@@ -204,6 +204,8 @@ def index(x, key):
     Integers select before index tensors do, as in PyTorch: the result of x[0, :, [1, 2]] is that of x[0][:, [1, 2]].
     In NumPy the dimensions of an integer and an index array that a slice separates come first.
     """
+    if type(key) is int:  # the most frequent key needs no further look
+        return call(basic_slice, (x,), {"spec": (key,)})
     try:
         spec, ids = static_index(x, key_as_tuple(key))
         if not ids and bool not in map(type, spec):
