@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.core import Tensor
+from retrograd.core import Tensor, call, registry
 from retrograd.higher_order.operands import read_examples
 from retrograd.interop.numpy_protocol.table import O, cast, tensor
 from retrograd.ode.tableaus import Tableau
@@ -88,11 +88,10 @@ class Steps:
 
 def combine(weights: Sequence[float], slopes: Sequence[Tensor]) -> Tensor:
     """Return the weighted sum of slopes, without those of weight 0."""
-    total: Any = None
-    for weight, slope in zip(weights, slopes, strict=False):
-        if weight:
-            total = weight * slope if total is None else total + weight * slope
-    return total
+    used = [i for i, weight in enumerate(weights) if weight]
+    given = {"weights": tuple([weights[i] for i in used])}
+    found: Tensor = call(registry["weighted_sum"], tuple([slopes[i] for i in used]), given)
+    return found
 
 
 def solve(
