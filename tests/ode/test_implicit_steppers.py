@@ -52,6 +52,12 @@ def test_robertsons_stiff_problem_is_solved(name, rtol, allowed):
     np.testing.assert_allclose(y.numpy()[1:], exact[1:], rtol=allowed)
 
 
+def test_a_singular_matrix_of_newtons_method_makes_the_step_smaller():
+    growth = 1 / (0.1 * KVAERNO5.a[0][-1])  # the first step is a tenth of the interval
+    y = ode.kvaerno5(lambda t, y: growth * y, rg.ones(1, dtype=rg.float64), [0.0, 1.0])
+    np.testing.assert_allclose(y.numpy()[-1], np.exp(growth), rtol=1e-4)
+
+
 def test_derivatives_are_exact_to_second_order_and_batches_agree():
     def last(y0, scale):
         rates = scale * rg.tensor([0.04, 3e3, 1e2], dtype=rg.float64)
