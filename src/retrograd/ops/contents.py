@@ -627,6 +627,12 @@ CONTENTS = {
         "",
         "",
     ),
+    "weighted_sum": (
+        "weighted_sum",
+        "",
+        "",
+        "",
+    ),
     "zeta": (
         "special.zeta",
         "",
