@@ -8,7 +8,7 @@ import pytest
 import retrograd as rg
 from retrograd import nn
 from retrograd.export import Dim, dims, export, load, save, unflatten
-from retrograd.export.symbolic_expr import Expression, fit
+from retrograd.foundation.symbolic_expr import Expression, fit
 from retrograd.testing import assert_close
 
 from .models import BatchNorm, encoder

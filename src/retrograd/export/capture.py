@@ -19,7 +19,7 @@ from retrograd.export.program import (
     TensorArgument,
 )
 from retrograd.export.shape_inference import ShapeInference
-from retrograd.export.symbolic_expr import Expression
+from retrograd.foundation.symbolic_expr import Expression
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import Node

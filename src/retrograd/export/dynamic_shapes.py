@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import optree
 
 from retrograd.core import Tensor
-from retrograd.export.symbolic_expr import Expression
 from retrograd.export.traced_size import COMPARISONS
+from retrograd.foundation.symbolic_expr import Expression
 from retrograd.fx.signature import Constant, Input, Signature
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from retrograd.export.size_operators import OVER, PLUS, RATIO, SIZE, TIMES
-from retrograd.export.symbolic_expr import Expression, Quotient
+from retrograd.foundation.symbolic_expr import Expression, Quotient
 from retrograd.fx.graph import Graph
 from retrograd.fx.node import Node, map_leaves
 

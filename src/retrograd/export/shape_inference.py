@@ -4,16 +4,15 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
-from itertools import combinations
 from typing import Any, NamedTuple
 
 from retrograd.core import Op, Tensor
 from retrograd.export.dynamic_shapes import Guard, InputDim, Range, Sizes
 from retrograd.export.example_inputs import Example
 from retrograd.export.passes import substitute_sizes
-from retrograd.export.symbolic_expr import LARGEST_DIVISOR, Expression, Quotient, fit
 from retrograd.export.trace_comparison import MismatchError, Note, argument_leaves, compare, differ, number_notes
 from retrograd.export.traced_size import Comparison, Conversion, instruction_of, traced, untraced
+from retrograd.foundation.symbolic_expr import LARGEST_DIVISOR, Expression, Quotient, fit, fit_quotients
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import Node, map_leaves
@@ -216,17 +215,8 @@ class ShapeInference:
             if all(q.left / q.right == v for q, v in zip(divisions, values, strict=True)):
                 sides = zip(*divisions, strict=True)
                 yield Quotient(*[self._fit(side) if differ(side) else side[0] for side in sides])
-        yield from self._quotients_by_dims(values)
-
-    def _quotients_by_dims(self, values: tuple[float, ...]) -> Iterator[Quotient]:
-        """Yield a number divided by a dimension or two: in `1.0 / n` the size is not asked."""
-        names = tuple(self.ranges)
-        for monomial in [(name,) for name in names] + list(combinations(names, 2)):
-            divisor = Expression(((1, monomial),))
-            sizes = [divisor.at(trial.point) for trial in self._trials]
-            for number in (round(values[0] * sizes[0], 9), values[0] * sizes[0]):
-                if all(number / size == v for size, v in zip(sizes, values, strict=True)):
-                    yield Quotient(number, divisor)
+        # In `1.0 / n` the size is not asked.
+        yield from fit_quotients([trial.point for trial in self._trials], values)
 
     def _expressions(self) -> dict[Node, list]:
         """Return per node with varying arguments an expression or None for each leaf."""

@@ -8,8 +8,8 @@ from functools import partialmethod
 from typing import Any, NamedTuple
 
 from retrograd.backend import as_array
-from retrograd.export.symbolic_expr import Quotient
 from retrograd.foundation.source_location import LINES, PACKAGE, user_line
+from retrograd.foundation.symbolic_expr import Quotient
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,

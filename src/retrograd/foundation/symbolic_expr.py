@@ -136,3 +136,18 @@ class Quotient(NamedTuple):
 
     left: Any
     right: Any
+
+
+def fit_quotients(points: Sequence[Point], values: Sequence[float]) -> Iterator[Quotient]:
+    """Yield a number divided by one dimension or two that has these values at these points.
+
+    >>> next(fit_quotients([{"n": 2}, {"n": 3}], [1.5, 1.0]))
+    Quotient(left=3.0, right=n)
+    """
+    names = tuple(points[0])
+    for monomial in [(name,) for name in names] + list(combinations(names, 2)):
+        divisor = Expression(((1, monomial),))
+        sizes = [divisor.at(point) for point in points]
+        for number in (round(values[0] * sizes[0], 9), values[0] * sizes[0]):
+            if all(number / size == v for size, v in zip(sizes, values, strict=True)):
+                yield Quotient(number, divisor)
