@@ -73,6 +73,11 @@ def fill(array, shape):
     return np.broadcast_to(array.reshape(()), shape)
 
 
+def number(dtype, value):
+    """Return a number as an array without dimensions."""
+    return np.array(value, dtype)
+
+
 def vector(numbers, dtype):
     """Return numbers as an array."""
     return np.array(numbers, dtype)

@@ -6,18 +6,13 @@ from typing import Any
 from retrograd.compiler import player
 from retrograd.compiler.arguments import ArgumentGuards, difference
 from retrograd.compiler.compiled_node import CompiledGraph, ConnectedTree
-from retrograd.compiler.copies import without_copies
-from retrograd.compiler.fusion import fuse
 from retrograd.compiler.graph_template import GraphTemplate
-from retrograd.compiler.output_tree import OutputTree
+from retrograd.compiler.output_tree import OutputTree, ResultTree
 from retrograd.compiler.plain_values import is_plain_value
-from retrograd.compiler.planned_update import plan_updates
-from retrograd.compiler.planning import plan_calls
-from retrograd.compiler.program import Instruction, Layouts, Slot, without_dead_code
+from retrograd.compiler.program import Instruction, Layouts, without_dead_code
+from retrograd.compiler.program_parts import Parts, write_one_by_one, write_planned
 from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
-from retrograd.compiler.simplification import Simplified, simplify
-from retrograd.compiler.specialization import specialize
 from retrograd.compiler.surroundings import Entry, Guards, Surroundings, first_change
 from retrograd.core import current
 from retrograd.core.dtype import get_default_dtype
@@ -48,6 +43,7 @@ class Program:
         self.guards = Guards(entries)
         self.tensors: list[Any] = []  # from outside, apart from arguments
         self.tensor_guards: list[TensorGuard] = []
+        self.parts: Any = None
         self.instructions: list[Instruction] = []  # as recorded
         self.layouts: Layouts = {}
         self.merged = self.folded = 0  # calls that equal others, and calls that became constants
@@ -58,6 +54,8 @@ class Program:
         self.play: Any = None
         self.timed: Any = None  # the `TimedPlayer`, once there is one
         self.kind: Any = None  # the `ProgramKind`
+        self.is_planned = False
+        self.is_made_from_others = False  # without a capture
         self.uses = 0  # calls that it has run
         self._ids: frozenset[int] = frozenset()
         self._shared: list[int] = []
@@ -72,6 +70,22 @@ class Program:
     def _find_shared(self, tensors: list[Any]) -> list[int]:
         """Return the ids of arrays of arguments that the function also reads from elsewhere, 0 for the others."""
         return [id(t.value) if id(t.value) in self._ids else 0 for t in tensors]
+
+    def write(self, parts: Parts, is_planned: bool = True) -> None:
+        """Write the code, planned or call by call."""
+        written = write_planned(parts) if is_planned else write_one_by_one(parts)
+        self.parts, self.instructions, self.layouts = parts, parts.instructions, parts.layouts
+        self.source, self.plan, self.played = written.source, written.plan, written.played
+        self.merged, self.folded, self.timed = written.merged, written.folded, None
+        self.play, self.is_planned = player.function_of(written.source), is_planned
+
+    def for_arguments(self, arguments: ArgumentGuards, parts: Parts) -> "Program":
+        """Return a program with the same guards for arguments of other sizes; its calls run one by one at first."""
+        made = Program(self.modes, arguments, self.guards.entries)
+        made.tensors, made.tensor_guards, made._ids = self.tensors, self.tensor_guards, self._ids
+        made._shared, made.kind, made.is_made_from_others = self._shared, self.kind, True
+        made.write(parts, is_planned=False)
+        return made
 
     def run(self, tensors: list[Any]) -> Any:
         """Run the program; errors of kernels are those of the operators."""
@@ -174,35 +188,30 @@ class Capture:
             graph = CompiledGraph(GraphTemplate(output.roots, self.recorder), self._name)
             output = ConnectedTree(output, graph, self.recorder)
         instructions = without_dead_code(self.recorder.instructions, output.slots())
-        names, loads, objects = self._name_tensors()
-        source = player.Source(len(self.arguments.tensors), names)
-        source.objects.update(objects)
-        for name, value in loads:
-            source.add(f"{name} = {value}")
         program = Program(self.modes, self.arguments, self.surroundings.guards())
         program.guard_tensors(list(self.surroundings.tensors.values()), self.watch.tensor_guards)
-        program.instructions, program.source, program.graph = instructions, source, graph
-        program.layouts = self.recorder.layouts
+        program.graph = graph
         if not self.recorder.refusal:
-            simple = simplify(instructions, self.recorder, output.slots())
-            program.merged, program.folded = simple.merged, simple.folded
-            source.load_constants(simple.constants)
-            program.plan = self._optimize(simple, output.slots())
-            outside = [e.slot for e in self.recorder.externals.values() if e.slot is not None]  # in memory anyway
-            outside += simple.constants
-            planned = plan_calls(program.plan, self.recorder.layouts, [*output.slots(), *outside])
-            program.played = plan_updates(specialize(planned, self.recorder.layouts))
-            player.write_source(program.played, source, output.write, output.slots())
-            program.play = player.function_of(source)
+            program.write(self._parts(instructions, output))
+            if graph is None and not self.surroundings.reads_sizes and not program.parts.has_grads_of_arguments:
+                program.parts.results = ResultTree(output.tree, output.leaves)
+            else:
+                program.parts = None  # no program for other sizes is made from it
         return program
 
-    def _optimize(self, simple: Simplified, wanted: list[Slot]) -> list[Instruction]:
-        """Return the instructions with fused groups, without copies; `wanted` are the slots that the result needs."""
-        plan = fuse(simple.instructions, self.recorder.layouts, wanted)
-        return without_copies(plan, self.recorder.layouts, simple.memories, wanted)
+    def _parts(self, instructions: list[Instruction], results: Any) -> Parts:
+        names, grads, objects = self._name_tensors()
+        externals = [
+            (e.slot, names[id(e.tensor)])
+            for e in self.recorder.externals.values()
+            if e.slot is not None and id(e.tensor) in names
+        ]
+        layouts, memories = self.recorder.layouts, self.recorder.memories
+        count = len(self.arguments.tensors)
+        return Parts(instructions, layouts, memories, results, grads, externals, names, objects, count)
 
     def _name_tensors(self) -> tuple[dict[int, str], list[tuple[str, str]], dict[str, Any]]:
-        """Return the names of the tensors from outside, what loads their arrays, and the named objects."""
+        """Return the names of the tensors from outside, those of their .grad, and the named objects."""
         names: dict[int, str] = {}
         objects: dict[str, Any] = {}
         for i, t in enumerate(self.surroundings.tensors.values()):
@@ -210,13 +219,10 @@ class Capture:
             objects[f"t{i}"] = t
         for i, t in reversed([*enumerate(self.arguments.tensors)]):  # of a repeated argument, the first one
             names[id(t)] = f"p{i}"
-        loads: list[tuple[str, str]] = []
+        grads: list[tuple[str, str]] = []
         for watched in self.recorder.watched.values():
             grad = watched.first_grad
             if grad is not None and id(grad) in self.recorder.externals and id(grad) not in names:
-                names[id(grad)] = f"g{len(loads)}"
-                loads.append((names[id(grad)], f"{names[id(watched.tensor)]}._grad"))
-        for external in self.recorder.externals.values():
-            if external.slot is not None and id(external.tensor) in names:
-                loads.append((f"a{int(external.slot)}", f"{names[id(external.tensor)]}.value"))
-        return names, loads, objects
+                names[id(grad)] = f"g{len(grads)}"
+                grads.append((names[id(grad)], names[id(watched.tensor)]))
+        return names, grads, objects

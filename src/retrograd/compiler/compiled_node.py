@@ -288,7 +288,7 @@ def _player(recorder: Recorder, given: list, found: list) -> Any:
         return None
     for instruction in instructions:
         instruction.backward = False  # the pass itself ignores the warnings of NumPy
-    simple = simplify(instructions, recorder, output.slots())
+    simple = simplify(instructions, recorder.layouts, recorder.memories, output.slots())
     source.load_constants(simple.constants)
     planned = plan_calls(simple.instructions, recorder.layouts, output.slots(), quiet=True)
     player.write_source(specialize(planned, recorder.layouts), source, output.write, output.slots())

@@ -1,5 +1,6 @@
 """The results of a call: how a program makes them again at each run."""
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,56 +11,19 @@ from retrograd.compiler.recorder import Recorder
 from retrograd.core import Tensor
 
 
-class OutputTree:
-    """The result of a call: a tree of containers, tensors and plain values, which each run makes again."""
+class ResultTree:
+    """How to make the result of a call: a tree of containers, tensors and plain values."""
 
-    def __init__(self, result: Any, recorder: Recorder, kept: set[int]) -> None:
-        self._recorder = recorder
-        self._kept = kept  # the ids of containers and objects that the call was given
-        self.roots: list[Tensor] = []  # results, and bases of results, that the call has made and that require grad
-        self._leaves: list[External | Result] = []
-        self._tree = self._describe(result)
-
-    def _describe(self, value: Any) -> Any:
-        """Return the tree with how to make each tensor."""
-        kind = type(value)
-        if isinstance(value, Tensor):
-            made = self._recorder.result_of(value)
-            if made is not None:
-                self._leaves.append(made)
-            self._add_root(value)
-            if value._view is not None:
-                self._add_root(value._view.base)
-            return made
-        if is_plain_value(value) and not (kind is tuple and value):
-            return Constant(value)
-        if id(value) in self._kept and value != ():
-            self._recorder.refuse("the function returns a container or object that it was given")
-            return None
-        if kind in (list, tuple):
-            return kind, [self._describe(member) for member in value]
-        if kind is dict and all(map(is_plain_value, value)):
-            return kind, {key: self._describe(member) for key, member in value.items()}
-        if isinstance(value, tuple):
-            return Rebuilt(getattr(kind, "_make", kind), [self._describe(member) for member in value])
-        if is_record(value):
-            fields = vars(value)
-            return Rebuilt(partial(_make_record, kind, tuple(fields)), [self._describe(m) for m in fields.values()])
-        self._recorder.refuse(f"the function returns a {kind.__name__}")
-        return None
-
-    def _add_root(self, t: Tensor) -> None:
-        """Note a tensor that the call has made and that requires grad."""
-        if t._requires_grad and isinstance(self._recorder.result_of(t), Result) and not any(t is r for r in self.roots):
-            self.roots.append(t)
+    def __init__(self, tree: Any, leaves: list[External | Result]) -> None:
+        self.tree, self.leaves = tree, leaves
 
     def slots(self) -> list[Slot]:
         """Return the slots that the results are made from."""
-        return [slot for made in self._leaves for slot in result_slots(made)]
+        return [slot for made in self.leaves for slot in result_slots(made)]
 
     def write(self, source: Any) -> str:
         """Return the expression of the result."""
-        return self._expression(source, self._tree)
+        return self._expression(source, self.tree)
 
     def _expression(self, source: Any, tree: Any) -> str:
         if isinstance(tree, External | Result):
@@ -77,22 +41,65 @@ class OutputTree:
         return f"[{inside}]" if kind is list else f"({inside})"
 
 
+class OutputTree(ResultTree):
+    """The result of a captured call, which each run makes again."""
+
+    def __init__(self, result: Any, recorder: Recorder, kept: set[int]) -> None:
+        self._recorder = recorder
+        self._kept = kept  # the ids of containers and objects that the call was given
+        self.roots: list[Tensor] = []  # results, and bases of results, that the call has made and that require grad
+        leaves: list[External | Result] = []
+        super().__init__(self._describe(result, leaves), leaves)
+
+    def _describe(self, value: Any, leaves: list[External | Result]) -> Any:
+        """Return the tree with how to make each tensor."""
+        kind = type(value)
+        if isinstance(value, Tensor):
+            made = self._recorder.result_of(value)
+            if made is not None:
+                leaves.append(made)
+            self._add_root(value)
+            if value._view is not None:
+                self._add_root(value._view.base)
+            return made
+        if is_plain_value(value) and not (kind is tuple and value):
+            return Constant(value)
+        if id(value) in self._kept and value != ():
+            self._recorder.refuse("the function returns a container or object that it was given")
+            return None
+        if kind in (list, tuple):
+            return kind, [self._describe(member, leaves) for member in value]
+        if kind is dict and all(map(is_plain_value, value)):
+            return kind, {key: self._describe(member, leaves) for key, member in value.items()}
+        if isinstance(value, tuple):
+            return Rebuilt(getattr(kind, "_make", kind), [self._describe(member, leaves) for member in value])
+        if is_record(value):
+            fields = vars(value)
+            return Rebuilt(
+                partial(_make_record, kind, tuple(fields)), [self._describe(m, leaves) for m in fields.values()]
+            )
+        self._recorder.refuse(f"the function returns a {kind.__name__}")
+        return None
+
+    def _add_root(self, t: Tensor) -> None:
+        """Note a tensor that the call has made and that requires grad."""
+        if t._requires_grad and isinstance(self._recorder.result_of(t), Result) and not any(t is r for r in self.roots):
+            self.roots.append(t)
+
+
+@dataclass(slots=True)
 class Constant:
     """A plain value in the result."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    value: Any
 
 
+@dataclass(slots=True)
 class Rebuilt:
     """A tuple of another class, or an object of a dataclass, in the result: `make(members)`."""
 
-    __slots__ = ("make", "members")
-
-    def __init__(self, make: Any, members: list[Any]) -> None:
-        self.make, self.members = make, members
+    make: Any
+    members: list[Any]
 
 
 def _make_record(kind: type, names: tuple[str, ...], members: list[Any]) -> Any:

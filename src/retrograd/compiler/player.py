@@ -1,6 +1,8 @@
 """The player of a program: a function of straight-line Python code, with one line for each instruction."""
 
 from collections.abc import Callable
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 from retrograd.backend import array_programs
@@ -35,13 +37,14 @@ class Source:
     one before the call, `a0` an array, `r0` a result, `c0` a constant, `f0` a function.
     """
 
-    def __init__(self, arguments: int, names: dict[int, str]) -> None:
+    def __init__(self, arguments: int, names: dict[int, str], literals: bool = True) -> None:
         self.objects: dict[str, Any] = dict(_HELPERS)
         self.lines = [f"def play({', '.join(f'p{i}' for i in range(arguments))}):"]
         self.call_of_line: dict[int, Call] = {}
         self._names = names  # of the tensors from outside, by their ids
         self._results: dict[int, str] = {}
         self._constants: dict[int, str] = {}
+        self._literals = _LITERALS if literals else (type(None),)
         self._indent = _INDENT
 
     @property
@@ -64,7 +67,7 @@ class Source:
 
     def constant(self, value: Any, prefix: str = "c") -> str:
         """Return the code for an object: a literal, or a name."""
-        if type(value) in _LITERALS:
+        if type(value) in self._literals:
             return repr(value)
         found = self._constants.get(id(value))
         if found is None:
@@ -205,9 +208,14 @@ def function_of(source: Source) -> Callable[..., Any]:
 def code_function(source: Source, objects: dict[str, Any]) -> Callable[..., Any]:
     """Return the function that the code defines with some objects for the names in it."""
     scope = dict(objects)
-    exec(compile(source.text, FILE, "exec"), scope)
+    exec(_compiled(source.text), scope)
     play: Callable[..., Any] = scope["play"]
     return play
+
+
+@lru_cache(128)
+def _compiled(text: str) -> CodeType:
+    return compile(text, FILE, "exec")
 
 
 def explain_error(source: Source, error: BaseException) -> None:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from retrograd.compiler.common_subexpressions import merge_equal_calls
 from retrograd.compiler.constant_folding import Constants, fold_constants
 from retrograd.compiler.copies import Memories
-from retrograd.compiler.program import Instruction, Slot, without_dead_code
-from retrograd.compiler.recorder import Recorder
+from retrograd.compiler.program import Instruction, Layouts, Slot, without_dead_code
 
 
 @dataclass(slots=True)
@@ -24,10 +23,12 @@ class Simplified:
     folded: int
 
 
-def simplify(instructions: list[Instruction], recorder: Recorder, wanted: Iterable[Slot]) -> Simplified:
+def simplify(
+    instructions: list[Instruction], layouts: Layouts, memories: Memories, wanted: Iterable[Slot]
+) -> Simplified:
     """Return recorded instructions without calls that need not run; `wanted` are the slots that the result needs."""
-    layouts, needed = recorder.layouts, [*wanted]
-    merged, memories = merge_equal_calls(instructions, layouts, recorder.memories, needed)
-    folded, constants = fold_constants(merged, layouts, memories, needed)
+    needed = [*wanted]
+    merged, left_memories = merge_equal_calls(instructions, layouts, memories, needed)
+    folded, constants = fold_constants(merged, layouts, left_memories, needed)
     left = without_dead_code(folded, needed)
-    return Simplified(left, memories, constants, len(instructions) - len(merged), len(merged) - len(folded))
+    return Simplified(left, left_memories, constants, len(instructions) - len(merged), len(merged) - len(folded))

@@ -37,6 +37,7 @@ _LOADS = {"LOAD_GLOBAL", "LOAD_NAME"}
 _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
 _STORES = {"STORE_ATTR", "DELETE_ATTR"}
 _REFUSED = {"STORE_GLOBAL": "assigns the global variable", "DELETE_GLOBAL": "deletes the global variable"}
+_SIZES = {"shape", "size", "numel", "nelement", "stride", "nbytes", "itemsize", "element_size", "__len__", "len"}
 _IMPORTS = ("retrograd", "math")  # a module that is imported in a function is not found among its globals
 
 
@@ -98,6 +99,7 @@ class Surroundings:
         self.tensors: dict[int, Any] = {}
         self.refusal = ""
         self.names: set[str] = set()  # of the attributes that the code reads
+        self.reads_sizes = False  # whether the code may read sizes of tensors
         self._unknown: list[tuple[str, str | None]] = []  # what is read, and the attribute as in `Entry`
         self._seen: dict[tuple[int, str | None], Any] = {}
         self._functions: dict[types.CodeType, Any] = {}
@@ -117,6 +119,7 @@ class Surroundings:
         self._local.update(c for c in code.co_consts if isinstance(c, types.CodeType))
         self._texts.update(c for c in code.co_consts if isinstance(c, str) and c.isidentifier())
         self.names |= self._texts  # as in getattr(x, "name")
+        self.reads_sizes = self.reads_sizes or not _SIZES.isdisjoint([*code.co_names, *self._texts])
         for chain in self._chains(code):
             self._read_chain(chain, variables)
         function = self._functions.get(code)
