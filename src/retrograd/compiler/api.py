@@ -34,9 +34,9 @@ def compile(
     - model: a function, or a `Module`, of which a module with the same parameters is returned. None: return the
       decorator.
     - fullgraph: raise RuntimeError in place of running eagerly. The call that finds the reason has run then.
-    - dynamic: each shape has a program of its own. None: programs that differ only in the sizes of tensors count as one
-      for the limit, and the latest 64 of them are kept. True: this holds for integers, too. False: only for the sizes
-      that `rg.compiler.mark_dynamic` names.
+    - dynamic: each shape has a program of its own, made from those of other sizes where possible. None: programs that
+      differ only in the sizes of tensors count as one for the limit, and the latest 64 of them are kept. True: this
+      holds for integers, too. False: only for the sizes that `rg.compiler.mark_dynamic` names.
     - backend: "retrograd". The names of PyTorch's backends are accepted and mean the same. A function is refused.
     - mode: one of PyTorch's four modes; all of them mean the same here.
     - options: a dict, whose entries are settings of PyTorch's backends and have no effect. Not with a mode.

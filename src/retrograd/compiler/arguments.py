@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.backend import array_programs
-from retrograd.compiler.dynamic_sizes import Change
+from retrograd.compiler.dynamic_sizes import Change, Place
 from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.core import Tensor
 from retrograd.core.guards import TensorGuard, have_arrays_of_their_own, match_values
@@ -126,6 +126,12 @@ class ArgumentGuards:
         same = changes.compare(self._args, now._args) and changes.compare(self._kwargs, now._kwargs)
         return changes.found if same else None
 
+    def sizes(self) -> dict[Place, int]:
+        """Return the sizes of the tensors, and the integers among the arguments."""
+        found = {Place(i, dim): n for i, t in enumerate(self.tensors) for dim, n in enumerate(t.shape)}
+        integers = [n for n in _plain_members([self._args, self._kwargs]) if type(n) is int]
+        return {**found, **{Place(None, i): n for i, n in enumerate(integers)}}
+
     def find_difference(self, args: tuple, kwargs: dict[str, Any]) -> str:
         """Return which argument does not match, in words; "" if all do."""
         if len(args) != len(self._args) or list(kwargs) != list(self._kwargs):
@@ -136,6 +142,14 @@ class ArgumentGuards:
             if not _match(pattern, value, []):
                 return _difference(pattern, value, name)
         return "tensors that were different are the same now, or the other way round"
+
+
+def _plain_members(pattern: Any) -> list[Any]:
+    """Return the values of a pattern that are no containers or tensors."""
+    if isinstance(pattern, _Object):
+        return [pattern.value]
+    members = pattern.values() if type(pattern) is dict else pattern if type(pattern) in (list, tuple) else ()
+    return [value for member in members for value in _plain_members(member)]
 
 
 def _repetitions(tensors: Sequence[Any]) -> list[tuple[int, int]]:
@@ -181,7 +195,7 @@ class _SizeChanges:
         if kind is type:
             return one is other
         if type(one.value) is int and type(other.value) is int and one.value != other.value:
-            self.found.append((None, 0, other.value))
+            self.found.append((Place(None, 0), other.value))
             return True
         return is_same(one.value, other.value)
 
@@ -190,7 +204,7 @@ class _SizeChanges:
         if not _is_alike_up_to_sizes(one, other):
             return False
         sizes = [(d, n) for d, (m, n) in enumerate(zip(one.shape, other.shape, strict=True)) if m != n]
-        self.found += [(self._tensors - 1, dim, size) for dim, size in sizes]
+        self.found += [(Place(self._tensors - 1, dim), size) for dim, size in sizes]
         return bool(sizes) or one.strides == other.strides
 
 

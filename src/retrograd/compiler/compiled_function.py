@@ -10,8 +10,8 @@ from typing import Any
 
 from retrograd.autograd.profiler.recorder import lone_recorders
 from retrograd.compiler.capture import Capture, Program
-from retrograd.compiler.dynamic_sizes import MOST_UNUSED, ProgramKind
 from retrograd.compiler.group_report import group_names
+from retrograd.compiler.program_kind import MOST_UNUSED, ProgramKind
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.stance import current_stance
 from retrograd.compiler.surroundings import FunctionHolder
@@ -66,6 +66,8 @@ class CompiledFunction(FunctionHolder):
         if found is not None:
             program, tensors = found
             program.uses += 1
+            if not program.is_planned:
+                program.write(program.parts)  # its sizes have come again
             if program is not self._recent[0]:
                 self._move_to_front(program)
             return program.run(tensors)
@@ -110,8 +112,10 @@ class CompiledFunction(FunctionHolder):
         with self._lock:
             found = self.find_program(args, kwargs)  # that another thread has made meanwhile
             if found is None:
+                found = self._make_program(kind, args, kwargs)
+            if found is None:
                 capture = Capture(self._function, args, kwargs)
-                self._keep(capture, kind)
+                self._keep_capture(capture, kind)
         if found is not None:
             return found[0].run(found[1])
         if capture.program is None:
@@ -119,12 +123,28 @@ class CompiledFunction(FunctionHolder):
             self._report(capture.refusal)
         return capture.result
 
-    def _keep(self, capture: Capture, kind: ProgramKind | None) -> None:
+    def _make_program(
+        self, kind: ProgramKind | None, args: tuple, kwargs: dict[str, Any]
+    ) -> tuple[Program, list[Any]] | None:
+        """Return a program for sizes between captured ones, and the tensors; None if only a capture can make one."""
+        program = None if kind is None else kind.symbolic.make(args, kwargs)
+        if program is None:
+            return None
+        program.uses = 1
+        self._keep(program)
+        return program, program.arguments.tensors
+
+    def _keep_capture(self, capture: Capture, kind: ProgramKind | None) -> None:
         """Keep the program of a capture, if it has one."""
-        if capture.program is not None:
-            capture.program.kind = kind or ProgramKind(capture.arguments.tensors, self._dynamic)
-            self._recent = [capture.program, *capture.program.kind.drop(self._recent)]
-            self.programs = [*[p for p in self.programs if p in self._recent], capture.program]
+        program = capture.program
+        if program is not None:
+            program.kind = kind or ProgramKind(capture.arguments.tensors, self._dynamic)
+            self._keep(program)
+            program.kind.symbolic.add(program)
+
+    def _keep(self, program: Program) -> None:
+        self._recent = [program, *program.kind.drop(self._recent)]
+        self.programs = [*[p for p in self.programs if p in self._recent], program]
 
     def _reason_against_program(self, kind: ProgramKind | None, args: tuple, kwargs: dict[str, Any]) -> str:
         """Return why no program is made for a call; "" if one is."""

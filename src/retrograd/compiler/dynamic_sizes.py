@@ -1,15 +1,22 @@
-"""Dynamic sizes: programs that differ only in sizes are one kind, of which the latest are kept."""
+"""Marks of dimensions whose sizes may differ from call to call, or may not."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from retrograd.core import Tensor
 from retrograd.levels.tangent_table import WeakIdDict
 
-MOST_SIZES = 64  # programs of one kind
-MOST_UNUSED = 64  # programs of one kind that are dropped one after the other, none of which has run again
 _marks = WeakIdDict()  # by tensor: by dimension, the range of sizes, or STATIC
 STATIC = "static"
-Change = tuple[int | None, int, int]  # the number of a tensor, a dimension, and the size; None: an integer argument
+
+
+class Place(NamedTuple):
+    """Where a size is among the arguments: a dimension of a tensor, or None and the number of an integer."""
+
+    tensor: int | None
+    dim: int
+
+
+Change = tuple[Place, int]  # and the new size
 
 
 def mark_dynamic(
@@ -23,10 +30,10 @@ def mark_dynamic(
 ) -> None:
     """Mark dimensions of a tensor, before a compiled function gets it: their sizes may differ from call to call.
 
-    Each size has a program of its own, and these count as one for the limit of programs; the latest 64 are kept. This
-    is so without a mark, too, unless the function is compiled with `dynamic=False`. Sizes below `min` or above `max`
-    count as others. The mark holds for all later calls with arguments of the same kind. `hint_override` and
-    `specialize_on` are accepted, and have no effect.
+    Each size has a program of its own, made from those of other sizes where possible. These count as one for the limit
+    of programs; the latest 64 are kept. This is so without a mark, too, unless the function is compiled with
+    `dynamic=False`. Sizes below `min` or above `max` count as others. The mark holds for all later calls with arguments
+    of the same kind. `hint_override` and `specialize_on` are accepted, and have no effect.
 
     Raises IndexError for a dimension that the tensor does not have.
 
@@ -75,37 +82,6 @@ def _mark(name: str, t: Tensor, index: int | list[int] | tuple[int, ...], mark: 
     _marks.set(t, marks)
 
 
-class ProgramKind:
-    """Programs that differ only in sizes, and which sizes may differ.
-
-    `dynamic`: True, also integers among the arguments; None, sizes of tensors; False, marked ones only.
-    """
-
-    def __init__(self, tensors: list[Any], dynamic: bool | None) -> None:
-        self._marks = [_marks.get(t) or {} for t in tensors]
-        self._dynamic = dynamic
-        self._unused = 0  # programs dropped in a row that have not run again
-
-    def allows(self, changes: list[Change]) -> bool:
-        """Return whether arguments with these changes of sizes are of this kind."""
-        return all(self._allows(*change) for change in changes)
-
-    def _allows(self, number: int | None, dim: int, size: int) -> bool:
-        mark = None if number is None else self._marks[number].get(dim)
-        if mark is None or mark == STATIC:
-            return mark is None and (self._dynamic is True or (self._dynamic is None and number is not None))
-        low, high = mark
-        return bool(low <= size and (high is None or size <= high))
-
-    def drop(self, programs: list[Any]) -> list[Any]:
-        """Return the programs without the one of this kind that has not run for the longest time, if there are many."""
-        own = [program for program in programs if program.kind is self]
-        if len(own) < MOST_SIZES:
-            return programs
-        self._unused = 0 if own[-1].uses else self._unused + 1
-        return [program for program in programs if program is not own[-1]]
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether sizes do not come again, so that programs for them are of no use."""
-        return self._unused >= MOST_UNUSED
+def marks_of(t: Tensor) -> dict[int, Any]:
+    """Return the marks of a tensor by dimension."""
+    return _marks.get(t) or {}
