@@ -7,7 +7,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn
-from retrograd.compiler.dynamic_sizes import MOST_SIZES, MOST_UNUSED
+from retrograd.compiler.program_kind import MOST_SIZES, MOST_UNUSED
 
 from .comparison import numbers, observe
 
