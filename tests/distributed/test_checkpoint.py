@@ -1,6 +1,7 @@
 """Checkpoints of ranks: any number of ranks reads what any other number has written, and saves are whole or nothing."""
 
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import retrograd as rg
 import retrograd.distributed as dist
 import retrograd.distributed.checkpoint as checkpoint
-from retrograd.distributed.checkpoint import layout
+from retrograd.distributed.checkpoint import api, layout
 from retrograd.distributed.fsdp import full_state_dict, fully_shard, sharded_state_dict
 from retrograd.distributed.local_slice import LocalSlice
 
@@ -143,6 +144,42 @@ def test_saves_in_the_background_may_overlap_and_the_latest_stays(tmp_path):
         found = {"x": rg.zeros(6)}
         checkpoint.load(found, checkpoint_id=tmp_path)
         assert found["x"].tolist() == [2.0] * 6
+
+
+def test_no_rank_waits_in_a_background_save_for_the_copy_of_another(tmp_path, monkeypatch):
+    others_continue, copy = threading.Event(), api._Plan.copy
+
+    def late_copy(plan):
+        assert dist.get_rank() == 0 or others_continue.wait(60), "rank 0 waits for this copy"
+        copy(plan)
+
+    monkeypatch.setattr(api._Plan, "copy", late_copy)
+
+    def script():
+        pending = checkpoint.async_save({"x": rg.ones(6)}, checkpoint_id=tmp_path)
+        if dist.get_rank() == 0:
+            others_continue.set()
+        pending.result()
+
+    dist.run_threads(script, 2)
+    assert (tmp_path / layout.MANIFEST).is_file()
+
+
+def test_a_copy_that_fails_is_raised_on_all_ranks_by_the_result(tmp_path, monkeypatch):
+    def no_memory(plan):
+        if dist.get_rank() == 1:
+            raise MemoryError("no memory for a copy")
+
+    monkeypatch.setattr(api._Plan, "copy", no_memory)
+
+    def script():
+        pending = checkpoint.async_save({"x": rg.ones(6)}, checkpoint_id=tmp_path)
+        with pytest.raises(MemoryError, match="no memory for a copy"):
+            pending.result()
+        return True
+
+    assert dist.run_threads(script, 2) == [True, True]
+    assert not (tmp_path / layout.MANIFEST).exists()
 
 
 def test_an_error_in_the_background_is_raised_on_all_ranks(tmp_path):

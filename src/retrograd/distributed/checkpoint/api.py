@@ -60,15 +60,14 @@ def async_save(
 ) -> "PendingSave":
     """Copy a state dict, and write the copy in the background; return the handle.
 
-    The step is held up by the copy only.  The files are written by a thread of each rank; the checkpoint is valid when
+    The step is held up by the copy, before which the ranks agree on the save; none waits for the copy of another.  The
+    files are written by a thread of each rank; the checkpoint is valid when
     `result()` of the handle has returned, which all ranks must call.  Until then the folder has the earlier one.
 
     Raises TypeError as `save` does; other errors are raised by `result()`.
     """
     group = _group(process_group, no_dist)
-    plan = _Plan(state_dict, group)
-    plan.copy()
-    return PendingSave(plan, Path(checkpoint_id), group)
+    return PendingSave(_Plan(state_dict, group), Path(checkpoint_id), group)
 
 
 class PendingSave:
@@ -79,7 +78,12 @@ class PendingSave:
         self._rows: Future[dict[str, Any]] = Future()
         self._ended = False
         self._number = _prepare(folder, group)
-        Thread(target=self._write, daemon=True).start()
+        try:
+            plan.copy()
+        except Exception as error:  # as MemoryError: all ranks learn of it by `result()`
+            self._rows.set_exception(error)
+        else:
+            Thread(target=self._write, daemon=True).start()
 
     def done(self) -> bool:
         """Return whether this rank has written its files."""
