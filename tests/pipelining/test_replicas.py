@@ -11,10 +11,15 @@ import pytest
 import retrograd as rg
 from retrograd import nn
 from retrograd.nn.functional import cross_entropy, mse_loss
+from retrograd.optim import AdamW
 from retrograd.pipelining import Pipeline, PipelineError, make_schedule, with_recomputation
+from retrograd.pipelining.checkpoint import Checkpoints
 from retrograd.pipelining.schedules import SCHEDULES
+from retrograd.pipelining.transports.failures import causes
+from retrograd.pipelining.transports.interface import PeerLost
 
 from . import replica_cases as cases
+from .rank_threads import run_ranks
 
 NAMES = sorted(SCHEDULES)
 
@@ -53,6 +58,85 @@ def test_deterministic_replicas_have_the_bits_of_one_process():
     assert {name: g is None or g.tolist() for name, g in one.items()} == {
         name: g is None or g.tolist() for name, g in two.items()
     }
+
+
+def test_a_searched_schedule_is_that_of_each_replica_and_gives_the_same_numbers():
+    expected, model = cases.unsplit(cases.make()), cases.make()
+    pipeline = make_pipeline(model, schedule="auto")
+    cases.assert_same(cases.run(lambda x, y: pipeline.step(x, target=y), model), expected)
+    assert pipeline.found is not None
+    assert len(pipeline.program()) == 4
+
+
+@pytest.mark.parametrize(("saved", "resumed"), [((2, 2), (1, 4)), ((1, 1), (2, 2)), ((3, 1), (2, 2))])
+def test_a_checkpoint_of_replicas_is_resumed_by_any_other_number_of_replicas_and_ranks(tmp_path, saved, resumed):
+    def train(replicas, ranks, steps):
+        model = cases.make()
+        pipeline = make_pipeline(model, replicas=replicas, ranks=ranks, deterministic=True)
+        optimizer = AdamW(model.parameters(), lr=0.05)
+        restored = Checkpoints(tmp_path).restore(pipeline, optimizer)
+        losses = []
+        for step in range(restored.step + 1 if restored else 0, steps):
+            rg.manual_seed(step)
+            losses.append(pipeline.step(*cases.batch()[:1], target=cases.batch()[1]).item())
+            optimizer.step()
+            optimizer.zero_grad()
+        return losses, pipeline, optimizer
+
+    losses, pipeline, optimizer = train(*saved, 2)
+    Checkpoints(tmp_path).save(1, pipeline, optimizer)
+    more, _, _ = train(*resumed, 4)
+    model = cases.make()
+    optimizer, undisturbed = AdamW(model.parameters(), lr=0.05), []
+    for step in range(4):
+        rg.manual_seed(step)
+        x, y = cases.batch()
+        loss = cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        undisturbed.append(loss.item())
+    np.testing.assert_allclose(losses + more, undisturbed, rtol=1e-12)
+
+
+def constant_layers(count):
+    """Return layers with the same numbers on all ranks, whose threads share the default generator."""
+    layers = [nn.Linear(3, 3) for _ in range(count)]
+    for number, p in enumerate(q for layer in layers for q in layer.parameters()):
+        nn.init.constant_(p, 0.1 * number)
+    return layers
+
+
+@pytest.mark.parametrize("leaver", range(4))
+def test_where_the_script_of_a_replica_s_rank_ends_all_others_end_with_its_loss(leaver):
+    def script(rank, group):
+        pipeline = Pipeline(constant_layers(2), replicas=2, micro_batches=4, loss_fn=mse_loss)
+        x = rg.ones(8, 3)
+        pipeline.step(x, target=x)
+        if rank == leaver:
+            return "left"
+        with pytest.raises(PipelineError, match=f"the script of rank {leaver} is over") as raised:
+            pipeline.step(x, target=x)
+        assert any(isinstance(cause, PeerLost) for cause in causes(raised.value))
+        return "lost it"
+
+    assert sorted(run_ranks(4, script)) == ["left", "lost it", "lost it", "lost it"]
+
+
+def test_a_failure_of_one_replica_ends_the_step_on_all_and_the_next_step_is_clean_on_processes():
+    def script(rank, group):
+        stages = constant_layers(2)
+        pipeline = Pipeline(stages, replicas=2, micro_batches=4, loss_fn=mse_loss)
+        x = rg.ones(8, 3)
+        first = pipeline.step(x, target=x).item()
+        if rank == 3:
+            stages[1].register_forward_hook(lambda *_: 1 / 0)
+        with pytest.raises(PipelineError, match="rank 3, stage 1"):
+            pipeline.step(x, target=x)
+        stages[1]._forward_hooks.clear()
+        return first == pipeline.step(x, target=x).item()
+
+    assert run_ranks(4, script) == [True] * 4
 
 
 def test_a_given_schedule_is_that_of_each_replica():
