@@ -18,7 +18,7 @@ BUDGET = {
     "compiler": 5400,
     "core": 6800,
     "cuda": 600,
-    "distributed": 4000,
+    "distributed": 4300,
     "distributions": 5900,
     "export": 4700,
     "foundation": 700,

@@ -11,7 +11,7 @@ from retrograd.core.level import is_transformed
 from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.nn import Module, ModuleList
 from retrograd.nn.utils import materialize
-from retrograd.pipelining.checkpoint.param_placement import rank_of_tensors, sync_parameters
+from retrograd.pipelining.checkpoint.param_placement import rank_of_tensors, ranks_of_tensors, sync_parameters
 from retrograd.pipelining.microbatch import (
     MicroBatch,
     Spec,
@@ -383,23 +383,28 @@ class Pipeline(SuggestsKeywords):
         """
         batches = self._split(args, kwargs, self._kwargs_spec, most=max(self._count(args, kwargs), 1))
         self._captures.of(batches[0])
-        materialize(self.model, self._own_tensors(), init)
+        state, owners = self.model.state_dict(keep_vars=True), self.owners()
+        others = {id(state[name]) for name, ranks in owners.items() if self.rank not in ranks}
+        materialize(self.model, [x for x in tensors_of(self.model) if id(x) not in others], init)
 
-    def _own_tensors(self) -> list[Tensor]:
-        """Return the parameters and buffers that this process trains, and on the first rank those that none does."""
-        state = self.model.state_dict(keep_vars=True)
-        tensors = tensors_of(self.model)
-        if self._transport.local is None:
-            return tensors
-        pipes = [one.pipe for one in self._captures.all()]
+    def owners(self) -> dict[str, list[int]]:
+        """Map each parameter and buffer name to the ranks, of all replicas, whose stages have it.
+
+        Those that no stage has are of the first rank of each replica.  All processes have all before the first step,
+        and a process that runs all ranks is rank 0.
+        """
+        names, pipes = self.model.state_dict(keep_vars=True), [one.pipe for one in self._captures.all()]
+        if self._transport.local is None or not pipes:
+            return {name: list(range(self.processes)) for name in names}
         program = self._program(pipes[:1], self.micro_batches)
-        rank = self.rank % (len(program.actions) // self._replicas)  # within its replica
-        homes = self.homes()
-        own = {id(state[name]) for name, home in homes.items() if home == rank}
-        for stage in stages_of(pipes):
-            if program.placement[stage.stage_index] == rank:
-                own |= {id(x) for x in tensors_of(stage.submod)}
-        return [x for x in tensors if id(x) in own]
+        mesh = ReplicaMesh(self._replicas, len(program.actions) // self._replicas)
+        found = ranks_of_tensors(self.model, stages_of(pipes), program.placement)
+        return {name: sorted(r for rank in ranks for r in mesh.peers(rank)) for name, ranks in found.items()}
+
+    @property
+    def processes(self) -> int:
+        """Return the number of processes that run the pipeline's ranks."""
+        return 1 if self._transport.local is None else self._transport.world or 1
 
     def homes(self) -> dict[str, int]:
         """Map each parameter and buffer name to the rank whose process trains it; 0 before the first step.

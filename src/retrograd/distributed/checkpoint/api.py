@@ -134,7 +134,7 @@ def load(
         for path, target in targets:
             name = layout.name_of(path)
             if isinstance(target, Tensor | LocalSlice):
-                _read_into(layout.as_slice(target), folder, name, manifest["tensors"][name])
+                read_into(layout.as_slice(target), folder, name, manifest["tensors"][name])
             else:
                 _assign(state_dict, path, manifest["values"][name])
 
@@ -148,22 +148,19 @@ class _Plan:
         for path, value in layout.leaves(state_dict):
             name = layout.name_of(path)
             if isinstance(value, LocalSlice):
-                if value.tensor.numel() or not value.low:
-                    self.slices[name] = value
+                self._add(name, value)
             elif isinstance(value, Tensor):
-                self._add_replicated(name, value, group)
+                self._add(name, LocalSlice(value.detach(), tuple(value.shape), 0, group.rank(), group.size()))
             elif value is None or isinstance(value, bool | int | float | str):
                 self.values[name] = value
             else:
                 raise TypeError(f"checkpoint: {name} is a {type(value).__name__}, which a checkpoint cannot hold")
 
-    def _add_replicated(self, name: str, x: Tensor, group: ProcessGroup) -> None:
-        """Add this rank's part of a tensor that all ranks have."""
-        share = -(-x.numel() // group.size())
-        low = min(group.rank() * share, x.numel())
-        part = x.detach().reshape(-1)[low : low + share]
-        if part.numel() or not group.rank():
-            self.slices[name] = LocalSlice(part, tuple(x.shape), low)
+    def _add(self, name: str, value: LocalSlice) -> None:
+        """Add what this rank saves of a slice; the first rank saves tensors without elements."""
+        own = value.share()
+        if own.tensor.numel() or (value.low == 0 and value.copy == 0):
+            self.slices[name] = own
 
     def copy(self) -> None:
         """Replace the tensors by copies."""
@@ -237,7 +234,8 @@ def _check_target(name: str, target: Any, manifest: Mapping[str, Any]) -> None:
             )
 
 
-def _read_into(piece: LocalSlice, folder: Path, name: str, entry: Mapping[str, Any]) -> None:
+def read_into(piece: LocalSlice, folder: Path, name: str, entry: Mapping[str, Any]) -> None:
+    """Read the elements of a slice from a checkpoint; entry: the manifest's, of the tensor of this name."""
     target = piece.tensor.detach()
     flat = target.reshape(-1) if target.is_contiguous() else target.contiguous().reshape(-1)
     for start, values in layout.read_slice(folder, name, entry, piece.low, piece.high):

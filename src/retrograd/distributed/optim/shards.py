@@ -157,7 +157,7 @@ class GradientShards:
         self._started = 0
         self._in_pass = False
         self.enabled = True
-        self._hooks = [p.register_post_accumulate_grad_hook(self._note) for p in self._params]
+        self._hooks = [p.register_post_accumulate_grad_hook(self._note) for p in self._params if p.requires_grad]
 
     def remove(self, hook: Callable[[Any], None] | None = None) -> None:
         """Leave gradients on their ranks from now on."""
@@ -170,7 +170,7 @@ class GradientShards:
         if not self._in_pass:
             self._in_pass, self._started, self._arrived = True, 0, set()
             for shard in self._shards:
-                shard.missing = {id(q) for q in shard.params}
+                shard.missing = {id(q) for q in shard.params if q.requires_grad}
             Variable._execution_engine.queue_callback(self._finish)
         self._arrived.add(id(p))
         self._shard_of[id(p)].missing.discard(id(p))

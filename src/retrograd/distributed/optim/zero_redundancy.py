@@ -136,6 +136,11 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     # ---------------------------------------------------------------------------------------------- its state
 
+    @property
+    def pieces(self) -> list[Piece]:
+        """Return the parts of parameters that this rank updates."""
+        return list(self._pieces)
+
     def consolidate_state_dict(self, to: int = 0) -> None:
         """Gather the state of all ranks on rank `to`, whose `state_dict` then returns it; all ranks must call it."""
         root = chosen_rank("consolidate_state_dict", self.process_group, to, None, None)

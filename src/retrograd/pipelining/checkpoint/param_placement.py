@@ -13,11 +13,19 @@ def rank_of_tensors(model: Module, stages: Sequence[PipelineStageBase], ranks: S
 
     ranks: the rank of each stage.
     """
-    found: dict[int, int] = {}
+    return {name: found[0] for name, found in ranks_of_tensors(model, stages, ranks).items()}
+
+
+def ranks_of_tensors(model: Module, stages: Sequence[PipelineStageBase], ranks: Sequence[int]) -> dict[str, list[int]]:
+    """Map each parameter and buffer name to the ranks of the stages that have it, the first stage first; [0] if none.
+
+    ranks: the rank of each stage.
+    """
+    found: dict[int, dict[int, None]] = {}
     for stage in stages:
         for tensor in (*stage.submod.parameters(), *stage.submod.buffers()):
-            found.setdefault(id(tensor), ranks[stage.stage_index])
-    return {name: found.get(id(tensor), 0) for name, tensor in model.state_dict(keep_vars=True).items()}
+            found.setdefault(id(tensor), {})[ranks[stage.stage_index]] = None
+    return {name: [*found.get(id(tensor), [0])] for name, tensor in model.state_dict(keep_vars=True).items()}
 
 
 def sync_parameters(
