@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograd.core.aval import SymbolicSize
-from retrograd.core.dtype import as_dtype
+from retrograd.core.dtype import TABLE, as_dtype
 from retrograd.core.op import is_foreign
 from retrograd.core.overrides import ForeignParams, foreign_objects
 from retrograd.core.tensor import TensorBase
-from retrograd.foundation.suggestions import did_you_mean
+from retrograd.foundation.suggestions import did_you_mean, unfit_argument
 
 REQUIRED = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
 
@@ -246,7 +246,8 @@ class Schema:
                 return given
             given[parameter.name] = value
         if len(args) > len(given):
-            raise TypeError(f"{self}: takes {len(given)} positional arguments, got {len(args)}")
+            named = next((f"; name the others: {p.name}=..." for p in self.parameters if p.keyword_only), "")
+            raise TypeError(f"{self}: takes {len(given)} positional arguments, got {len(args)}{named}")
         return given
 
     def _resolve(self, key):
@@ -277,9 +278,8 @@ class Schema:
         except (TypeError, ValueError, AttributeError):
             if foreign_objects(value):
                 raise _ForeignParamError from None
-            raise TypeError(
-                f"{self.name}(): {parameter.name} must be {parameter.type}, got {value!r} ({type(value).__name__})"
-            ) from None
+            words = unfit_argument(self.name, parameter.name, parameter.type, value, TABLE, self.variadic)
+            raise TypeError(words) from None
 
     def _flatten(self, given):
         flat = []

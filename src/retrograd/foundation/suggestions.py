@@ -14,9 +14,9 @@ CALLER_OF_INIT = 2 if _SUGGESTS_KEYWORDS else 3  # stacklevel of warnings in a c
 # Names of arguments in other libraries, and ours.
 SYNONYMS = {
     "learning_rate": "lr", "l2": "weight_decay", "beta_1": "betas", "beta1": "betas", "epsilon": "eps", "prob": "p",
-    "rate": "p", "axis": "dim", "axes": "dims", "keepdims": "keepdim", "argnum": "argnums", "use_bias": "bias",
+    "rate": "p", "axis": "dim", "axes": "dim dims", "keepdims": "keepdim", "argnum": "argnums", "use_bias": "bias",
     "filters": "out_channels", "units": "out_features", "file": "f", "path": "f", "filename": "f",
-    "size_average": "reduction", "reduce": "reduction",
+    "size_average": "reduction", "reduce": "reduction", "seed": "generator",
 }  # fmt: skip
 _UNKNOWN_KEYWORD = " got an unexpected keyword argument '"
 
@@ -30,9 +30,25 @@ def did_you_mean(name, known):
     ". Did you mean 'lr'?"
     """
     known = [*known]
-    synonym = SYNONYMS.get(name)
-    similar = [synonym] if synonym in known else importlib.import_module("difflib").get_close_matches(name, known, 1)
+    synonyms = [word for word in SYNONYMS.get(name, "").split() if word in known]
+    similar = synonyms or importlib.import_module("difflib").get_close_matches(name, known, 1)
     return f". Did you mean {similar[0]!r}?" if similar else ""
+
+
+def unfit_argument(function, parameter, type_name, value, dtypes=(), takes_list=False):
+    """Return the message for a value that can't be converted to the type of a parameter.
+
+    dtypes: names of dtypes, for a parameter of that type. takes_list: whether the function takes a list of tensors.
+
+    >>> unfit_argument("zeros", "dtype", "dtype", "flot32", ["float32", "int32"])
+    "zeros(): dtype must be dtype, got 'flot32' (str). Did you mean 'float32'?"
+    """
+    shape = getattr(value, "shape", None)
+    got = f"{value!r} ({type(value).__name__})" if shape is None else f"a {type(value).__name__} of shape {shape}"
+    hint = did_you_mean(value, dtypes) if isinstance(value, str) and type_name.startswith("dtype") else ""
+    if takes_list and shape is not None:
+        hint = f"; put the tensors into a list: {function}([a, b])"
+    return f"{function}(): {parameter} must be {type_name}, got {got}{hint}"
 
 
 def missing_name(message, name, known):

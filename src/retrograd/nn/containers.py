@@ -43,7 +43,9 @@ def _check_modules(where: str, modules: Iterable[Any]) -> list[Module]:
     modules = list(modules)
     for module in modules:
         if not isinstance(module, Module):
-            raise TypeError(f"{where}: expected Modules, got {type(module).__name__}")
+            way_out = "put a star before the list: Sequential(*layers)" if isinstance(module, list | tuple) else ""
+            way_out = way_out or "there are layers for functions, as nn.ReLU() for relu" * callable(module)
+            raise TypeError(f"{where}: expected Modules, got {type(module).__name__}{way_out and f'; {way_out}'}")
     return modules
 
 
@@ -127,6 +129,13 @@ class ModuleList(_IndexedContainer):
         entries = self._entries()
         del entries[key]
         self._replace_entries(entries)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise NotImplementedError: a list does not say how its modules are combined."""
+        raise NotImplementedError(
+            "ModuleList has no forward(): call its modules one by one, or make it a Sequential; Module [ModuleList] is "
+            'missing the required "forward" function'
+        )
 
     def append(self, module: Module) -> "ModuleList":
         """Add a module at the end; returns the list."""

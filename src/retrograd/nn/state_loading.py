@@ -1,6 +1,7 @@
 """Load states; everything is checked before anything is written."""
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -34,7 +35,9 @@ def load_state(module: Any, state_dict: Mapping[str, Any], strict: bool, assign:
     Keys are checked before anything changes, unless hooks may change the lists of keys after loading.
     """
     if not isinstance(state_dict, Mapping):
-        raise TypeError(f"load_state_dict: expected a mapping of names to tensors, got {type(state_dict).__name__}")
+        way_out = "; read the file first: rg.load(path)" if isinstance(state_dict, str | os.PathLike) else ""
+        kind = type(state_dict).__name__
+        raise TypeError(f"load_state_dict: expected a mapping of names to tensors, got {kind}{way_out}")
     given, keys = dict(state_dict), IncompatibleKeys([], [])
     problems: list[str] = []
     owners = list(module.named_modules(remove_duplicate=False))
@@ -137,8 +140,19 @@ def _as_tensor(name: str, value: Any) -> Tensor:
 def _describe_keys(keys: IncompatibleKeys) -> list[str]:
     """Return one line each for missing and for unexpected keys."""
     kinds = {"Missing": keys.missing_keys, "Unexpected": keys.unexpected_keys}
-    return [
+    lines = [
         f"{kind} key(s) in state_dict: {', '.join(json.dumps(name, ensure_ascii=False) for name in names)}."
         for kind, names in kinds.items()
         if names
     ]
+    return [*lines, *_explain_keys(keys)]
+
+
+def _explain_keys(keys: IncompatibleKeys) -> list[str]:
+    """Return a line that says how to rename the unexpected keys, if they are the missing ones behind one prefix."""
+    prefix, dot, _ = (keys.unexpected_keys or [""])[0].partition(".")
+    renamed = {name.removeprefix(prefix + dot) for name in keys.unexpected_keys}
+    if not dot or renamed != set(keys.missing_keys):
+        return []
+    before = prefix + dot
+    return [f"The keys begin with {before!r}: load {{k.removeprefix({before!r}): v for k, v in state_dict.items()}}."]

@@ -1,5 +1,7 @@
 """Tensors from data: numbers, nested lists, arrays, buffers, other libraries' arrays."""
 
+from numbers import Number
+
 from retrograd import backend
 from retrograd.backend.type_info import check_holds
 from retrograd.core import Tensor, current, namespaces, registry
@@ -50,6 +52,9 @@ def _to_array(name, data, dtype):
         if "inhomogeneous" in way_out:
             way_out = "for rows of different lengths there is rg.nested.nested_tensor, or nn.utils.rnn.pad_sequence"
         raise ValueError(f"{name}: {_describe_uneven(data)}; {way_out}") from error
+    if array.dtype.kind == "O":
+        odd = next((value for value in array.flat if not isinstance(value, Number)), data)
+        raise TypeError(f"{name}: Could not infer dtype of {type(odd).__name__}: expected numbers and lists of numbers")
     dtypes.category(array.dtype)  # raises for dtypes that are not numeric
     if hasattr(data, "dtype"):
         return array if dtype is None else backend.convert(array, dtypes.as_dtype(dtype))

@@ -77,6 +77,8 @@ def _out_of_range(name: str, value: Any, range_: str) -> ValueError:
 
 def check_betas(name: str, value: Any) -> None:
     """Raise ValueError unless the two factors of running means are 0 or more and less than 1."""
+    if not isinstance(value, tuple | list):
+        raise ValueError(f"{name} must be two numbers from 0 up to but not including 1, got {value!r}")
     if len(value) != 2 or not all(0 <= beta < 1 for beta in value):
         wrong = [index for index, beta in enumerate(value) if not 0 <= beta < 1]
         words = f"Invalid beta parameter at index {wrong[0]}: {value[wrong[0]]}; " if wrong else ""

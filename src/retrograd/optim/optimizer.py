@@ -54,6 +54,10 @@ class Optimizer(StepHooks):
                 "params must be an iterable of tensors or dicts, got one Tensor; put it into a list; params argument "
                 "given to the optimizer should be an iterable of Tensors or dicts"
             )
+        if hasattr(params, "parameters"):
+            raise TypeError(
+                f"{type(self).__name__}: expected parameters, got {type(params).__name__}; pass its .parameters()"
+            )
         self.defaults = dict(defaults)
         self.param_groups: list[Group] = []
         self.state: defaultdict[Tensor, State] = defaultdict(dict)  # so that a step may begin with `self.state[p]`

@@ -21,6 +21,15 @@ class Sampler(SuggestsKeywords, Generic[T]):
         raise NotImplementedError(f"{type(self).__name__} has no __iter__(); define it to yield numbers of examples")
 
 
+def length_of(dataset: Any) -> int:
+    """Return the number of examples; TypeError for a dataset that does not say it."""
+    if not hasattr(dataset, "__len__"):
+        raise TypeError(
+            f"{type(dataset).__name__} has no length: define __len__, or make it an IterableDataset with __iter__"
+        )
+    return len(dataset)
+
+
 class SequentialSampler(Sampler[int]):
     """The indices of all examples, from the first to the last."""
 
@@ -28,10 +37,10 @@ class SequentialSampler(Sampler[int]):
         self.data_source = data_source
 
     def __iter__(self) -> Iterator[int]:
-        return iter(range(len(self.data_source)))
+        return iter(range(length_of(self.data_source)))
 
     def __len__(self) -> int:
-        return len(self.data_source)
+        return length_of(self.data_source)
 
 
 class RandomSampler(Sampler[int]):
@@ -65,10 +74,10 @@ class RandomSampler(Sampler[int]):
     @property
     def num_samples(self) -> int:
         """Return the number of indices."""
-        return len(self.data_source) if self._num_samples is None else self._num_samples
+        return length_of(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
-        count = len(self.data_source)
+        count = length_of(self.data_source)
         if not count:
             return iter(())
         if self.replacement:
