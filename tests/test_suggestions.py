@@ -77,7 +77,8 @@ FAMILIES = (
 NAMES_OF_MODULES = """func.batch func.reverse func.forward func.jacobians func.modules func.taylor func.sparse
 autograd.functional.products distributed.collectives implicit.solvers nn.init nn.utils.clip_grad
 nn.utils.convert_parameters nn.utils.fusion nn.utils.parametrizations nn.utils.parametrize nn.utils.rnn
-testing.calculus"""
+testing.calculus func.autograd_api ode distributed distributed.objects distributed.groups distributed.point_to_point
+interop.safetensors pipelining.schedules nn.parallel"""
 MODULES_THAT_SUGGEST = [f"retrograd.{name}" for name in NAMES_OF_MODULES.split()]
 
 

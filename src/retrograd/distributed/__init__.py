@@ -49,6 +49,7 @@ from retrograd.distributed.objects import (
 from retrograd.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from retrograd.distributed.reduce_op import ReduceOp
 from retrograd.distributed.work import Work
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.batchnorm import rank_sums
 from retrograd.pipelining.transports import get_transport
 from retrograd.pipelining.transports.interface import PeerLost
@@ -243,3 +244,6 @@ def __getattr__(name: str) -> Any:
         f"retrograd.distributed has no {name!r}: it has {', '.join(__all__)}.  Ranks exchange other "
         f"values through pipelines: rg.pipelining.Pipeline, or the schedules with PyTorch's names"
     )
+
+
+suggest_in_module(globals())

@@ -4,6 +4,7 @@ import datetime
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.transports.process_group import ProcessGroup, default_group
 
 
@@ -152,3 +153,6 @@ def _known(group: ProcessGroup) -> str:
     if group.ranks == tuple(range(group.size())):
         return f"ranks are 0 to {group.size() - 1}"
     return f"ranks are {', '.join(map(str, group.ranks))}"
+
+
+suggest_in_module(globals())

@@ -7,6 +7,7 @@ from retrograd.core import Tensor
 from retrograd.distributed.exchange import Exchange, send_direct, start, take_direct
 from retrograd.distributed.groups import chosen_rank, initialized_group, is_member
 from retrograd.distributed.work import Steps, Work
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
 
@@ -156,3 +157,6 @@ def _exchange(
 def _check_length(call: str, entries: list[Any], group: ProcessGroup) -> None:
     if len(entries) != group.size():
         raise ValueError(f"{call}: the list has {len(entries)} entries for {group.size()} ranks")
+
+
+suggest_in_module(globals())

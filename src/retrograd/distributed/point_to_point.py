@@ -9,6 +9,7 @@ from retrograd.distributed.exchange import send_direct, take_direct
 from retrograd.distributed.groups import chosen_rank, initialized_group, is_member
 from retrograd.distributed.objects import arrived_from
 from retrograd.distributed.work import Steps, Work
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
 
@@ -196,3 +197,6 @@ def _other(call: str, tensor: Any, group: ProcessGroup, rank: int | None, group_
 def _check_tensor(call: str, tensor: Any) -> None:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{call}: expected a Tensor, got {type(tensor).__name__}")
+
+
+suggest_in_module(globals())

@@ -17,6 +17,7 @@ from retrograd.core import Tensor, registry
 from retrograd.core.dtype import promote
 from retrograd.core.engine import ones
 from retrograd.core.tensor import make
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.argnums import BoundFunction
 from retrograd.func.array_vjp import ArrayVjpRun, array_jvp, as_differentiable, has_tensor, to_arrays, tree_to_arrays
 from retrograd.func.vjp_run import unwrap_tree
@@ -339,3 +340,6 @@ def multigrad_dict(fun: Callable) -> Callable:
         return {name: found[name] for name in signature.parameters}
 
     return gradients
+
+
+suggest_in_module(globals())

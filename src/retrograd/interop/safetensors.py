@@ -10,6 +10,7 @@ from safetensors import SafetensorError, safe_open
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.atomic_write import atomic_replace, open_regular_file, shorten
 from retrograd.ops.create import from_numpy
 
@@ -174,3 +175,6 @@ def _checked_text(metadata):
         if not (isinstance(name, str) and isinstance(text, str)):
             raise TypeError(f"save_file: metadata must be text by name, got {name!r}: {text!r}; json.dumps makes text")
     return dict(metadata) or None
+
+
+suggest_in_module(globals())

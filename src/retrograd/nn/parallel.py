@@ -8,6 +8,7 @@ from typing import Any
 
 from retrograd.core import Tensor, registry
 from retrograd.foundation.lazy_imports import lazy_names
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.module import Module
 from retrograd.ops.layout import check_device
 
@@ -143,3 +144,6 @@ def parallel_apply(
         module(*(given if isinstance(given, (tuple, list)) else (given,)), **options)
         for module, given, options, _ in calls
     ]
+
+
+suggest_in_module(globals())

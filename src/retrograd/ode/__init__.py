@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.ode import tableaus
 from retrograd.ode.brownian import BrownianPath
 from retrograd.ode.implicit_steppers import KVAERNO3, KVAERNO5, ImplicitSteps
@@ -143,3 +144,6 @@ def _solve_implicit(
 
     options = {"rtol": rtol, "atol": atol, "max_steps": max_steps}
     return solve(name, tableau, func, y0, t, args, method=method, **options)
+
+
+suggest_in_module(globals())

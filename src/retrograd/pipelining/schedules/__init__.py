@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.schedules.actions import Action
 from retrograd.pipelining.schedules.controllable_memory import v_half, v_min
 from retrograd.pipelining.schedules.dual_pipe_v import dual_pipe_v
@@ -161,3 +162,6 @@ def _check_count(name: str, count: int) -> None:
         raise TypeError(f"{name} is {count!r}; it must be an integer")
     if count < 1:
         raise ValueError(f"{name} is {count}; a schedule needs at least 1")
+
+
+suggest_in_module(globals())
