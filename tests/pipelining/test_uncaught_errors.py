@@ -11,6 +11,7 @@ import pytest
 from retrograd.cli import main
 from retrograd.pipelining.transports.failures import pack_failure, unpack_failure
 from retrograd.pipelining.transports.interface import PeerLost, RankMismatchError
+from retrograd.pipelining.transports.status_file import STATUS_VARIABLE, create_status_file
 from retrograd.pipelining.transports.uncaught import LONGEST, report_uncaught_errors, uncaught_report
 
 SCRIPT = Path(__file__).with_name("failing_step.py")
@@ -88,3 +89,38 @@ def test_a_script_s_own_hook_is_kept(monkeypatch):
     monkeypatch.setattr("sys.excepthook", own)
     report_uncaught_errors(peers(0))
     assert sys.excepthook is own
+
+
+def test_of_ranks_with_the_same_error_the_first_shows_it_and_others_name_that_one(tmp_path, monkeypatch):
+    found = []
+    for rank, text in ((1, "no data"), (0, "no data"), (2, "another")):
+        monkeypatch.setenv(STATUS_VARIABLE, str(create_status_file(tmp_path, rank)))
+        monkeypatch.setenv("RANK", str(rank))
+        found.append(uncaught_report(raised(OSError(text)), None))
+    assert found[0].startswith("Traceback")
+    assert found[1] == "retrograd: rank 0 ends with the error of rank 1: OSError: no data\n"
+    assert found[2].startswith("Traceback")
+
+
+def test_a_folder_that_cannot_be_written_costs_only_the_merging(tmp_path, monkeypatch):
+    monkeypatch.setenv(STATUS_VARIABLE, str(create_status_file(tmp_path, 1)))
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setattr("os.link", lambda *paths: raised_now(PermissionError("link")))
+    assert uncaught_report(raised(OSError("no data")), None).startswith("Traceback")
+
+
+def raised_now(error):
+    raise error
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
+@pytest.mark.skipif("RETROGRAD_PURE" in os.environ, reason="the compiled pass has run it")
+def test_an_error_of_all_ranks_before_the_first_step_has_one_traceback(tmp_path, capfd):
+    script = tmp_path / "early.py"
+    script.write_text("from retrograd.pipelining import Pipeline\nopen('/no/such/data')\n")
+    assert main(["run", "-n", "3", str(script)]) == 1
+    lines = capfd.readouterr().err.splitlines()
+    assert len([line for line in lines if line.startswith("Traceback")]) == 1
+    followers = [line for line in lines if "ends with the error of rank" in line]
+    assert len(followers) == 2
+    assert len(lines) - len(followers) <= LONGEST

@@ -5,8 +5,10 @@ import sys
 
 from retrograd.foundation.lazy_imports import lazy_names
 from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost, RankMismatchError, Transport
+from retrograd.pipelining.transports.status_file import STATUS_VARIABLE
 from retrograd.pipelining.transports.thread_ranks import rank_of_thread
 from retrograd.pipelining.transports.threads import Threads
+from retrograd.pipelining.transports.uncaught import report_uncaught_errors
 
 TRANSPORTS = {"threads": "Threads", "mpi": "MPI", "ray": "Ray"}
 # The environment variables in which `retrograd run` passes its options.
@@ -61,6 +63,9 @@ def _started() -> str:
     several = any(os.environ.get(size, "1") != "1" for size in SIZE_VARIABLES)
     return os.environ.get(TRANSPORT_VARIABLE, "mpi" if several else "threads")
 
+
+if STATUS_VARIABLE in os.environ:  # a rank of `retrograd run`, whose errors before the first step are merged, too
+    report_uncaught_errors(None)
 
 __all__ = [
     "SIZE_VARIABLES", "TIMEOUT_VARIABLE", "TRANSPORTS", "TRANSPORT_VARIABLE", "Aborted", "Arrival", "Link", "PeerLost",

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from zlib import crc32
 
 from retrograd.core.blocks import generator_block
 
@@ -35,6 +36,26 @@ def open_status_file() -> StatusFile | None:
     """Return the file of this rank; None if its launcher has made none that this host can read."""
     path = Path(os.environ.get(STATUS_VARIABLE, ""))
     return StatusFile(path) if path.is_file() and path.stat().st_size == SIZE else None
+
+
+def first_with_error(text: str, rank: int) -> int:
+    """Return the rank of this host that was the first to end with this error: `rank` itself if no other was.
+
+    Ranks that fail before they exchange messages, or that all fail alike, find each other by a file.
+    """
+    path = Path(os.environ.get(STATUS_VARIABLE, ""))
+    if not path.is_file() or path.stat().st_size != SIZE or not os.access(path.parent, os.W_OK):
+        return rank
+    claim = path.with_name(f"error-{crc32(text.encode()):08x}")
+    own = path.with_name(f"{claim.name}-{rank}")
+    try:
+        own.write_text(str(rank))
+        os.link(own, claim)  # one rank succeeds, and the file is complete at once
+    except FileExistsError:
+        return int(claim.read_text())
+    except OSError:  # as /dev/fd, where the launcher is on another host
+        return rank
+    return rank
 
 
 @generator_block

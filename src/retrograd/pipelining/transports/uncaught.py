@@ -6,11 +6,13 @@ import sys
 import traceback
 from collections.abc import Iterator
 from types import TracebackType
+from typing import Any
 
 from retrograd.foundation.source_location import PACKAGE
 from retrograd.pipelining.transports.failures import NOTE
 from retrograd.pipelining.transports.interface import PeerLost, RankMismatchError
 from retrograd.pipelining.transports.rank_messaging import Peers
+from retrograd.pipelining.transports.status_file import first_with_error
 
 LONGEST = 40  # lines of a report
 FULL_VARIABLE = "RETROGRAD_TRACEBACK"  # "full": Python's own traceback, on every rank
@@ -20,9 +22,13 @@ DURING = "\nDuring handling of the above exception, another exception occurred:\
 OWN_FILES = (PACKAGE, os.path.join("src", "retrograd", ""), "<frozen runpy>")
 
 
-def report_uncaught_errors(peers: Peers) -> None:
-    """Make the uncaught errors of this process short, unless the script has its own `sys.excepthook`."""
-    if sys.excepthook is not sys.__excepthook__ or os.environ.get(FULL_VARIABLE) == "full":
+def report_uncaught_errors(peers: Peers | None) -> None:
+    """Make the uncaught errors of this process short, unless the script has its own `sys.excepthook`.
+
+    peers: None before this process has messages to others; another call follows when it has.
+    """
+    known = sys.excepthook is sys.__excepthook__ or sys.excepthook in _hooks
+    if not known or os.environ.get(FULL_VARIABLE) == "full":
         return
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -31,20 +37,27 @@ def report_uncaught_errors(peers: Peers) -> None:
         else:
             sys.__excepthook__(kind, error, trace)
 
+    _hooks[:] = [hook]
     sys.excepthook = hook
 
 
-def uncaught_report(error: BaseException, peers: Peers) -> str:
+_hooks: list[Any] = []  # that of this process
+
+
+def uncaught_report(error: BaseException, peers: Peers | None) -> str:
     """Return the text about an error that ends the script of this rank.
 
     An error that another rank has raised, or all ranks, has its traceback there, on the first of them.
     """
     if os.environ.get(FULL_VARIABLE) == "full":
         return "".join(traceback.format_exception(error))
-    origin = _origin(error, peers)
-    if origin == peers.rank:
+    rank = int(os.environ.get("RANK", "0")) if peers is None else peers.rank
+    origin = rank if peers is None else _origin(error, peers)
+    if origin == rank:
+        origin = first_with_error("".join(_summary(error)), rank)
+    if origin == rank:
         return short_traceback(error)
-    return f"retrograd: rank {peers.rank} ends with the error of rank {origin}: {_summary(error)[0]}"
+    return f"retrograd: rank {rank} ends with the error of rank {origin}: {_summary(error)[0]}"
 
 
 def _origin(error: BaseException, peers: Peers) -> int:
