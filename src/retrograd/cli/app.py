@@ -14,6 +14,7 @@ from retrograd.cli import check as operators
 from retrograd.cli import demo as digits
 from retrograd.cli import plan as planning
 from retrograd.cli import sweep as sweeping
+from retrograd.cli import top as watching
 from retrograd.cli import view as viewing
 from retrograd.cli.doctor import report
 from retrograd.cli.errors import UsageError
@@ -188,6 +189,23 @@ def run(
     The exit code is that of the script.
     """
     return run_job(Job(script, module, ranks, transport, hostfile, timeout, output == "all", address, spread), restarts)
+
+
+@app.command()
+def top(
+    once: Annotated[bool, typer.Option("--once", help="Show the status once, and stop.")] = False,
+    interval: Annotated[
+        float,
+        typer.Option(parser=_seconds_parser("--interval"), metavar="SECONDS", help="How often to look."),
+    ] = 0.5,
+) -> int:
+    """Show what the ranks of the latest `retrograd run` on this host do: loss, throughput, who waits for whom.
+
+    It reads the files that the ranks write for the launcher, and does not disturb them. Ctrl-C stops it, not the run.
+
+    The exit code is 0, or 2 if nothing runs.
+    """
+    return watching.run(once, interval)
 
 
 @app.command()

@@ -1,11 +1,13 @@
 """The interface between `retrograd run` and launchers."""
 
 import os
+import time
 from pathlib import Path
 from typing import NamedTuple
 
 from retrograd.kernels.processors import available_processors
 from retrograd.pipelining.transports import TIMEOUT_VARIABLE, TRANSPORT_VARIABLE
+from retrograd.pipelining.transports.status_file import write_job
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -43,6 +45,11 @@ class RunResult(NamedTuple):
 
     code: int
     lost: bool = False
+
+
+def describe_job(folder: Path, job: Job) -> None:
+    """Write what `retrograd top` shows about a job into the folder of its status files."""
+    write_job(folder, command=" ".join(job.command), ranks=job.ranks, transport=job.transport, started=time.time())
 
 
 def shared_cores(ranks: int) -> dict[str, str]:

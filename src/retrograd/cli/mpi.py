@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from retrograd.cli.errors import UsageError, needs_extra
-from retrograd.cli.jobs import Job, RunResult, shared_cores
+from retrograd.cli.jobs import Job, RunResult, describe_job, shared_cores
 from retrograd.cli.processes import watch
 from retrograd.cli.rank_output import ExitReport, RankOutput
 from retrograd.pipelining.transports.mpi import ENDS_OTHERS, LOST
@@ -43,6 +43,7 @@ def run_mpi(job: Job) -> RunResult:
         raise UsageError(f"--hostfile is '{job.hosts}'; there is no such file")
     threads = shared_cores(-(-job.ranks // _count(job.hosts)))
     with status_folder() as folder:
+        describe_job(folder, job)
         output = RankOutput(str(folder), job.everything)
         variables = {STATUS_VARIABLE: str(folder), **threads, **job.environment}
         code = watch(command(job), {"PYTHONUNBUFFERED": "1", **os.environ, **variables}, output)

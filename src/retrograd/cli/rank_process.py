@@ -69,7 +69,7 @@ def _status_file(folder: str | None) -> int | None:
         path = f"/dev/fd/{file}"
     else:
         return None
-    os.truncate(file, 256)
+    os.truncate(file, 512)
     os.environ["RETROGRAD_STATUS"] = path
     return file
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from retrograd.cli.errors import UsageError, needs_extra
-from retrograd.cli.jobs import Job, RunResult
+from retrograd.cli.jobs import Job, RunResult, describe_job
 from retrograd.cli.processes import record_signals
 from retrograd.core.blocks import generator_block
 from retrograd.kernels.processors import available_processors
@@ -50,6 +50,7 @@ def run_ray(job: Job) -> RunResult:
         raise UsageError("--transport ray needs -n, the number of ranks")
     ray = _connect(job.address, job.ranks)
     with _workers(ray, job.ranks, job.spread) as workers, status_folder() as folder:
+        describe_job(folder, job)
         return _JobRun(ray, job, workers, folder).wait()
 
 

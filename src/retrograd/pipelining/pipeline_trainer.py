@@ -32,6 +32,7 @@ from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of, merge
 from retrograd.pipelining.runtime.replica_buffers import ReplicaBuffers
 from retrograd.pipelining.runtime.rng_plan import RngPlan
 from retrograd.pipelining.runtime.stage_copies import StageCopies
+from retrograd.pipelining.runtime.step_status import StepStatus
 from retrograd.pipelining.runtime.unsplit import check_unsplit, predict_unsplit, step_unsplit
 from retrograd.pipelining.schedules.actions import Action, Schedule
 from retrograd.pipelining.schedules.program import AUTO, Program, default_stages, load_schedule, make_program
@@ -174,6 +175,7 @@ class Pipeline(SuggestsKeywords):
         self._stale = False  # whether parameters here are older than those of the ranks that train them
         self._running = threading.Lock()
         self._agreement = Agreement()
+        self._steps = StepStatus()
 
     def __repr__(self) -> str:
         named = self.schedule if isinstance(self.schedule, str) else type(self.schedule).__name__
@@ -219,6 +221,7 @@ class Pipeline(SuggestsKeywords):
         self._begin("step", args, kwargs, target)
         batches, targets = self._batches_and_targets(args, target, kwargs)
         loss, self.timeline = self._step(batches, targets, nullcontext())
+        self._steps.add(loss, self._count(args, kwargs))
         return loss
 
     def step_microbatches(
@@ -250,6 +253,7 @@ class Pipeline(SuggestsKeywords):
             return self._step_unsplit("step_microbatches", batches, targets, self._loss_weights.of(batches, targets))
         self._begin("step_microbatches", arg_mbs, {}, targets)
         loss, self.timeline = self._step(batches, list(targets), nullcontext())
+        self._steps.add(loss, total)
         return loss
 
     def _step_unsplit(self, name: str, batches: list[MicroBatch], targets: Sequence, shares: list[float]) -> Tensor:

@@ -215,12 +215,17 @@ class _ProcessLink:
         """Wait for a message; other messages that arrive are stored."""
         peers, mail = self._peers, self._peers.mail
         self._awaited = (message, rank)
+        waits = self._status is not None and message not in mail
+        if waits:
+            self._status.write(self.state())  # type: ignore[union-attr]
         timeout = self.patience.timeout
         if not self.patience.until(lambda: message in mail or peers.over, lambda: f"{message} from rank {rank}"):
             raise TimeoutError(
                 f"rank {self.rank} has waited {timeout:g} s for {message} from rank {rank}:\n{_report(peers, timeout)}"
             )
         self._awaited = None
+        if waits:
+            self._status.write(self._doing)  # type: ignore[union-attr]
         if peers.over:
             self._stop()
         return unpack(*mail.pop(message))

@@ -1,17 +1,22 @@
-"""Files with the last action of each rank, which a launcher reads after the rank's process was killed."""
+"""Files with the last action and the last step of each rank, which a launcher and `retrograd top` read."""
 
+import json
 import mmap
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from zlib import crc32
 
 from retrograd.core.blocks import generator_block
 
 # The environment variable of the files: for launchers their folder, for a rank the path of its file, named by its rank.
 STATUS_VARIABLE = "RETROGRAD_STATUS"
-SIZE = 256  # bytes of a file
+ACTION = 256  # bytes of the last action, which a file begins with
+SIZE = 512  # bytes of a file; the rest is the last step as JSON
+PREFIX = "retrograd-status-"  # of the names of folders
+JOB = "job.json"  # the launcher's file in the folder
 
 
 class StatusFile:
@@ -28,8 +33,14 @@ class StatusFile:
             self._memory = mmap.mmap(file.fileno(), SIZE)
 
     def write(self, text: str) -> None:
-        """Replace the text; only its first 256 bytes are kept."""
-        self._memory[:] = text.encode()[:SIZE].ljust(SIZE, b"\0")
+        """Replace the action; only its first 256 bytes are kept."""
+        self._memory[:ACTION] = text.encode()[:ACTION].ljust(ACTION, b"\0")
+
+    def write_step(self, **values: int | float) -> None:
+        """Replace the numbers of the last step."""
+        data = json.dumps(values).encode()
+        if len(data) <= SIZE - ACTION:
+            self._memory[ACTION:] = data.ljust(SIZE - ACTION, b"\0")
 
 
 def open_status_file() -> StatusFile | None:
@@ -61,7 +72,7 @@ def first_with_error(text: str, rank: int) -> int:
 @generator_block
 def status_folder() -> Iterator[Path]:
     """Make a folder for the files of a launch, which exists while entered."""
-    with TemporaryDirectory(prefix="retrograd-status-") as folder:
+    with TemporaryDirectory(prefix=PREFIX) as folder:
         yield Path(folder)
 
 
@@ -75,4 +86,18 @@ def create_status_file(folder: Path, rank: int) -> Path:
 def last_action(folder: Path, rank: int) -> str:
     """Return the last action of a rank, empty if it has written none."""
     path = folder / str(rank)
-    return path.read_bytes().rstrip(b"\0").decode(errors="replace") if path.exists() else ""
+    return path.read_bytes()[:ACTION].rstrip(b"\0").decode(errors="replace") if path.exists() else ""
+
+
+def last_step(folder: Path, rank: int) -> dict[str, float]:
+    """Return the numbers of the last step of a rank, empty if it has written none, or is just writing them."""
+    try:
+        found: dict[str, float] = json.loads((folder / str(rank)).read_bytes()[ACTION:].rstrip(b"\0") or b"{}")
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+def write_job(folder: Path, **values: Any) -> None:
+    """Describe the launch of a folder, for `retrograd top`."""
+    (folder / JOB).write_text(json.dumps(values))

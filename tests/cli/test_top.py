@@ -1,0 +1,160 @@
+"""`retrograd top` shows what the ranks of a running job do, from the files that they write."""
+
+import importlib.util
+import os
+import re
+import shutil
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+import retrograd as rg
+from retrograd.cli import main, top
+from retrograd.cli.jobs import Job, describe_job
+from retrograd.cli.top import awaited_ranks, find_jobs, read_job
+from retrograd.pipelining.runtime.step_status import StepStatus
+from retrograd.pipelining.transports import spmd
+from retrograd.pipelining.transports.rank_messaging import Peers
+from retrograd.pipelining.transports.status_file import (
+    PREFIX,
+    StatusFile,
+    create_status_file,
+    last_action,
+    last_step,
+)
+
+
+@pytest.fixture
+def job(tmp_path):
+    """Return the folder of a job of three ranks, and their files."""
+    folder = tmp_path / f"{PREFIX}a"
+    folder.mkdir()
+    describe_job(folder, Job(["train.py", "--epochs", "3"], ranks=3))
+    files = [StatusFile(create_status_file(folder, rank)) for rank in range(3)]
+    return folder, files
+
+
+def page_of(folder, **options):
+    console = Console(file=StringIO(), width=100)
+    top.run(folder=folder.parent, console=console, **{"once": True, "interval": 1.0, **options})
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue())
+
+
+def test_the_page_has_loss_throughput_and_who_waits_for_whom(job):
+    folder, files = job
+    files[0].write("F0.1")
+    files[1].write("RECV_F1.0<0, waits for F1.0 from rank 0")
+    files[2].write("RECV_F2.0<1, waits for F2.0 from rank 1")
+    files[0].write_step(step=12, loss=0.25, examples=64, seconds=0.5, at=0.0)
+    page = page_of(folder)
+    assert "train.py --epochs 3   3 ranks, mpi" in page
+    assert "step 12   loss 0.25   128 examples/s   0.5 s per step" in page
+    assert "ranks 1-2 wait for rank 0: F0.1" in page
+    rows = {line.split()[0]: line.split() for line in page.splitlines() if line[:1].isdigit()}
+    assert rows["0"] == ["0", "F0.1", "0%", "12"]
+    assert rows["2"] == ["2", "RECV_F2.0<1", "rank", "1", "100%"]
+
+
+def test_ranks_that_have_written_nothing_are_starting(job):
+    page = page_of(job[0])
+    assert "no step of a pipeline has ended yet" in page
+    assert page.count("starts") == 3
+    assert "wait for" not in page
+
+
+def test_the_view_follows_the_run_until_it_ends_and_counts_waits(job):
+    folder, files = job
+    pauses = []
+
+    def pause(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 1:
+            files[1].write("B1.0, waits for B1.0 from rank 2")
+            files[0].write_step(step=1, loss=1.5, examples=8, seconds=2.0, at=0.0)
+        if len(pauses) == 3:
+            shutil.rmtree(folder)
+
+    page = page_of(folder, once=False, interval=0.25, pause=pause)
+    assert pauses == [0.25] * 3
+    assert "loss 1.5   4 examples/s" in page
+    assert "rank 1 waits for rank 2: starts" in page
+    assert page.rstrip().endswith("the run has ended")
+    assert " 50% " in page  # rank 1 waits at two of the four looks
+
+
+def test_ranks_that_wait_in_a_ring_wait_for_nobody_else():
+    def ranks(*awaited):
+        return [top.RankStatus(rank, "F", other, {}) for rank, other in enumerate(awaited)]
+
+    assert awaited_ranks(ranks(1, 0)) == {}
+    assert awaited_ranks(ranks(1, None, 1)) == {1: [0, 2]}
+    assert awaited_ranks(ranks(5)) == {5: [0]}  # a rank on another host, of which nothing is known here
+
+
+def test_the_latest_job_is_shown_and_without_one_there_is_an_error(job, tmp_path, capsys, monkeypatch):
+    folder, _ = job
+    later = tmp_path / f"{PREFIX}b"
+    later.mkdir()
+    describe_job(later, Job(["later.py"], ranks=1))
+    os.utime(folder / "job.json", (1, 1))
+    assert find_jobs(tmp_path) == [later, folder]
+    shutil.rmtree(later)
+    assert read_job(later) is None
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    assert main(["top", "--once"]) == 2
+    assert "no `retrograd run` with --transport mpi or ray runs on this host" in capsys.readouterr().err
+
+
+def test_a_step_writes_its_numbers_and_leaves_the_action(tmp_path):
+    file = StatusFile(create_status_file(tmp_path, 0))
+    times = iter([10.0, 12.0, 15.0])
+    steps = StepStatus(lambda: next(times), file)
+    file.write("F0.1")
+    steps.add(rg.tensor(0.5), 8)
+    steps.add(rg.tensor(0.25), 6)
+    assert last_step(tmp_path, 0) == {"step": 2, "loss": 0.25, "examples": 6, "seconds": 3.0, "at": 15.0}
+    assert last_action(tmp_path, 0) == "F0.1"
+    assert last_step(tmp_path, 1) == {}
+    StepStatus(lambda: 0.0).add(rg.tensor(0.0), 1)  # without a launcher
+
+
+def test_a_rank_writes_the_message_it_waits_for_into_its_file_until_the_message_arrives(tmp_path):
+    file, message = StatusFile(create_status_file(tmp_path, 0)), ("F", 1, 0, 0)
+    texts = []
+
+    class Channel:
+        rank, size = 0, 2
+
+        def poll(self):
+            texts.append(last_action(tmp_path, 0))
+            peers.mail[message] = spmd.pack(3)
+            return []
+
+        def moving(self):
+            return True
+
+    peers = Peers(Channel())
+    peers.status = file
+    link = spmd._ProcessLink(peers, 5.0)
+    link.doing = "RECV_F1.0<0"
+    assert link.receive(1, message) == 3
+    assert texts == [f"RECV_F1.0<0, waits for {message} from rank 1"]
+    assert last_action(tmp_path, 0) == "RECV_F1.0<0"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
+@pytest.mark.skipif("RETROGRAD_PURE" in os.environ, reason="the compiled pass has run it")
+def test_a_script_over_mpi_finds_itself_with_its_loss(tmp_path, capfd):
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import os, pathlib\nimport retrograd as rg\nfrom retrograd import nn\n"
+        "from retrograd.cli.top import read_job\nfrom retrograd.pipelining import Pipeline\n"
+        "rg.manual_seed(0)\nmodel = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))\n"
+        "p = Pipeline(model, 2, micro_batches=2, loss_fn=nn.functional.mse_loss)\n"
+        "loss = p.step(rg.ones(4, 2), target=rg.ones(4, 1)).item()\n"
+        "job = read_job(pathlib.Path(os.environ['RETROGRAD_STATUS']).parent)\n"
+        "own = job.ranks[p.rank].step\nprint(len(job.ranks), own['loss'] == loss, own['examples'])\n"
+    )
+    assert main(["run", "-n", "2", str(script)]) == 0
+    assert capfd.readouterr().out == "2 True 4\n"
