@@ -7,6 +7,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.core import registry
+from retrograd.nested import nested_tensor
 
 from ..example_scripts import imported
 
@@ -70,6 +71,10 @@ FAST = {
     ),
     "hamiltonian": ({"chains": 100, "steps": 20}, near_the_posterior),
     "kalman": ({}, lambda found, _: 0 < found["variances"][1] < found["variances"][0]),
+    "latent_ode": (
+        {"count": 60, "steps": 160},
+        lambda found, _: found["first"] / 5 < found["last"] and found["inside"] < 0.8,
+    ),
     "normalizing_flow": (
         {"steps": 60, "count": 64},
         lambda found, _: found["normal"] < found["flow"] - 0.5 and found["flow"] < 0.05,
@@ -138,6 +143,21 @@ def test_the_residual_of_a_wave_is_that_of_differences(script):
     expected = u_t + u * (right - left) / (2 * h) - module.VISCOSITY * (right - 2 * u + left) / h**2
     found = rg.func.vmap(lambda t, x: module.residual(wave, dict(wave.named_parameters()), t, x))(t, x)
     np.testing.assert_allclose(found.detach().numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_latent_series_is_encoded_as_alone_and_decoded_on_its_path(script):
+    module = script("latent_ode")
+    rg.manual_seed(0)
+    model, data = module.LatentODE(16), module.observe(5, 0)
+    single = module.Series(*[nested_tensor([part[3]], layout=rg.jagged) for part in data[:2]], data.starts[:, 3:4])
+    posterior = model.encode(data)
+    np.testing.assert_allclose(model.encode(single).mean.detach(), posterior.mean[3:4].detach(), rtol=1e-4, atol=1e-6)
+    times = single.times.values()
+    path = model.path(posterior.mean[3:4], rg.cat([rg.zeros(1), times]))
+    expected = model.decoder(path[1:, 0])
+    np.testing.assert_allclose(
+        model.decode(posterior.mean[3:4], single.times).detach(), expected.detach(), rtol=1e-3, atol=1e-4
+    )
 
 
 def test_a_weight_without_fixed_point_is_refused(script):
