@@ -192,9 +192,11 @@ def gradients_of_odeint(repeats: int) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--only", default="", help="a part of the names of problems")
+    given = parser.parse_args()
+    repeats = given.repeats
     print("| problem | library | solution, ms | error | gradient, ms |\n| --- | --- | --- | --- | --- |")
-    for name in PROBLEMS:
+    for name in [name for name in PROBLEMS if given.only in name]:
         for library, make in LIBRARIES.items():
             try:
                 solve, gradient = make(name)
