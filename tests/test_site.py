@@ -90,6 +90,7 @@ def test_every_page_fits_a_wide_and_a_narrow_screen(browser):
             # Sources of examples have long lines, which scroll on every screen.
             if wide := browser.execute_script(TOO_WIDE, scrolling, scrolling or "source" in page.parts):
                 found[f"{page.relative_to(SITE)} at {width}"] = wide
+    browser.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
     assert PAGES
     assert found == {}
 
@@ -104,13 +105,18 @@ def test_every_page_fits_a_wide_and_a_narrow_screen(browser):
         ("torch.nn.functional.cross_entropy", "#rg.nn.functional.cross_entropy"),
         ("torch.utils.data.DataLoader", "#rg.utils.data.DataLoader"),
         ("torch.fft.rfft", "#rg.fft.rfft"),
+        ("GradScaler", "#rg.GradScaler"),
+        ("vmap", "#rg.vmap"),
+        ("torch.compile", "compile.html"),
+        ("register_full_backward_hook", "#rg.nn.Module.register_full_backward_hook"),
+        ("torch.distributed.all_reduce", "#rg.distributed.all_reduce"),
+        ("symbolic_trace", "#rg.fx.symbolic_trace"),
     ],
 )
 def test_the_search_finds_pytorchs_names_first(browser, name, entry):
     from selenium.webdriver import ActionChains
     from selenium.webdriver.support.ui import WebDriverWait
 
-    browser.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
     set_width(browser, 1400)
     browser.get((SITE / "index.html").as_uri())
     browser.execute_script("document.querySelector('.md-search__button').click()")

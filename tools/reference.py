@@ -245,7 +245,8 @@ def _members(anchor: str, cls: type) -> Iterator[str]:
         inherited = any(hasattr(base, name) for base in cls.__mro__[1:])
         if plain and not name.startswith("_") and name != "forward" and not inherited and value.__doc__:
             signature, text = _signature_block(name, value), _prose(inspect.getdoc(value))
-            yield f"### `{name}` {{ #{anchor}.{name} }}\n\n{signature}\n\n{text}"
+            heading = f'`{cls.__name__}.{name}` {{ #{anchor}.{name} data-toc-label="{name}" }}'
+            yield f"### {heading}\n\n{signature}\n\n{text}"
 
 
 def _signature_block(name: str, value: Any) -> str:

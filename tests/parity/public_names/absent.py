@@ -19,7 +19,7 @@ ABSENT = {
         Tensor.to_mkldnn autograd.profiler.emit_*
         autograd.profiler.*nvprof* autograd.graph.region_activation_memory_budget cuda.* serialization.validate_*
     """,
-    "TorchScript, and the classes of PyTorch's own compilers": """
+    "TorchScript, and classes behind PyTorch's own backends": """
         AVG SUM AggregationType AliasDb *Type Argument ArgumentSpec Benchmark* Block CallStack Capsule Code
         CompilationUnit CompleteArgumentSpec ConcreteModule* DispatchKey* ErrorReport ExcludeDispatchKeyGuard
         ExecutionPlan FileCheck FunctionSchema Future Gradient Graph GraphExecutorState IODescriptor
