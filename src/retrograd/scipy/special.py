@@ -47,6 +47,17 @@ def factorial(n, exact=False, extend="zero"):
 
 
 @_special
+def spherical_jn(n, z, derivative=False):
+    """Return the spherical Bessel function of the first kind, of integer order n, or its derivative."""
+    z = as_floating(z)
+    if not derivative:
+        return O.special.spherical_jn(n, z)
+    if n == 0:
+        return -O.special.spherical_jn(1, z)
+    return O.special.spherical_jn(n - 1, z) - (n + 1) / z * O.special.spherical_jn(n, z)
+
+
+@_special
 def zeta(x, q=None):
     """Return Hurwitz's zeta function of x and q, or Riemann's if q is None; differentiable in both to any order."""
     return ufuncs["_riemann_zeta"](x) if q is None else ufuncs["_zeta"](x, q)
