@@ -9,6 +9,7 @@ from retrograd.autograd import gradcheck, gradgradcheck
 from retrograd.core import Tensor
 from retrograd.func import vmap
 from retrograd.scipy import stats
+from retrograd.scipy.stats.formulas import DISTRIBUTIONS
 
 from ..case_groups import group_cases
 
@@ -73,6 +74,58 @@ def test_a_distribution_may_be_frozen_and_keeps_scipys_other_members():
         stats.expon(scale=scale).rvs(size=3)
     with pytest.raises(TypeError, match=r"stats\.pareto: expected x, b, loc, scale; got"):
         stats.pareto.pdf(rg.tensor(1.0))
+
+
+# The shapes of the distributions that are SciPy's formulas; points are quantiles.
+FORMULAS = {
+    "alpha": (3.5,), "anglit": (), "arcsine": (), "argus": (1.3,), "betaprime": (5.0, 6.0), "bradford": (0.3,),
+    "burr": (10.5, 4.3), "burr12": (10.0, 4.0), "cosine": (), "crystalball": (2.0, 3.0), "dgamma": (1.1,),
+    "dweibull": (2.07,), "erlang": (10.0,), "exponnorm": (1.5,), "exponpow": (2.7,), "exponweib": (2.9, 1.95),
+    "fatiguelife": (29.0,), "fisk": (3.1,), "foldcauchy": (4.7,), "foldnorm": (1.95,), "genexpon": (9.1, 16.2, 3.3),
+    "genextreme": (-0.1,), "gengamma": (4.4, 3.1), "genlogistic": (0.41,), "genpareto": (0.1,), "gibrat": (),
+    "gompertz": (0.95,), "halfgennorm": (0.67,), "halflogistic": (), "hypsecant": (), "invweibull": (10.6,),
+    "jf_skew_t": (8.0, 4.0), "johnsonsb": (4.3, 3.2), "johnsonsu": (2.55, 2.25), "kappa3": (1.0,),
+    "laplace_asymmetric": (2.0,), "levy": (), "levy_l": (), "loggamma": (0.41,), "loglaplace": (3.25,),
+    "loguniform": (0.01, 1.25), "lomax": (1.88,), "mielke": (10.4, 4.6), "moyal": (), "nakagami": (4.97,),
+    "norminvgauss": (1.25, 0.5), "powerlaw": (1.66,), "powerlognorm": (2.14, 0.45), "powernorm": (4.45,),
+    "rdist": (1.6,), "recipinvgauss": (0.63,), "reciprocal": (0.01, 1.25), "rel_breitwigner": (36.5,), "rice": (0.775,),
+    "semicircular": (), "skewcauchy": (0.5,), "truncexpon": (4.69,), "truncweibull_min": (2.5, 0.25, 1.75),
+    "wald": (), "weibull_max": (2.87,), "wrapcauchy": (0.031,),
+}  # fmt: skip
+
+
+@group_cases
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::retrograd.ops.batch_loop.PerformanceWarning")
+@pytest.mark.parametrize("name", sorted(DISTRIBUTIONS))
+def test_distributions_by_scipys_formulas_have_its_values_and_derivatives_of_second_order(name):
+    ours, theirs, shapes = DISTRIBUTIONS[name], getattr(scipy.stats, name), np.array(FORMULAS[name])
+    x = np.append(theirs.ppf([0.05, 0.3, 0.6, 0.95], *shapes), [-1e3, 1e3, np.nan])
+    moving = [rg.tensor(a, requires_grad=True) for a in (x[1:3] + 0.01, *shapes)]
+    for function in ("pdf", "logpdf", *(TAILS if "cdf" in vars(ours) else ())):
+        for scaled in ((), (np.float64(0.2), np.float64(1.7))):
+            given = (*shapes, *scaled)
+            found = getattr(ours, function)(rg.tensor(x), *[rg.tensor(a) for a in given])
+            np.testing.assert_allclose(found.numpy(), getattr(theirs, function)(x, *given), rtol=1e-8, atol=1e-13)
+            assert not isinstance(getattr(ours, function)(x, *given), Tensor)
+        assert gradcheck(getattr(ours, function), moving, check_forward_ad=True, fast_mode=True)
+        assert gradgradcheck(getattr(ours, function), moving, fast_mode=True)
+    # Some formulas branch on values.
+    batched = vmap(ours.logpdf, (0, *(None for _ in shapes)), fallback="loop")
+    batch = batched(rg.tensor(x[:2]), *[t.detach() for t in moving[1:]])
+    np.testing.assert_allclose(batch.numpy(), theirs.logpdf(x[:2], *shapes), rtol=1e-8)
+
+
+def test_a_distribution_with_invalid_shapes_is_nan_and_one_without_derivative_refuses_by_name():
+    assert stats.lomax.pdf(rg.tensor([1.0, 2.0]), rg.tensor([-1.0, 2.0])).isnan().tolist() == [True, False]
+    x = rg.tensor([0.5], requires_grad=True)
+    for call, path in (
+        (lambda: stats.landau.pdf(x), "stats.landau.pdf"), (lambda: stats.levy.ppf(x), "stats.levy.ppf"),
+        (lambda: stats.rice.cdf(x, 1.0), "stats.rice.cdf"), (lambda: stats.norm.ppf(x), "stats.norm.ppf"),
+        (lambda: stats.landau(x), "stats.landau"), (lambda: stats.wishart.logpdf(x, 3, 1.0), "stats.wishart.logpdf"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=rf"^scipy\.{path}: retrograd knows no derivative of it"):
+            call()
+    assert stats.landau.pdf(x.detach()) == scipy.stats.landau.pdf(0.5)
 
 
 # --------------------------------------------------------------------------------------------- kernel densities

@@ -149,6 +149,11 @@ def _tangent_tables() -> list[TangentTableLevel]:
     return found
 
 
+def has_derivative(x: Tensor) -> bool:
+    """Return whether a tensor belongs to a transform, requires grad, or has a tangent, at any active level."""
+    return _has_derivative(x, _tangent_tables())
+
+
 def _has_derivative(x: Tensor, tables: list[TangentTableLevel]) -> bool:
     """Return whether a tensor belongs to a transform, requires grad, or has a tangent."""
     return x.level is not None or requires_grad_synced(x) or any(t.tangent(x) is not None for t in tables)

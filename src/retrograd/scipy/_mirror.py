@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 from retrograd.core import Tensor
@@ -10,6 +10,7 @@ from retrograd.interop.function_table import TABLE
 from retrograd.interop.numpy_protocol.shared import NUMPYS, function_of_row
 from retrograd.interop.numpy_protocol.table import holds_tensor, values
 from retrograd.interop.signatures import parse
+from retrograd.scipy._constants import guarded
 
 _INNER_MODULES = ("sparse.linalg",)
 
@@ -23,6 +24,12 @@ def scipy_member(path: str) -> Any:
     except ImportError as error:
         raise ImportError("retrograd.scipy needs SciPy: pip install 'retrograd[scipy]'") from error
     return getattr(found, member) if member else found
+
+
+def scipy_version() -> str:
+    """Return the version of SciPy."""
+    version: str = importlib.import_module("scipy").__version__
+    return version
 
 
 def on_tensors(path: str, name: str = "") -> Callable[[Callable], Callable]:
@@ -63,12 +70,21 @@ def generate(home: str) -> dict[str, Callable]:
 
 
 def fallback_members(path: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` for a module that takes all other names from SciPy."""
+    """Return `__getattr__` and `__dir__` for a module that takes all other names from SciPy, and refuses there."""
 
+    @cache
     def member(name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(scipy_member(path), name)
+        home = scipy_member(path)
+        if not hasattr(home, name):
+            raise AttributeError(
+                f"retrograd.{path} has no {name!r}, and {path} of SciPy {scipy_version()} has none either: check the "
+                f"name, or install another version of SciPy",
+                name=name,
+                obj=home,
+            )
+        return guarded(path, name, getattr(home, name))
 
     def names() -> list[str]:
         return dir(scipy_member(path))

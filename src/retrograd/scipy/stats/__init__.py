@@ -27,6 +27,7 @@ from retrograd.scipy.stats.families import (
     vonmises,
     weibull_min,
 )
+from retrograd.scipy.stats.formulas import DISTRIBUTIONS
 from retrograd.scipy.stats.kernel_density import gaussian_kde
 from retrograd.scipy.stats.summaries import (
     entropy,
@@ -48,5 +49,7 @@ __all__ = [
     "norm", "pareto", "pmean", "poisson", "rayleigh", "sem", "skew", "skewnorm", "t", "truncnorm", "uniform",
     "variation", "vonmises", "weibull_min", "zscore",
 ]  # fmt: skip
+
+globals().update(DISTRIBUTIONS)
 
 __getattr__, __dir__ = fallback_members("scipy.stats")

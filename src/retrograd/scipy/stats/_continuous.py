@@ -6,6 +6,7 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol.table import NUMBERS, O, as_floating, holds_tensor, operand, promote_operands
+from retrograd.scipy._constants import guarded
 from retrograd.scipy._mirror import on_tensors, scipy_member
 
 
@@ -18,7 +19,8 @@ class Mirror:
         """Return another member of SciPy's distribution."""
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(scipy_member(f"scipy.stats.{self.name}"), name)
+        path = f"scipy.stats.{self.name}"
+        return guarded(path, name, getattr(scipy_member(path), name))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the distribution with these parameters, as SciPy's if none is a tensor."""
@@ -69,12 +71,12 @@ class Continuous(Mirror):
         """Return one of the distribution's functions, with its values on both sides of the support."""
 
         def function(x: Any, *args: Any, **kwargs: Any) -> Tensor:
-            z, scale, shapes = self._standardize(x, args, kwargs)
+            z, scale, shapes = standardize(self.name, self.shapes, x, args, kwargs)
             low, high = self.support
             if low == -math.inf:
-                return _rescale(name, standard(z, *shapes), scale)
+                return rescale(name, standard(z, *shapes), scale)
             inside = self._inside(name, z)
-            value = _rescale(name, standard(O.where(inside, z, self.middle), *shapes), scale)
+            value = rescale(name, standard(O.where(inside, z, self.middle), *shapes), scale)
             return O.where(inside, value, O.where(z <= low, below, O.where(z >= high, above, math.nan)))
 
         function.__name__ = name
@@ -89,17 +91,18 @@ class Continuous(Mirror):
             return O.logical_and(z >= low, z <= high if high < math.inf else z < high)
         return O.logical_and(z > low, z < high)
 
-    def _standardize(self, x: Any, args: tuple, kwargs: dict) -> tuple[Tensor, Any, list[Tensor]]:
-        """Return (x - loc) / scale, the scale, NaN if it is not positive, and the shapes."""
-        names = [*self.shapes, "loc", "scale"]
-        given = {"loc": 0.0, "scale": 1.0, **dict(zip(names, args, strict=False)), **kwargs}
-        if len(args) > len(names) or given.keys() != set(names):
-            raise TypeError(f"stats.{self.name}: expected x, {', '.join(names)}; got {', '.join(['x', *given])}")
-        z, *shapes = promote_operands(as_floating(x), *[as_floating(given[n]) for n in self.shapes])
-        scale = operand(given["scale"])
-        plain = type(scale) in NUMBERS
-        scale = (scale if scale > 0 else math.nan) if plain else O.where(scale > 0, scale, math.nan)
-        return (z - operand(given["loc"])) / scale, scale, shapes
+
+def standardize(name: str, own: list[str], x: Any, args: tuple, kwargs: dict) -> tuple[Tensor, Any, list[Tensor]]:
+    """Return (x - loc) / scale, the scale, NaN if it is not positive, and the shapes."""
+    names = [*own, "loc", "scale"]
+    given = {"loc": 0.0, "scale": 1.0, **dict(zip(names, args, strict=False)), **kwargs}
+    if len(args) > len(names) or given.keys() != set(names):
+        raise TypeError(f"stats.{name}: expected x, {', '.join(names)}; got {', '.join(['x', *given])}")
+    z, *shapes = promote_operands(as_floating(x), *[as_floating(given[n]) for n in own])
+    scale = operand(given["scale"])
+    plain = type(scale) in NUMBERS
+    scale = (scale if scale > 0 else math.nan) if plain else O.where(scale > 0, scale, math.nan)
+    return (z - operand(given["loc"])) / scale, scale, shapes
 
 
 class Frozen:
@@ -117,7 +120,7 @@ class Frozen:
         return lambda x: function(x, *self._args, **self._kwargs)
 
 
-def _rescale(name: str, value: Tensor, scale: Any) -> Tensor:
+def rescale(name: str, value: Tensor, scale: Any) -> Tensor:
     """Return a value of the scaled distribution from the standard one: the scale changes densities only."""
     if name == "logpdf":
         return value - (math.log(scale) if type(scale) in NUMBERS else O.log(scale))
