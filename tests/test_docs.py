@@ -90,6 +90,7 @@ WITHOUT_PICTURES = {
     "names.md": "a list of names",
     "operators.md": "how a class of the source is written",
     "parity.md": "a list of tests",
+    "scipy_names.md": "a list of names",
     "tasks.md": "a table of measured times",
 }
 PICTURES = ROOT / "docs/images/guides"

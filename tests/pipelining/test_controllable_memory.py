@@ -1,12 +1,14 @@
 """V-Half and V-Min have the activations and the bubble of their paper."""
 
+import importlib
+import re
 from itertools import product
 
 import pytest
 
 from retrograd.pipelining.planning.simulate import peak_activations, simulate_costs, unit_cost
-from retrograd.pipelining.schedules import get_schedule, make_schedule
-from retrograd.pipelining.schedules.actions import parse_schedule
+from retrograd.pipelining.schedules import get_schedule, make_schedule, stream_schedule
+from retrograd.pipelining.schedules.actions import Kind
 from retrograd.pipelining.schedules.lowering import chain, lower, validate
 from retrograd.pipelining.schedules.squeeze import squeeze
 
@@ -57,28 +59,66 @@ def test_names_are_those_of_the_paper_however_they_are_written():
     assert get_schedule("V min").name == get_schedule("v-min").name == "V-Min"
 
 
-ORDERS = "0: F0.0 F0.1 F0.2 I0.0 I0.1 I0.2\n1: F1.0 I1.0 F1.1 I1.1 F1.2 I1.2"
+def squeezed(text, micro_batches, *, interval, limit, lookahead=1):
+    """Return the actions of each rank; text: the steps of a microbatch on each rank with their slots."""
+    found = re.findall(r"(\w)(\d):(\d)", text)
+    slots = {(Kind(kind), int(stage)): int(slot) for kind, stage, slot in found}
+    rank_stages = [[stage] for stage in sorted({stage for _, stage in slots})]
+    return [list(row) for row in squeeze(slots, rank_stages, interval, micro_batches, limit=limit, lookahead=lookahead)]
+
+
+# F0.0 F0.1 F0.2 I0.0 I0.1 I0.2, and F1.0 I1.0 F1.1 I1.1 F1.2 I1.2
+BLOCK = "F0:0 I0:6 F1:0 I1:1"
 
 
 def test_squeezing_puts_weight_halves_where_a_rank_waits_or_needs_their_memory():
     for limit in (3, 4):
-        schedule = squeeze(parse_schedule(ORDERS), limit=limit, lookahead=1)
+        schedule = squeezed(BLOCK, 3, interval=2, limit=limit)
         validate(lower(schedule, chain(2)), chain(2))
         assert max(map(peak_activations, schedule)) <= limit
-    tight = squeeze(parse_schedule("0: F0.0 I0.0 F0.1 I0.1 F0.2 I0.2"), limit=2, lookahead=1)
+    tight = squeezed("F0:0 I0:1", 3, interval=2, limit=2)
     assert " ".join(map(str, tight[0])) == "F0.0 I0.0 F0.1 I0.1 W0.0 F0.2 I0.2 W0.1 W0.2"
 
 
 def test_squeezing_lets_a_later_action_pass_one_that_waits_but_not_over_the_memory():
     # F1.1 needs F0.1, which needs the memory of I0.0, which needs I1.0, which comes after F1.1.
-    orders = parse_schedule("0: F0.0 I0.0 F0.1 I0.1\n1: F1.0 F1.1 I1.0 I1.1")
+    block = "F0:0 I0:1 F1:0 I1:4"
     with pytest.raises(ValueError, match="the order cannot run with 1 activations per rank"):
-        squeeze(orders, limit=1, lookahead=1)
-    loose = squeeze(orders, limit=1, lookahead=2)
+        squeezed(block, 2, interval=2, limit=1)
+    loose = squeezed(block, 2, interval=2, limit=1, lookahead=2)
     validate(lower(loose, chain(2)), chain(2))
     assert [str(action) for action in loose[1]] == ["F1.0", "I1.0", "W1.0", "F1.1", "I1.1", "W1.1"]
 
 
 def test_an_order_that_needs_more_memory_is_refused():
-    with pytest.raises(ValueError, match="the order cannot run with 2 activations per rank"):
-        squeeze(parse_schedule(ORDERS), limit=2, lookahead=1)
+    for micro_batches in (3, 300):
+        with pytest.raises(ValueError, match="the order cannot run with 2 activations per rank"):
+            squeezed(BLOCK, micro_batches, interval=2, limit=2)
+
+
+@pytest.mark.parametrize("name", ["v-half", "v-min", "zbv"])
+@pytest.mark.parametrize("per_rank", [2, 3])
+def test_orders_with_a_repeated_cycle_are_those_that_are_computed_to_the_end(name, per_rank, monkeypatch):
+    sizes = [(p, m) for p in (1, 2, 3, 6) for m in (1, 3, 8, 24, 41)]
+    shortened = [make_schedule(name, per_rank * p, m, ranks=p) for p, m in sizes]
+
+    def find_nothing(ranks, done, spare):
+        return module._Cycle(done[-1], [0] * len(ranks), [0] * len(ranks))
+
+    module = importlib.import_module("retrograd.pipelining.schedules.squeeze")
+    monkeypatch.setattr(module, "_find_cycle", find_nothing)
+    assert shortened == [make_schedule(name, per_rank * p, m, ranks=p) for p, m in sizes]
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_an_order_is_computed_for_few_microbatches_however_many_there_are(name, monkeypatch):
+    slots = []
+    module = importlib.import_module("retrograd.pipelining.schedules.squeeze")
+    run_slot = module._run_slot
+    monkeypatch.setattr(module, "_run_slot", lambda *state: slots.append(1) or run_slot(*state))
+    counts = []
+    for m in (100, 10_000):
+        slots.clear()
+        stream_schedule(name, 16, m)
+        counts.append(len(slots))
+    assert counts[0] == counts[1] < 6 * 40

@@ -144,10 +144,7 @@ def test_hundreds_of_ranks_are_simulated_without_a_list_of_their_actions():
             assert summary.span == 3.0 * (256 + 64 - 1)
 
 
-STREAMED = ["gpipe", "1f1b", "interleaved1f1b", "interleavedzerobubble", "loopedbfs", "zb-h1", "zbv", "dualpipev"]
-
-
-@pytest.mark.parametrize("name", STREAMED)
+@pytest.mark.parametrize("name", SCHEDULES)
 def test_the_memory_of_a_streamed_order_does_not_depend_on_its_length(name):
     def peak(micro_batches):
         per_rank = get_schedule(name).per_rank

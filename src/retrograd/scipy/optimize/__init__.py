@@ -10,6 +10,7 @@ from retrograd.scipy.optimize.fits import curve_fit, least_squares
 from retrograd.scipy.optimize.linear import linprog, lsq_linear, nnls
 from retrograd.scipy.optimize.minima import minimize, minimize_scalar
 from retrograd.scipy.optimize.roots import fixed_point, fsolve, root
+from retrograd.scipy.optimize.rosenbrock import rosen, rosen_der, rosen_hess, rosen_hess_prod
 from retrograd.scipy.optimize.scalar_roots import (
     bisect,
     brenth,
@@ -39,6 +40,10 @@ __all__ = [
     "ridder",
     "root",
     "root_scalar",
+    "rosen",
+    "rosen_der",
+    "rosen_hess",
+    "rosen_hess_prod",
     "toms748",
 ]
 
