@@ -20,12 +20,19 @@ def _map_tensors(tensors, widen):
     return widened[0] if len(widened) == 1 else widened
 
 
+def _as_1d(x):
+    return x if x.ndim else reshape(x, (1,))
+
+
+def _as_2d(x):
+    return x if x.ndim > 1 else reshape(x, (1, -1))
+
+
 def _as_3d(x):
     """Return x with at least three dimensions: a vector's is the second, those of a matrix are the first two."""
-    x = x if x.ndim != 1 else unsqueeze(x, 0)
-    while x.ndim < 3:
-        x = unsqueeze(x, -1)
-    return x
+    if x.ndim > 1:
+        return x if x.ndim > 2 else unsqueeze(x, -1)
+    return reshape(x, (1, -1, 1))
 
 
 @op("atleast_1d(Tensor[] tensors) -> Tensor[]")
@@ -35,7 +42,7 @@ class atleast_1d(Composite):
     method = False
 
     def compose(*tensors):
-        return _map_tensors(tensors, lambda x: x if x.ndim else reshape(x, (1,)))
+        return _map_tensors(tensors, _as_1d)
 
     oracle = "numpy.atleast_1d"
 
@@ -51,7 +58,7 @@ class atleast_2d(Composite):
     method = False
 
     def compose(*tensors):
-        return _map_tensors(tensors, lambda x: x if x.ndim > 1 else reshape(x, (1, -1)))
+        return _map_tensors(tensors, _as_2d)
 
     oracle = "numpy.atleast_2d"
 
@@ -96,7 +103,7 @@ class hstack(Composite):
     method = False
 
     def compose(*tensors):
-        tensors = _check_tensors_given("hstack", [atleast_1d(t) for t in tensors])
+        tensors = _check_tensors_given("hstack", list(map(_as_1d, tensors)))
         return cat(tensors, dim=min(tensors[0].ndim - 1, 1))
 
     def oracle(np, *tensors):
@@ -128,7 +135,7 @@ class vstack(Composite, aliases="row_stack"):
     method = False
 
     def compose(*tensors):
-        return cat(_check_tensors_given("vstack", [atleast_2d(t) for t in tensors]))
+        return cat(_check_tensors_given("vstack", list(map(_as_2d, tensors))))
 
     def oracle(np, *tensors):
         return np.vstack(tensors)
@@ -145,7 +152,7 @@ class dstack(Composite):
     method = False
 
     def compose(*tensors):
-        return cat(_check_tensors_given("dstack", [atleast_3d(t) for t in tensors]), dim=2)
+        return cat(_check_tensors_given("dstack", list(map(_as_3d, tensors))), dim=2)
 
     def oracle(np, *tensors):
         return np.dstack(tensors)

@@ -2,7 +2,7 @@
 
 from itertools import accumulate
 
-from retrograd.core import Aval, Internal, op, registry
+from retrograd.core import Aval, Internal, call, op, registry
 from retrograd.core.errors import OperandIndexError
 from retrograd.core.level import transform_level
 from retrograd.core.state import is_recording
@@ -14,7 +14,7 @@ from retrograd.ops.view import cat, narrow, stack
 
 def narrow_parts(name, x, sizes, dim):
     """A tuple of views of the given sizes, consecutive along `dim`."""
-    return tuple(narrow(x, **params) for params in _narrow_params(name, x, sizes, dim))
+    return tuple([call(narrow, (x,), params) for params in _narrow_params(name, x, sizes, dim)])
 
 
 def _narrow_params(name, x, sizes, dim):
@@ -82,7 +82,7 @@ def _views_of_one_node(x, sizes, dim, steps):
     """
     transformed = transform_level() is not None or x.level is not None
     if not steps or transformed or not (is_recording() and x.requires_grad):
-        return tuple(step(x, **params) for step, params in steps)
+        return tuple([call(step, (x,), params) for step, params in steps])
     out = split_views(x, sizes=sizes, dim=dim)
     for part, (step, params) in zip(out, steps, strict=True):
         if is_view_of(part.value, x.value):
