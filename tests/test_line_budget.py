@@ -14,7 +14,7 @@ BUDGET = {
     "backend": 9100,
     "backends": 100,
     "bench": 1100,
-    "cli": 2900,
+    "cli": 3100,
     "compiler": 5400,
     "core": 6800,
     "cuda": 600,

@@ -209,7 +209,7 @@ def test_signals_and_ranks_that_end_the_others_are_losses():
     assert classify_end(LOST, [ExitReport(1, LOST, ENDS_OTHERS)], None, hosts=True) == RunResult(LOST, lost=True)
     assert classify_end(9, [ExitReport(0, 1)], signal.SIGKILL) == RunResult(137, lost=True)
     assert classify_end(2, [], signal.SIGINT) == RunResult(130, lost=False)
-    assert classify_end(-signal.SIGTERM, [], None) == RunResult(143, lost=False)
+    assert classify_end(-signal.SIGTERM, [], None) == RunResult(143, lost=False, stopped=True)
 
 
 @ONCE

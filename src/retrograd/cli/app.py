@@ -17,6 +17,7 @@ from retrograd.cli import sweep as sweeping
 from retrograd.cli import top as watching
 from retrograd.cli import view as viewing
 from retrograd.cli.doctor import report
+from retrograd.cli.elastic import Range
 from retrograd.cli.errors import UsageError
 from retrograd.cli.jobs import Job
 from retrograd.cli.run import LAUNCHERS
@@ -162,13 +163,21 @@ def run(
     ] = None,
     spread: Annotated[bool, typer.Option("--spread", help="For Ray: the ranks on as many nodes as there are.")] = False,
     restarts: Annotated[
-        int,
+        int | None,
         typer.Option(
             parser=_integer_parser("--restarts", 0),
             metavar="NUMBER",
-            help="How often to start again when a rank is lost.",
+            help="How often to start again when a rank is lost; 0 if not given, with --elastic any number.",
         ),
-    ] = 0,
+    ] = None,
+    elastic: Annotated[
+        Range | None,
+        typer.Option(
+            parser=Range.parse,
+            metavar="MIN:MAX[:STEP]",
+            help="Instead of -n: as many ranks as there is room for; fewer after a loss, more when hosts are added.",
+        ),
+    ] = None,
     timeout: Annotated[
         float | None,
         typer.Option(
@@ -188,7 +197,9 @@ def run(
 
     The exit code is that of the script.
     """
-    return run_job(Job(script, module, ranks, transport, hostfile, timeout, output == "all", address, spread), restarts)
+    return run_job(
+        Job(script, module, ranks, transport, hostfile, timeout, output == "all", address, spread), restarts, elastic
+    )
 
 
 @app.command()

@@ -2,14 +2,20 @@
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from retrograd.cli.errors import UsageError
 from retrograd.kernels.processors import available_processors
 from retrograd.pipelining.transports import TIMEOUT_VARIABLE, TRANSPORT_VARIABLE
 from retrograd.pipelining.transports.status_file import write_job
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def _never() -> bool:
+    return False
 
 
 class Job(NamedTuple):
@@ -18,7 +24,7 @@ class Job(NamedTuple):
     command: the script and its arguments; `module`: the name of a module instead of a script. ranks: None if the
     transport needs no number. timeout: seconds that a rank waits for a message. everything: show the output of all
     ranks, not only the first. For Ray, address: of the cluster; spread: whether to distribute ranks evenly over its
-    nodes.
+    nodes. can_grow: whether to end the run, because more ranks could run.
     """
 
     command: list[str]
@@ -30,6 +36,7 @@ class Job(NamedTuple):
     everything: bool = False
     address: str | None = None
     spread: bool = False
+    can_grow: Callable[[], bool] = _never
 
     @property
     def environment(self) -> dict[str, str]:
@@ -41,10 +48,15 @@ class Job(NamedTuple):
 
 
 class RunResult(NamedTuple):
-    """The result of a run: its exit code, and whether a process was lost."""
+    """The result of a run: its exit code, whether a process was lost, and whether a signal to this one ended it."""
 
     code: int
     lost: bool = False
+    stopped: bool = False
+
+
+class CapacityError(UsageError):
+    """There is no room for the ranks."""
 
 
 def describe_job(folder: Path, job: Job) -> None:

@@ -46,7 +46,7 @@ def run_mpi(job: Job) -> RunResult:
         describe_job(folder, job)
         output = RankOutput(str(folder), job.everything)
         variables = {STATUS_VARIABLE: str(folder), **threads, **job.environment}
-        code = watch(command(job), {"PYTHONUNBUFFERED": "1", **os.environ, **variables}, output)
+        code = watch(command(job), {"PYTHONUNBUFFERED": "1", **os.environ, **variables}, output, job.can_grow)
         own_end = any(last_action(folder, rank) == ENDS_OTHERS for rank in range(job.ranks))
     ended = classify_end(code, output.exits, output.signal, hosts=job.hosts is not None, own_end=own_end)
     if output.signal is not None and code >= 0:
@@ -71,7 +71,7 @@ def classify_end(
     (RunResult(code=75, lost=False), RunResult(code=75, lost=True))
     """
     if code < 0:
-        return RunResult(128 - code)
+        return RunResult(128 - code, stopped=True)
     if killer is not None:
         return RunResult(128 + killer, lost=killer in FATAL)
     if own_end or any(report.action == ENDS_OTHERS for report in exits):
@@ -103,7 +103,21 @@ def mpiexec() -> str:
     return path or needs_extra("--transport mpi", "mpiexec", "mpi")
 
 
+def mpi_capacity(job: Job) -> int:
+    """Return how many ranks the hosts have room for: their slots in the host file, else the job's number of ranks.
+
+    A line of the file is HOST or HOST:SLOTS.  The file may change while the job runs.
+    """
+    if job.hosts is None:
+        return job.ranks or 0
+    return sum(int(line.partition(":")[2] or 1) for line in _host_lines(job.hosts))
+
+
+def _host_lines(hosts: Path) -> list[str]:
+    lines = [line.partition("#")[0].strip() for line in hosts.read_text().splitlines()]
+    return [line for line in lines if line]
+
+
 def _count(hosts: Path | None) -> int:
     """Return the number of hosts in a file, one per line."""
-    lines = [] if hosts is None else [line.partition("#")[0].strip() for line in hosts.read_text().splitlines()]
-    return max(1, len([line for line in lines if line]))
+    return max(1, len([] if hosts is None else _host_lines(hosts)))

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from retrograd.core.blocks import generator_block
@@ -26,13 +26,19 @@ class OutputFilter(Protocol):
         """Return the bytes to show at the end."""
 
 
-def watch(command: Sequence[str], environment: Mapping[str, str], output: OutputFilter | None = None) -> int:
+def watch(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    output: OutputFilter | None = None,
+    ends: Callable[[], bool] | None = None,
+) -> int:
     """Run a command; return its exit code, negative if a signal ended it, or one that this process received.
 
     The first SIGINT or SIGTERM is forwarded; a second one, or the end of the grace period, kills the command. It has no
     standard input, and its own session, so that Ctrl-C reaches it only through this process.
 
-    output: a filter of its standard output; None: it writes to that of this process.
+    output: a filter of its standard output; None: it writes to that of this process.  ends: is called now and then;
+    once it returns True, the command gets SIGTERM.
     """
     with record_signals() as received:
         process = subprocess.Popen(
@@ -46,8 +52,8 @@ def watch(command: Sequence[str], environment: Mapping[str, str], output: Output
         forwarding.start()
         end = None
         while (code := _wait(process)) is None:
-            if received and end is None:
-                process.send_signal(received[0])
+            if end is None and (received or (ends is not None and ends())):
+                process.send_signal(received[0] if received else signal.SIGTERM)
                 end = time.monotonic() + GRACE
             elif end is not None and (len(received) > 1 or time.monotonic() > end):
                 process.kill()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from retrograd.cli.errors import UsageError, needs_extra
-from retrograd.cli.jobs import Job, RunResult, describe_job
+from retrograd.cli.jobs import CapacityError, Job, RunResult, describe_job
 from retrograd.cli.processes import record_signals
 from retrograd.core.blocks import generator_block
 from retrograd.kernels.processors import available_processors
@@ -44,14 +44,23 @@ def run_ray(job: Job) -> RunResult:
 
     The cluster is that of `job.address` or RAY_ADDRESS, otherwise a local one, which ends with this process.
     """
+    ray = _connected(job)
+    with _workers(ray, job.ranks or 0, job.spread) as workers, status_folder() as folder:
+        describe_job(folder, job)
+        return _JobRun(ray, job, workers, folder).wait()
+
+
+def ray_capacity(job: Job) -> int:
+    """Return how many cores the cluster has, which is started if there is none."""
+    return int(_connected(job).cluster_resources().get("CPU", 0))
+
+
+def _connected(job: Job) -> Any:
     if importlib.util.find_spec("ray") is None:
         needs_extra("--transport ray", "ray", "ray")
     if job.ranks is None:
         raise UsageError("--transport ray needs -n, the number of ranks")
-    ray = _connect(job.address, job.ranks)
-    with _workers(ray, job.ranks, job.spread) as workers, status_folder() as folder:
-        describe_job(folder, job)
-        return _JobRun(ray, job, workers, folder).wait()
+    return _connect(job.address, job.ranks)
 
 
 def _connect(address: str | None, ranks: int) -> Any:
@@ -101,7 +110,7 @@ def _workers(ray: Any, ranks: int, spread: bool) -> Iterator[list[Any]]:
     """Create an actor per rank, each with its own core, while entered."""
     cores = int(ray.cluster_resources().get("CPU", 0))
     if cores < ranks:
-        raise UsageError(f"{ranks} ranks need {ranks} cores, and the Ray cluster has {cores}")
+        raise CapacityError(f"{ranks} ranks need {ranks} cores, and the Ray cluster has {cores}")
     workers: list[Any] = []
     with _reserve_cores(ray, ranks, spread) as group:
         try:
@@ -131,7 +140,7 @@ def _reserve_cores(ray: Any, ranks: int, spread: bool) -> Iterator[Any]:
                 return
         finally:
             ray.util.remove_placement_group(group)
-    raise UsageError(f"the Ray cluster has had no {ranks} free cores for {START_TIMEOUT:g} s")
+    raise CapacityError(f"the Ray cluster has had no {ranks} free cores for {START_TIMEOUT:g} s")
 
 
 def _create_worker(ray: Any, group: Any, rank: int, ranks: int) -> Any:
@@ -171,14 +180,14 @@ class _JobRun:
         """Wait for all ranks; once one has failed or is gone, the others have the grace period."""
         with record_signals() as received:
             while self.running or self.printing:
-                if received and self.deadline is None:
+                if (received or self.job.can_grow()) and self.deadline is None:
                     self._call_running("interrupt")
                     self._shorten_grace()
                 if len(received) > 1 or (self.deadline is not None and time.monotonic() > self.deadline):
                     self._kill()
                 self._handle_results()
         if received:
-            return RunResult(128 + received[0])
+            return RunResult(128 + received[0], stopped=True)
         return RunResult(LOST, lost=True) if self.lost else RunResult((self.codes or [0])[0])
 
     def _shown_streams(self, rank: int) -> list[int]:
