@@ -40,7 +40,7 @@ LIBRARY = load_library()
 @rg.library.custom_op("examples::softsign", mutates_args=())
 def softsign(x: rg.Tensor) -> rg.Tensor:
     """Return x / (1 + |x|) of a float64 tensor of any shape."""
-    array = np.ascontiguousarray(x.numpy())
+    array = np.asarray(x.numpy(), order="C")  # in `ascontiguousarray` a number gets a dimension
     out = np.empty_like(array)
     LIBRARY.softsign(array, out, array.size)
     return rg.as_tensor(out)
