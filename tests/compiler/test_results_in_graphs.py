@@ -7,6 +7,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn
+from retrograd.autograd.split_backward import backward_input, backward_weight
 
 from .comparison import numbers, observe, state_of
 
@@ -376,3 +377,18 @@ def test_gradients_of_a_call_share_no_memory(f):
         x.grad.add_(100)
         assert w.grad.equal(before)
         assert seed.equal(rg.ones(3, 3))
+
+
+@pytest.mark.parametrize("wants_input", [True, False])
+def test_halves_of_a_backward_pass_have_the_eager_gradients(wants_input):
+    layers = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 3))
+    compiled, found = rg.compile(layers), []
+    for function in (layers, compiled, compiled, compiled):
+        layers.zero_grad()
+        x = numbers(5, 4).requires_grad_(wants_input)
+        out, inputs = function(x), [x] if wants_input else []
+        grads, groups = backward_input([out], [rg.ones(5, 3)], inputs, list(layers.parameters()))
+        assert all(p.grad is None for p in layers.parameters())
+        backward_weight(groups)
+        found.append([g.tolist() for g in (*grads, *[p.grad for p in layers.parameters()])])
+    assert found == [found[0]] * 4

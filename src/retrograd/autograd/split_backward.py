@@ -58,6 +58,7 @@ def backward_input(
         raise NotImplementedError("a backward pass in halves does not run inside a function transform")
     roots, seeds = [edge_of(out) for out in outputs], make_seeds("backward", list(outputs), gradients)
     ends, targets = [end for end, _ in roots], [edge_of(x) for x in inputs]
+    _expand_compiled_calls(ends)
     first = needed_for(ends, [end for end, _ in targets])
     second = needed_for(ends, [edge_of(w)[0] for w in weights]) - first
     border = [fn for fn in reachable_from(ends) if fn in first and isinstance(fn, GradFn)]
@@ -69,6 +70,14 @@ def backward_input(
     starts += [_attach_cotangents(fn, copies[fn], found) for fn in sorted(copies)]  # the latest first
     results = [found.get(end if isinstance(end, Tensor) else (end, number)) for end, number in targets]
     return [conjugate(g) for g in results], _group_weights(starts, weights, second)
+
+
+def _expand_compiled_calls(ends: Sequence[Any]) -> None:
+    """Let nodes that are a whole compiled call lead to the nodes inside, so that each of these is in one half."""
+    for fn in reachable_from(ends):
+        expand = getattr(getattr(fn, "op", None), "expand", None)
+        if expand is not None:
+            expand(fn)
 
 
 def backward_weight(groups: Sequence[ParamGroup], retain_graph: bool = False) -> None:

@@ -54,7 +54,7 @@ class CompiledGraph:
         call = CompiledCall(self, saved, owners)
         edges = tuple([t if t._grad_fn is None else t._grad_fn for t in ends])
         fn: Any = node(COMPILED, None, {"call": call}, edges, True)
-        fn.sequence = reserve_numbers(self.template.span)
+        fn.sequence = reserve_numbers(self.template.span + 1)  # higher than those of the nodes inside
         if any(t._output_nr for t in ends):
             fn.numbers = tuple([t._output_nr for t in ends])
         if len(self.template.avals) == 1:
@@ -146,7 +146,7 @@ class CompiledCall:
         """Return the nodes of the call, and those at the ends of the edges out of it; `fn` is the node of the whole."""
         if self._graph is None:
             template = self.compiled.template
-            self._graph = template.make_graph(self._saved, self._counts, fn.edges, fn.numbers, fn.sequence)
+            self._graph = template.make_graph(self._saved, self._counts, fn.edges, fn.numbers, fn.sequence - 1)
         nodes, _ = self._graph
         for i in self.freed:
             nodes[i].release()
@@ -167,11 +167,16 @@ class CompiledCall:
                     run.needed.add(inside)
         if run.reachable is not None:
             run.reachable.update(nodes, exits)
+        self.lead_inside(fn)
+        return list(gs)
+
+    def lead_inside(self, fn: Any) -> None:
+        """Let the edges of the node of the call be those of its results to the nodes inside."""
+        nodes, _ = self.graph(fn)
         outputs = self.compiled.template.outputs
         fn.edges, fn.numbers = tuple([nodes[i] for i, _ in outputs]), tuple([number for _, number in outputs])
         self.is_expanded = True
         self.tensors = self._saved = self._checked = self._snapshots = []
-        return list(gs)
 
     def run_nodes(self, fn: Any, gs: tuple, needs: list[bool]) -> list:
         """Return the cotangents at the edges by a pass over the nodes inside."""
@@ -235,6 +240,13 @@ class CompiledOperator:
 
     name = "CompiledFunction"
     calls_user_code = False
+
+    @staticmethod
+    def expand(fn: Any) -> None:
+        """Let the node of a call lead to the nodes inside, for code that examines the graph."""
+        call: CompiledCall = fn.params["call"]
+        if not call.is_expanded:
+            call.lead_inside(fn)
 
     @staticmethod
     def gradients(fn: Any, gs: tuple, needs: list[bool]) -> list:

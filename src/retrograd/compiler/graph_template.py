@@ -233,7 +233,7 @@ class GraphTemplate:
         """Return the nodes of one call, and those at the ends of the edges out of its graph, where a pass can stop.
 
         `saved` are its saved tensors and snapshots, [] if all are freed, `counts` their versions, `edges` and `numbers`
-        the edges out of the graph, and `last` the creation number of the whole.
+        the edges out of the graph, and `last` the highest creation number in the graph.
         """
         tensors = [s if t.is_snapshot or isinstance(t.source, External) else alias(s, None)
                    for s, t in zip(saved, self.saved, strict=bool(saved))]  # fmt: skip
