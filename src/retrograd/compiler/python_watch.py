@@ -17,7 +17,7 @@ from retrograd.core.guards import TensorGuard
 from retrograd.foundation.source_location import PACKAGE
 from retrograd.library import kernel_adapter
 from retrograd.nn.utils import clip_grad
-from retrograd.ops import as_tensor, methods
+from retrograd.ops import as_tensor, generator, methods
 from retrograd.optim.lr_scheduler import LRScheduler
 from retrograd.optim.optimizer import Optimizer
 
@@ -25,10 +25,12 @@ from retrograd.optim.optimizer import Optimizer
 _PURE = (
     "amp/autocast_mode", "autograd/backward", "autograd/function", "autograd/grad_mode", "autograd/graph",
     "autograd/hooks", "autograd/outer_graph", "autograd/seeds", "autograd/variable", "backend", "compiler", "core",
-    "distributions", "fft", "foundation", "func", "interop/array_namespace", "interop/numpy_protocol", "kernels",
+    "distributions", "fft", "foundation", "func", "fx/codegen", "fx/graph_module", "fx/operators",
+    "fx/signature", "interop/array_namespace", "interop/numpy_protocol", "kernels",
     "levels", "library/autograd_formula", "library/custom_definition", "library/derived_jvp", "library/function_schema",
     "library/kernel_adapter", "library/operator", "library/registration", "library/schema",
-    "linalg", "masked", "nested", "nn", "ops", "signal", "sparse", "special", "types", "_",
+    "linalg", "masked", "nested", "nn", "ops", "pipelining/split/manual_stages", "pipelining/split/modal_module",
+    "pipelining/split/mutations", "signal", "sparse", "special", "types", "_",
 )  # fmt: skip
 _IMPURE = {  # their functions have effects of other kinds, or read values
     "ops/printing": "prints or formats a tensor",
@@ -40,7 +42,7 @@ _IMPURE = {  # their functions have effects of other kinds, or read values
     "compiler/disabling": "calls a function that compiler.disable has excluded",
 }
 _GENERATORS = "ops/generator"
-_DRAWS = {"draw", "resolve_generator", "_source"}
+_DRAWS = {"_source"}
 _PACKAGES = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 _REQUIRED = tuple([os.path.join(path, name, "") for path in _PACKAGES for name in ("numpy", "scipy", "optree")])
 _PLATFORM = (sysconfig.get_path("stdlib"), *_REQUIRED, "<frozen")
@@ -48,6 +50,8 @@ _EAGER_FUNCTIONS = {f.__code__: f for f in (clip_grad._scale_gradients,)}  # the
 _OPAQUE = {  # functions that call code which no program replaces
     (disabling.__file__, "run_once"),
     (kernel_adapter.__file__, "run"),
+    (generator.__file__, "resolve_generator"),  # draws may be redirected by code around the call
+    (generator.__file__, "draw"),
 }
 _EAGER_METHODS = ("step", "zero_grad")
 _BUILTIN_FUNCTIONS = {

@@ -11,6 +11,8 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import optree
+
 from retrograd.backend import array_programs
 from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.core import Tensor
@@ -22,13 +24,14 @@ from retrograd.optim.optimizer import Optimizer
 
 MISSING = object()
 _OPAQUE = (Optimizer, LRScheduler)  # only their methods are called, which a program runs as they are
-_BUILTINS = (
+_UNCHANGING = (
     types.BuiltinFunctionType,
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
     types.ClassMethodDescriptorType,
     types.GetSetDescriptorType,
     types.MemberDescriptorType,
+    optree.PyTreeSpec,
     property,
     staticmethod,
     classmethod,
@@ -233,7 +236,7 @@ class Surroundings:
         elif isinstance(value, type | types.ModuleType):
             if not _is_ours(value):
                 self._namespaces[id(value)] = value, name
-        elif not isinstance(value, _BUILTINS):
+        elif not isinstance(value, _UNCHANGING):
             self._visit_object(value, name, attribute)
 
     def _visit_wrapped(self, function: Any, name: str) -> None:

@@ -166,7 +166,21 @@ def resolve_generator(generator):
     generator = default_generator if generator is None else generator
     if not isinstance(generator, Generator):
         raise TypeError(f"generator: expected a rg.Generator, got {type(generator).__name__}")
-    return generator if _redirection.to is None else _redirection.to(generator)
+    found = generator if _redirection.to is None else _redirection.to(generator)
+    return found if isinstance(found, Generator) else RedirectedDraws(found)
+
+
+class RedirectedDraws:
+    """The numbers of the object that draws are redirected to; code that observes draws sees one function."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source):
+        self._source = source
+
+    def draw(self, *args, **kwargs):
+        """Draw from the object."""
+        return self._source.draw(*args, **kwargs)
 
 
 @function()
