@@ -15,7 +15,7 @@ BUDGET = {
     "backends": 100,
     "bench": 1100,
     "cli": 3100,
-    "compiler": 5400,
+    "compiler": 5500,
     "core": 6800,
     "cuda": 600,
     "distributed": 4300,

@@ -218,6 +218,8 @@ def failures(transport):
     checks["auto"] = lambda: check_schedule(transport, AutoSchedule(seconds=0.2, rounds=1))
     changed = with_offload(with_recomputation(make_schedule("zbv", 2 * RANKS, 3, ranks=RANKS), [0, 2]), [1, 3])
     checks["recomputation and offload"] = lambda: check_schedule(transport, changed)
+    for name in ("1f1b", "zbv"):
+        checks[f"compiled, {name}"] = lambda name=name: check_schedule(transport, name, compile=True)
     for name in ("1f1b", "zbv", "interleaved1f1b"):
         checks[f"branches, {name}"] = lambda name=name: check_branches(transport, name)
     checks["failure"] = lambda: check_failure(transport)

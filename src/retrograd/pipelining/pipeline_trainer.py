@@ -84,6 +84,8 @@ class Pipeline(SuggestsKeywords):
     loss_scale: a factor of the gradients, as if the loss were multiplied before its backward pass; the loss that
      `step` returns is not scaled.  May be set between steps.
     max_captures: the number of captures for microbatches of one kind, if the model's control flow depends on values.
+    compile: whether the stages run by `rg.compile`, with the same losses and gradients to the last bit.  Split backward
+     passes of zero-bubble schedules, repeated forward passes, and replicas on threads except the first run eagerly.
 
     The first batch is captured, and later batches run the captured graph.  Other shapes, other values of
     non-tensor arguments, and switching modules between training and evaluation cause a new capture, and so do other
@@ -126,6 +128,7 @@ class Pipeline(SuggestsKeywords):
         multi_use_param_spec: MultiUseParamSpec | None = None,
         loss_scale: float = 1.0,
         max_captures: int = 8,
+        compile: bool = False,
     ) -> None:
         if not isinstance(model, Module) and stages not in (None, len(model)):
             raise ValueError(f"Pipeline: stages is {stages}, but the list has {len(model)} modules")
@@ -164,6 +167,7 @@ class Pipeline(SuggestsKeywords):
             split_policy,
             split_spec,
             multi_use_param_spec,
+            compile,
         )
         self._args_spec = args_chunk_spec
         self._kwargs_spec = kwargs_chunk_spec or {}

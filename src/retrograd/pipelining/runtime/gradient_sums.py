@@ -80,7 +80,7 @@ class Gradients(Block):
             # The other parameters accumulate in their `.grad`: one stage adds to it, in the order of the microbatches.
             if not shared and stage.stage_index not in unordered_stages and mesh.replicas == 1:
                 continue
-            alias, number = Parameter(parameter.detach(), parameter.requires_grad), None
+            alias, number = stage.alias_of(name, parameter), None
             if mesh.replicas > 1 and not shared and not by_micro_batch:
                 self.replica_sums.add(rank, stage.stage_index, parameter, alias)
             else:

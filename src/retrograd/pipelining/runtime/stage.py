@@ -8,6 +8,8 @@ from retrograd import autograd
 from retrograd.core import Tensor
 from retrograd.core.blocks import generator_block
 from retrograd.core.device import array_devices
+from retrograd.foundation.lazy_imports import lazy_module
+from retrograd.nn import Parameter
 from retrograd.ops.layout import array_device, find_device, making_on, place
 from retrograd.pipelining.runtime.offload import OffloadableRun
 from retrograd.pipelining.runtime.repeated_forward import BufferStates, InputVersions, restored, saving_nothing
@@ -53,7 +55,7 @@ class PipelineStageBase:
     ) -> None:
         if not isinstance(stage_index, int) or stage_index not in range(num_stages):
             raise ValueError(f"Stage index {stage_index!r} is out of range of {num_stages} stages")
-        self.submod = submodule
+        self.replace_submodule(submodule)
         self.stage_index = stage_index
         self.num_stages = num_stages
         self.device = device
@@ -154,13 +156,36 @@ class PipelineStageBase:
             )
         return [values[v.name] for v in self.inputs]
 
+    def replace_submodule(self, submodule: Any) -> None:
+        """Run another module, which is not compiled."""
+        self.submod = submodule
+        self._compiled: Any = None
+        self._aliases: dict[str, tuple[Any, Parameter]] = {}  # with the array of the parameter
+
+    def compile(self) -> None:
+        """Run the submodule by `rg.compile` from now on: forward passes, and backward passes that are not split."""
+        self._compiled = lazy_module("retrograd.compiler").compile(self.submod)
+
+    def alias_of(self, name: str, parameter: Tensor) -> Parameter:
+        """Return a parameter with the same memory and a `.grad` of its own, the same one in each step.
+
+        Compiled stages have programs for the parameters that they were captured with.
+        """
+        array, alias = self._aliases.get(name, (None, None))
+        if alias is None or array is not parameter.value or alias.requires_grad != parameter.requires_grad:
+            alias = Parameter(parameter.detach(), parameter.requires_grad)
+            self._aliases[name] = parameter.value, alias
+        alias.grad = None
+        return alias
+
     def _run_submodule(self, taken: Sequence[Any]) -> tuple[Any, ...]:
         """Run the submodule on its inputs in order; return its outputs in order."""
+        module = self.submod if self._compiled is None else self._compiled
         if not array_devices or self.device is None:
-            found: tuple[Any, ...] = self.submod(*taken)
+            found: tuple[Any, ...] = module(*taken)
             return found
         with making_on(find_device(self.device)):  # a captured graph names no device
-            return self.submod(*taken)
+            return module(*taken)
 
     def forward(self, micro_batch: int, values: Mapping[str, Any], *, keep: bool = True) -> dict[str, Any]:
         """Run a microbatch forward and return detached outputs; `keep` saves what backward needs."""

@@ -12,7 +12,7 @@ class StageCopies:
     """The stages of each replica in one step.
 
     The first replica has the given stages.  The others have copies with the same parameters, and with copies of the
-    buffers, to which they may write at the same time.
+    buffers, to which they may write at the same time; these copies are made for each step, and are not compiled.
     """
 
     def __init__(self, stages: Sequence[PipelineStageBase], replicas: int) -> None:
@@ -33,7 +33,7 @@ class StageCopies:
 
 def _copy_stage(stage: PipelineStageBase, copies: dict[int, Any]) -> PipelineStageBase:
     copied = copy(stage)
-    copied.submod = _copy_module(stage.submod, copies)
+    copied.replace_submodule(_copy_module(stage.submod, copies))
     copied.forget_step()
     return copied
 

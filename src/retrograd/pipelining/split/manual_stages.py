@@ -106,7 +106,8 @@ class _Part(Module):
         given: Any = self._spec.unflatten(leaves)
         args, kwargs = given if self._is_first else (given if isinstance(given, tuple) else (given,), {})
         found, spec = optree.tree_flatten(self.module(*args, **kwargs), none_is_leaf=True)
-        if self.returned not in (None, spec):
+        if self.returned is None:
+            self.returned = spec
+        if self.returned != spec:
             raise ValueError(f"the stage returned values nested as {self.returned} before, and now as {spec}")
-        self.returned = spec
         return tuple(found)

@@ -19,7 +19,8 @@ class Cutter:
     """Captures a model on a microbatch and cuts it into stages.
 
     manual_stages: modules to use as the stages instead.  stages: the required number.  default_stages: the number for a
-    policy if neither the options nor the code says it.  policy, split_spec, multi_use: as in `pipeline`.
+    policy if neither the options nor the code says it.  policy, split_spec, multi_use: as in `pipeline`.  compile:
+    whether the stages run compiled.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class Cutter:
         policy: Policy | None,
         split_spec: Spec | None,
         multi_use: MultiUseParamSpec | None,
+        compile: bool = False,
     ) -> None:
         self._model = model
         self._manual_stages = manual_stages
@@ -39,12 +41,19 @@ class Cutter:
         self._policy = policy
         self._spec = split_spec
         self._multi_use = multi_use
+        self._compile = compile
         if split_spec and policy is not None:
             raise ValueError("Pipeline: give split_spec or split_policy, not both")
         self._policy_stages: dict[str, int] = {}  # the policy's stages by operator name
 
     def __call__(self, batch: MicroBatch, earlier: Sequence[AnyPipe]) -> AnyPipe:
         """Return the stages for a microbatch, given the earlier captures."""
+        pipe = self._cut(batch, earlier)
+        for stage in pipe.stages if self._compile else ():
+            stage.compile()
+        return pipe
+
+    def _cut(self, batch: MicroBatch, earlier: Sequence[AnyPipe]) -> AnyPipe:
         if self._manual_stages is not None:
             return ManualPipe(self._manual_stages, batch.args, batch.kwargs)
         captured = CaptureInput(self._model, tuple(batch.args), dict(batch.kwargs), self._spec or {}).trace_module()
