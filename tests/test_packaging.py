@@ -240,6 +240,7 @@ NOT_IN_CI = {
     "damage": "it takes minutes; test_damage.py imports it with the packages of make test",
     "faults": "it takes minutes; the packages are those of make test",
     "instructions": "it builds another version of the library; a job of the forge runs it",
+    "pictures": "it takes minutes and writes pictures; the packages are those of make parity",
     "recovery": "it takes minutes; test_recovery.py imports it with the packages of make test",
 }
 

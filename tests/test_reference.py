@@ -41,7 +41,6 @@ def test_defaults_of_arguments_show_no_path_and_no_address(default, text):
     assert REFERENCE["_argument"](parameter) == f"x={text}"
 
 
-@pytest.mark.once("the plain core changes no signature")
 def test_lines_of_the_reference_fit_the_page_and_show_no_path_and_no_address():
     paths = re.compile("|".join([" at 0x[0-9a-f]{6}", re.escape(sys.base_prefix), "site-packages", "lib-dynload"]))
     pages = REFERENCE["pages"]()
