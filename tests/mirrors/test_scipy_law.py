@@ -22,7 +22,7 @@ from retrograd.scipy import integrate, interpolate, linalg, ndimage, optimize, s
 from retrograd.scipy.sparse import linalg as sparse_linalg
 
 from ..case_groups import group_cases
-from . import test_scipy, test_scipy_linalg, test_scipy_optimize, test_scipy_signal
+from . import test_scipy, test_scipy_linalg, test_scipy_ndimage, test_scipy_optimize, test_scipy_signal
 from . import test_scipy_stats as of_stats
 
 _spec = importlib.util.spec_from_file_location("scipy_names", Path(__file__).parents[2] / "tools" / "scipy_names.py")
@@ -145,12 +145,15 @@ def examples():
             "retrograd.scipy", module, name
         )(*[test_scipy.allowed(name, a, x) for a, x in zip(args, given, strict=True)])
         found.setdefault((module, name.split()[0].split(".")[0]), []).append((call, args))
-    tables = (("linalg", test_scipy_linalg), ("signal", test_scipy_signal), ("stats", of_stats))
-    for module, home in tables:
-        for name, args, options in home.SUMMARIES if home is of_stats else home.CASES:
+    tables = (
+        ("linalg", test_scipy_linalg.CASES), ("signal", test_scipy_signal.CASES), ("stats", of_stats.SUMMARIES),
+        ("ndimage", test_scipy_ndimage.FILTERS),
+    )  # fmt: skip
+    for module, table in tables:
+        for name, args, options in table:
             own = getattr(importlib.import_module(f"retrograd.scipy.{module}"), name)
             call = lambda *given, own=own, options=options: own(*given, **options)  # noqa: E731
-            if home is test_scipy_linalg:  # without the phases that LAPACK chooses
+            if module == "linalg":  # without the phases that LAPACK chooses
                 call = lambda *given, name=name, options=options: test_scipy_linalg.results(name, given, options)  # noqa: E731
             found.setdefault((module, name), []).append((call, args))
     for module, home, table in (("optimize", optimize, test_scipy_optimize.CASES),):

@@ -96,4 +96,66 @@ def test_refusals_name_the_function():
 
 def test_arrays_and_other_names_are_scipys():
     assert type(ours.map_coordinates(IMAGE, AT)) is np.ndarray
-    assert ours.gaussian_filter is theirs.gaussian_filter
+    np.testing.assert_array_equal(ours.median_filter(IMAGE, 3), theirs.median_filter(IMAGE, 3))
+
+
+# ------------------------------------------------------------------------------------------------------ filters
+
+WEIGHTS, WINDOW = R.standard_normal(4), R.standard_normal((3, 2))
+FILTERS = [
+    *[("correlate1d", (IMAGE, WEIGHTS), {"mode": mode, "cval": 0.4}) for mode in MODES],
+    ("correlate1d", (IMAGE, WEIGHTS, 0), {"origin": 1}), ("correlate1d", (IMAGE, WEIGHTS[:3]), {"origin": -1}),
+    ("correlate1d", (IMAGE[:2], R.standard_normal(9), 0), {}),
+    ("convolve1d", (IMAGE, WEIGHTS), {}), ("convolve1d", (IMAGE, WEIGHTS[:3], 0), {"origin": 1}),
+    ("convolve1d", (IMAGE, WEIGHTS), {"origin": 1}),
+    ("correlate", (IMAGE, WINDOW), {"origin": (1, 0)}), ("correlate", (IMAGE, WINDOW), {"mode": "wrap"}),
+    ("convolve", (IMAGE, WINDOW), {}), ("convolve", (IMAGE, WINDOW), {"origin": (-1, 0), "mode": "constant"}),
+    ("uniform_filter1d", (IMAGE, 4), {"origin": 1}), ("uniform_filter", (IMAGE,), {"mode": ["wrap", "mirror"]}),
+    ("uniform_filter", (IMAGE, (3, 2)), {}), ("uniform_filter", (IMAGE, 3), {"axes": 0}),
+    *[("gaussian_filter1d", (IMAGE, np.float64(0.8)), {"order": order}) for order in range(4)],
+    ("gaussian_filter1d", (IMAGE, np.float64(1.3), 0), {"radius": 2}),
+    ("gaussian_filter", (IMAGE, np.array([0.7, 1.1])), {}), ("gaussian_filter", (IMAGE, 0.9), {"order": (1, 0)}),
+    ("gaussian_filter", (IMAGE, np.float64(0.9)), {"axes": (1,), "truncate": 2.0}),
+    ("sobel", (IMAGE, 0), {}), ("prewitt", (IMAGE,), {"mode": "nearest"}), ("laplace", (IMAGE,), {}),
+    ("gaussian_laplace", (IMAGE, np.array([0.7, 1.1])), {}), ("gaussian_gradient_magnitude", (IMAGE, 0.8), {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "args", "options"), FILTERS)
+def test_filters_have_scipys_values_and_derivatives(name, args, options):
+    places = [i for i, a in enumerate(args) if isinstance(a, (np.ndarray, np.floating))]
+
+    def function(*given):
+        filled = list(args)
+        for i, x in zip(places, given, strict=True):
+            filled[i] = x
+        return getattr(ours, name)(*filled, **options)
+
+    given = [rg.tensor(args[i], requires_grad=True) for i in places]
+    expected = getattr(theirs, name)(*args, **options)
+    np.testing.assert_allclose(function(*given).detach().numpy(), expected, rtol=1e-9, atol=1e-12)
+    assert gradcheck(function, given, check_forward_ad=True, fast_mode=True)
+    assert gradgradcheck(function, given, fast_mode=True)
+    fixed = [x.detach() for x in given[1:]]
+    both = rg.func.vmap(lambda x: function(x, *fixed))(rg.stack([given[0].detach(), 2 * given[0].detach()]))
+    np.testing.assert_allclose(both[0].numpy(), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(getattr(ours, name)(*args, **options), expected)
+
+
+def test_filters_refuse_by_name():
+    x = rg.tensor(IMAGE, requires_grad=True)
+    for call, error, match in (
+        (lambda: ours.correlate1d(x, WEIGHTS, mode="other"), ValueError, r"ndimage\.correlate1d: mode must be one of"),
+        (lambda: ours.correlate1d(x, WEIGHTS, origin=3), ValueError, "invalid origin 3 for 4 weights"),
+        (lambda: ours.correlate1d(x, WEIGHTS, mode="constant", cval=x[0, 0]), TypeError, "cval must be a number"),
+        (
+            lambda: ours.correlate(x, WEIGHTS),
+            RuntimeError,
+            r"correlate: weights must have 2 dimensions, got shape \(4,\)",
+        ),
+        (lambda: ours.sobel(x, output=np.zeros(3)), TypeError, r"ndimage\.sobel"),
+        (lambda: ours.gaussian_filter1d(x, 1.0, order=-1), ValueError, "must not be negative, got -1"),
+        (lambda: ours.median_filter(x, 3), TypeError, r"scipy\.ndimage\.median_filter: retrograd knows no derivative"),
+    ):
+        with pytest.raises(error, match=match):
+            call()
