@@ -26,6 +26,7 @@ def matmul(a, b):
     return product(a, b)
 
 
+@kernels.small_matmul
 def product(a, b):
     """Return NumPy's matmul, or a kernel's for large matrices.
 
@@ -49,6 +50,7 @@ def row_matrix(x):
     return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
+@kernels.small_linear
 def linear(x, weight, bias=None):
     """Return x times the transposed weight, plus the bias: one product over all rows of x."""
     if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):

@@ -63,6 +63,7 @@ column_sums = chosen.column_sums
 sum_rows, take_along, sum_along = chosen.sum_rows, chosen.take_along, chosen.sum_along
 attend, attend_grad = chosen.attend, chosen.attend_grad
 multiply_matrices = chosen.multiply_matrices
+small_matmul, small_linear = chosen.small_matmul, chosen.small_linear
 get_num_threads, set_num_threads = chosen.get_num_threads, chosen.set_num_threads
 get_vector_bytes, set_vector_bytes = chosen.get_vector_bytes, chosen.set_vector_bytes
 get_chunk_size, set_grain_size = chosen.get_chunk_size, chosen.set_grain_size

@@ -221,35 +221,29 @@ PyObject* empty(PyObject*, PyObject* const* args, Py_ssize_t count) {
     return result;
 }
 
-// A function of arrays whose results use the cached memory if the first operand is large; otherwise it is unchanged.
-struct Caching {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
-    PyObject* function;
-};
-
-PyObject* call(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
+// The results of the function use the cached memory if its first operand is large.
+PyObject* call_caching(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
     CachedMemory memory(PyVectorcall_NARGS(flags) ? bytes_of(args[0]) : 0);
-    return PyObject_Vectorcall(reinterpret_cast<Caching*>(self)->function, args, flags, names);
+    return PyObject_Vectorcall(reinterpret_cast<Wrapper*>(self)->function, args, flags, names);
 }
 
 PyObject* getattr(PyObject* self, PyObject* name) {
-    return PyObject_GetAttr(reinterpret_cast<Caching*>(self)->function, name);
+    return PyObject_GetAttr(reinterpret_cast<Wrapper*>(self)->function, name);
 }
 
-PyObject* repr(PyObject* self) { return PyObject_Repr(reinterpret_cast<Caching*>(self)->function); }
+PyObject* repr(PyObject* self) { return PyObject_Repr(reinterpret_cast<Wrapper*>(self)->function); }
 
 void dealloc(PyObject* self) {
-    Py_DECREF(reinterpret_cast<Caching*>(self)->function);
+    Py_DECREF(reinterpret_cast<Wrapper*>(self)->function);
     PyObject_Free(self);
 }
 
-PyTypeObject caching_type() {
+PyTypeObject wrapper_type() {
     PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
-    type.tp_name = "retrograd.kernels.native.Caching";
-    type.tp_basicsize = sizeof(Caching);
+    type.tp_name = "retrograd.kernels.native.Wrapper";
+    type.tp_basicsize = sizeof(Wrapper);
     type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
-    type.tp_vectorcall_offset = offsetof(Caching, vectorcall);
+    type.tp_vectorcall_offset = offsetof(Wrapper, vectorcall);
     type.tp_call = PyVectorcall_Call;
     type.tp_getattro = getattr;
     type.tp_repr = repr;
@@ -272,19 +266,21 @@ PyMethodDef methods[] = {
 const Part part_array_memory{methods};
 
 PyObject* ufunc_of(PyObject* object) {
-    const bool is_caching = Py_TYPE(object)->tp_dealloc == dealloc;
-    return is_caching ? reinterpret_cast<Caching*>(object)->function : object;
+    const bool is_wrapper = Py_TYPE(object)->tp_dealloc == dealloc;
+    return is_wrapper ? reinterpret_cast<Wrapper*>(object)->function : object;
 }
 
-PyObject* caching(PyObject* function) {
-    static PyTypeObject type = caching_type();
+PyObject* wrap(PyObject* function, vectorcallfunc call) {
+    static PyTypeObject type = wrapper_type();
     if (PyType_Ready(&type) < 0) return nullptr;
-    Caching* result = PyObject_New(Caching, &type);
+    Wrapper* result = PyObject_New(Wrapper, &type);
     if (!result) return nullptr;
     result->vectorcall = call;
     result->function = Py_NewRef(function);
     return reinterpret_cast<PyObject*>(result);
 }
+
+PyObject* caching(PyObject* function) { return wrap(function, call_caching); }
 
 CachedMemory::CachedMemory(size_t bytes) {
     if (bytes < LEAST_CACHED || !cache().on || !handler()) return;

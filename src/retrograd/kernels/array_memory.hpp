@@ -22,10 +22,18 @@ inline size_t bytes_of(PyObject* o) {
     return PyArray_Check(o) ? static_cast<size_t>(PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(o))) : 0;
 }
 
+// A function around another one, with the attributes of that; `call` runs it.
+struct Wrapper {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject* function;
+};
+PyObject* wrap(PyObject* function, vectorcallfunc call);
+
 // Returns a function that calls `function`, with CachedMemory if the first operand is large: a new reference.
 PyObject* caching(PyObject* function);
 
-// Returns the function that `caching` was given, or the object itself if it is no result of that: a borrowed reference.
+// Returns the function in a wrapper, or the object itself if it is none: a borrowed reference.
 PyObject* ufunc_of(PyObject* object);
 
 }  // namespace retrograd
