@@ -28,6 +28,7 @@ from retrograd.core.tensor import (
     is_floating_array,
     make,
     needs_no_promotion,
+    share_real_dtype,
     unwrap_all,
 )
 from retrograd.core.views import (
@@ -354,7 +355,7 @@ def ground(op, args, params):
     """Run the kernel on the arrays, and wrap its results."""
     arrays = [raw(op, a) for a in args]
     try:
-        if op.promotes:
+        if op.promotes and not share_real_dtype(arrays):
             arrays = op.definition.promote(arrays)
         kernel = op.kernel_for(arrays)
         out = kernel(*arrays, **params)

@@ -95,6 +95,9 @@ cdef int EXTENSION, FLOAT, DOUBLE
 @cython.locals(a=ndarray, b=ndarray)
 cpdef bint needs_no_promotion(object x, object y) except -1
 
+@cython.locals(a=ndarray)
+cpdef bint share_real_dtype(list operands) except -1
+
 cpdef bint is_weak_number(ndarray array, object number) except -1
 
 @cython.locals(a=ndarray)

@@ -200,6 +200,22 @@ def needs_no_promotion(x, y):
     return False
 
 
+def share_real_dtype(operands):
+    """Return whether all operands, except for None, are arrays of float32, or all of float64."""
+    dtype = None
+    for x in operands:
+        if x is None:
+            continue
+        if type(x) is not ndarray:
+            return False
+        a: ndarray = x
+        if dtype is None and (a.dtype.num == FLOAT or a.dtype.num == DOUBLE):
+            dtype = a.dtype
+        elif a.dtype is not dtype:
+            return False
+    return dtype is not None
+
+
 def is_weak_number(array, number):
     """Return whether a Python number takes the dtype of the array operand."""
     if type(number) is float:

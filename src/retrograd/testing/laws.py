@@ -12,6 +12,7 @@ from retrograd.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from retrograd.core import Aval, Op, Tensor, registry
 from retrograd.core.dtype import real_of
 from retrograd.core.engine import is_fresh
+from retrograd.core.tensor import share_real_dtype
 from retrograd.func import jet, vmap
 from retrograd.levels.sparsity_level import PatternLevel
 from retrograd.ops.as_tensor import as_tensor
@@ -414,6 +415,18 @@ def law_float32(op: Op, args: tuple, params: dict) -> None:
 
 
 _SINGLE = {"f": np.float32, "c": np.complex64}
+
+
+def law_promotion(op: Op, args: tuple, params: dict) -> None:
+    """Check that the operator promotes operands of one dtype, float32 or float64, to themselves: calls rely on it."""
+    if not op.promotes:
+        return
+    for dtype in (np.float32, np.float64):
+        operands = [a.value.astype(dtype) if is_float(a) else a.value if isinstance(a, Tensor) else a for a in args]
+        if share_real_dtype(operands):
+            promoted = op.definition.promote(operands)
+            same = all(p is a for p, a in zip(promoted, operands, strict=True))
+            assert same, f"{op.name}: operands of {np.dtype(dtype)} are promoted"
 
 
 def law_mixed_dtypes(op: Op, args: tuple, params: dict) -> None:
