@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import retrograd as rg
 from retrograd import nn
-from retrograd.pipelining import pipeline, planning
+from retrograd.pipelining import peak_activations, pipeline, planning
 from retrograd.pipelining.microbatch import MicroBatch
-from retrograd.pipelining.planning import plan
+from retrograd.pipelining.planning import choose, plan, search_schedule
 from retrograd.pipelining.planning.balanced_split import Memory, NoFeasibleSplit, in_flight, split
 from retrograd.pipelining.planning.link_cost import LinearCost, MessageCost, message_cost
 from retrograd.pipelining.planning.operator_cost import Operator, operators, preserve_state
@@ -254,6 +254,23 @@ def test_the_memory_limit_holds_for_every_rank_of_a_choice_that_fits():
     found = planned(schedules=["gpipe", "1f1b"], memory_limit=limit)
     assert all(max(c.memory) <= limit for c in found.choices if c.fits)
     assert found.recommended.fits
+
+
+def test_the_memory_of_a_searched_schedule_is_that_of_its_actions(monkeypatch):
+    searches = []
+
+    def search(*args, **options):
+        searches.append((search_schedule(*args, **options), options["saved"]))
+        return searches[-1][0]
+
+    monkeypatch.setattr(choose, "search_schedule", search)
+    found = planned(schedules=["1f1b", "auto"], search_seconds=0.2)
+    (schedule, saved), choice = searches[0], next(c for c in found.choices if c.schedule == "auto")
+    assert choice.activations == tuple(peak_activations(row, saved) for row in schedule.schedule)
+    assert min(choice.activations) > 0
+    for rank, (total, peak) in enumerate(zip(choice.memory, choice.activations, strict=True)):
+        own = [stage for stage, home in zip(found.stages, choice.ranks, strict=True) if home == rank]
+        assert total == peak + 4 * sum(stage.parameters for stage in own)
 
 
 def test_where_nothing_fits_the_smallest_limit_is_reported_and_it_fits():

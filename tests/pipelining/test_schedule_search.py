@@ -16,6 +16,7 @@ from retrograd.pipelining.planning.list_scheduler import Policy, list_schedule
 from retrograd.pipelining.planning.schedule_problem import make_problem, run, run_filled
 from retrograd.pipelining.planning.simulate import peak_activations, simulate_costs, unit_cost
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule
+from retrograd.pipelining.schedules.actions import format_schedule
 from retrograd.pipelining.schedules.lowering import chain, lower, validate
 
 PUBLISHED = json.loads((Path(__file__).parent / "data" / "zero_bubble.json").read_text())["rows"]
@@ -117,6 +118,44 @@ def test_list_schedules_finish_under_any_policy_with_the_least_memory():
         assert run(problem, orders) is not None
         validate(lower(problem.actions(orders), chain(stages)), chain(stages))
         assert all(problem.peak(order) <= limit * (1 + 1e-6) for order, limit in zip(orders, limits, strict=True))
+
+
+def listed(placement, micro_batches, policy, *, latency=0.0, limit=math.inf):
+    """Return the text of a list schedule in which every computation takes 1 and a message `latency`."""
+
+    def cost(action):
+        return unit_cost(action) if action.kind.is_compute else latency
+
+    stages = len(placement)
+    ones, limits = dict.fromkeys(range(stages), 1.0), [limit] * (max(placement) + 1)
+    problem = make_problem(placement, micro_batches, chain(stages), cost, ones, ones, limits)
+    return format_schedule(problem.actions(list_schedule(problem, policy)))
+
+
+def test_a_list_schedule_prefers_input_halves_then_forwards_of_the_preferred_stage_then_weight_halves():
+    assert listed([0, 0], 2, Policy()) == "0: F0.0 F1.0 I1.0 I0.0 F0.1 F1.1 I1.1 I0.1 W0.0 W0.1 W1.0 W1.1"
+    earliest = Policy(latest_first=False)
+    assert listed([0, 0], 2, earliest) == "0: F0.0 F0.1 F1.0 I1.0 I0.0 F1.1 I1.1 I0.1 W0.0 W0.1 W1.0 W1.1"
+    whole = Policy(split=False)
+    assert listed([0, 0], 2, whole) == "0: F0.0 F1.0 B1.0 B0.0 F0.1 F1.1 B1.1 B0.1"
+
+
+@pytest.mark.parametrize(
+    ("policy", "first"),
+    [
+        # At 3, rank 0 has run three forwards, and its first gradient arrives at 4.5.
+        (Policy(forward_patience=1.5), "F0.0 F0.1 F0.2 F0.3 I0.0"),
+        (Policy(forward_patience=1.6), "F0.0 F0.1 F0.2 I0.0 W0.0"),
+        # With two microbatches in flight, it has no forward to run at 5.5, and the next gradient arrives at 6.5.
+        (Policy(ahead=2.0, weight_patience=1.0), "F0.0 F0.1 I0.0 W0.0 I0.1"),
+        (Policy(ahead=2.0, weight_patience=1.1), "F0.0 F0.1 I0.0 I0.1 W0.0"),
+        # If rank 1 may hold only one, that gradient arrives at 7.5.
+        (Policy(ahead=1.0, slope=1.0), "F0.0 F0.1 I0.0 W0.0 F0.2"),
+    ],
+)
+def test_a_list_schedule_waits_for_a_gradient_as_its_policy_says(policy, first):
+    rank = listed([0, 1], 4, policy, latency=0.75).splitlines()[0]
+    assert " ".join(rank.split()[1:6]) == first
 
 
 def test_wrong_arguments_are_refused():

@@ -1,5 +1,7 @@
 """Each schedule runs every action once, in the order of its paper, with the documented memory and bubble."""
 
+import itertools
+
 import pytest
 
 from retrograd.pipelining.planning.simulate import peak_activations, simulate_costs, unit_cost
@@ -12,6 +14,7 @@ from retrograd.pipelining.schedules import (
     stream_schedule,
 )
 from retrograd.pipelining.schedules.actions import Action, Kind, format_schedule
+from retrograd.pipelining.schedules.greedy import list_schedule
 from retrograd.pipelining.schedules.lowering import buffer_depth, chain, lower, validate
 
 from ..case_groups import group_cases
@@ -281,3 +284,36 @@ def test_hanayo_has_less_idle_time_than_1f1b_by_its_waves():
     assert span("hanayo", 2, 0.0) < span("1f1b", 1, 0.0)
     assert all(action.kind in (Kind.F, Kind.B) for row in make_schedule("hanayo", 8, 4, ranks=4) for action in row)
     assert stage_ranks("hanayo", 8, 4) == stage_ranks("zbv", 8, 4)
+
+
+@pytest.mark.parametrize("placement", [[[0, 3], [1, 2]], [[0, 2, 4], [1, 3, 5]], [[0, 1], [2, 3], [4, 5]]])
+def test_every_slot_of_a_list_schedule_has_the_most_urgent_computation(placement):
+    micro_batches, last = 6, max(map(max, placement))
+    rows = [list(row) for row in list_schedule(placement, micro_batches, limit=len(placement[0]) * micro_batches)]
+    done = dict.fromkeys(itertools.product((Kind.F, Kind.I, Kind.W), range(last + 1)), 0)
+
+    def has_inputs(kind, stage):
+        """Return whether the next microbatch of a stage has its inputs from earlier slots."""
+        number = done[kind, stage]
+        if kind is Kind.F:
+            return number < (done[kind, stage - 1] if stage else micro_batches)
+        after = (Kind.F, stage) if stage == last else (kind, stage + 1)
+        return number < (done[Kind.I, stage] if kind is Kind.W else done[after])
+
+    while any(rows):
+        slot = []
+        for stages, row in zip(placement, rows, strict=True):
+            by_kind = [[stage for stage in stages if has_inputs(kind, stage)] for kind in (Kind.I, Kind.F, Kind.W)]
+            if any(by_kind):
+                kind, stage, number, _ = row[0]
+                inputs, forwards, weights = by_kind
+                urgent = (
+                    {(Kind.I, s) for s in inputs}
+                    or {(Kind.F, s) for s in forwards[-1:]}
+                    or {(Kind.W, s) for s in weights}
+                )
+                assert (kind, stage) in urgent
+                assert number == done[kind, stage]
+                slot.append(row.pop(0))
+        for action in slot:
+            done[action.kind, action.stage] += 1
