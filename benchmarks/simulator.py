@@ -60,7 +60,7 @@ def report(options: argparse.Namespace) -> list[Table]:
         Row(
             f"{name}, {sizes[name]} ranks",
             {"retrograd": [s.seconds / s.actions for s in samples]},
-            {"": MICROSECONDS * 1e-6},
+            {"": MICROSECONDS},
         )
         for name, samples in found.items()
     ]

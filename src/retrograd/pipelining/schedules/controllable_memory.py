@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.actions import Kind
+from retrograd.pipelining.schedules.building_block import Slots
 from retrograd.pipelining.schedules.repeated_block import split_order
 from retrograd.pipelining.schedules.squeeze import squeeze
 from retrograd.pipelining.schedules.stage_placement import ComputeOrders, StagesByRank
@@ -10,9 +11,6 @@ from retrograd.pipelining.schedules.zero_bubble import zb_h1
 
 _INTERVAL = 6
 """The slots from one building block to the next: F, I and W of two stages."""
-
-Slots = tuple[int, int, int, int]
-"""The slots of a microbatch on one rank: forward of the first and the second stage, input half of the second, first."""
 
 
 def v_half(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
@@ -54,23 +52,24 @@ def v_min(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
     return _order(rank_stages, micro_batches, (ranks + 4) // 3, (1, 1, 1, 1), (1, 1 + pause, 1))
 
 
-def _building_block(ranks: int, offsets: Sequence[int], turns: Sequence[int]) -> list[Slots]:
-    """Return the building block: the slots of one microbatch on every rank, without its weight halves.
+def _building_block(ranks: int, offsets: Sequence[int], turns: Sequence[int]) -> Slots:
+    """Return the building block: the slots of one microbatch, without its weight halves.
 
     offsets: slots from one rank to the next, on the way of the first stages' forwards, the second stages' forwards,
     the second stages' input halves, and the first stages'. turns: slots between one of these ways and the next.
 
-    >>> _building_block(3, (1, 1, 1, 1), (1, 3, 1))
-    [(0, 5, 8, 13), (1, 4, 9, 12), (2, 3, 10, 11)]
+    >>> list(_building_block(3, (1, 1, 1, 1), (1, 3, 1)).values())
+    [0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13]
     """
-    ways: list[list[int]] = []
+    forwards = [(Kind.F, stage) for stage in range(2 * ranks)]
+    steps = iter(forwards + [(Kind.I, stage) for _, stage in reversed(forwards)])
+    slots: Slots = {}
     start = 0
     for offset, turn in zip(offsets, (*turns, 0), strict=True):
-        ways.append([start + offset * hop for hop in range(ranks)])
-        start = ways[-1][-1] + turn
-    # The second and the fourth way begin on the rank where the one before ends.
-    there, back, again, home = ways
-    return list(zip(there, back[::-1], again, home[::-1], strict=True))
+        for hop in range(ranks):
+            slots[next(steps)] = last = start + offset * hop
+        start = last + turn
+    return slots
 
 
 def _order(
@@ -83,19 +82,7 @@ def _order(
     if per_rank > 2:
         return split_order(rank_stages, micro_batches, limit=per_rank * held)
     block = _building_block(ranks, offsets, turns)
-    orders = [_repeat(slots, stages, micro_batches) for slots, stages in zip(block, rank_stages, strict=True)]
     # A pause before the input halves keeps actions of different blocks apart, but is waste in the first block. A rank
     # that may run the second next action fills it. Without a pause that would only delay the action that others need.
-    return squeeze(orders, limit=2 * held, lookahead=2 if turns[1] > 1 else 1)
-
-
-def _repeat(slots: Slots, stages: list[int], micro_batches: int) -> list[Action]:
-    """Return the forwards and input halves of one rank by their slots, with a block every interval."""
-    first, second = stages
-    steps = zip(slots, ((Kind.F, first), (Kind.F, second), (Kind.I, second), (Kind.I, first)), strict=True)
-    numbered = [
-        (slot + _INTERVAL * number, Action(kind, stage, number))
-        for slot, (kind, stage) in steps
-        for number in range(micro_batches)
-    ]
-    return [action for _, action in sorted(numbered)]
+    lookahead = 2 if turns[1] > 1 else 1
+    return squeeze(block, rank_stages, _INTERVAL, micro_batches, limit=2 * held, lookahead=lookahead)

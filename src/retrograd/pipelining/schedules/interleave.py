@@ -19,7 +19,7 @@ def units(kind: Kind, stages: Sequence[int], micro_batches: int) -> Units:
     ['B3.0', 'B2.0', 'B3.1', 'B2.1']
     """
     order = stages if kind is Kind.F else stages[::-1]
-    return zip(*(_actions(kind, stage, range(micro_batches)) for stage in order), strict=True)
+    return zip(*(number_actions(kind, stage, range(micro_batches)) for stage in order), strict=True)
 
 
 def in_rounds(kind: Kind, stages: Sequence[int], rounds: Iterable[range]) -> Units:
@@ -30,12 +30,16 @@ def in_rounds(kind: Kind, stages: Sequence[int], rounds: Iterable[range]) -> Uni
     """
     order = stages if kind is Kind.F else stages[::-1]
     return chain.from_iterable(
-        zip(_actions(kind, stage, numbers), strict=True) for numbers in rounds for stage in order
+        zip(number_actions(kind, stage, numbers), strict=True) for numbers in rounds for stage in order
     )
 
 
-def _actions(kind: Kind, stage: int, numbers: Iterable[int]) -> Iterator[Action]:
-    """Return the action for each of these microbatches, without the Python call of `Action(...)`."""
+def number_actions(kind: Kind, stage: int, numbers: Iterable[int]) -> Iterator[Action]:
+    """Return the action for each of these microbatches, without the Python call of `Action(...)`.
+
+    >>> list(map(str, number_actions(Kind.W, 2, range(3))))
+    ['W2.0', 'W2.1', 'W2.2']
+    """
     return map(_make, zip(repeat(kind), repeat(stage), numbers, repeat(None), strict=False))
 
 
