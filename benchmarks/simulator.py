@@ -42,7 +42,8 @@ def measure(name: str, ranks: int, micro_batches: int) -> Sample:
     placement = stage_ranks(name, stages, ranks)
     summary = simulate_costs(schedule, chain(stages), unit_cost, placement=placement)
     seconds = time.process_time() - start
-    kinds = {action.kind for action in islice(schedule[-1], 3 * ranks)}
+    again = stream_schedule(name, stages, micro_batches, ranks=ranks)[-1]
+    kinds = {action.kind for action in islice(again, 6 * ranks)}
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return Sample(seconds, memory, summary.bubble_rate, len(kinds) * stages * micro_batches)
 
