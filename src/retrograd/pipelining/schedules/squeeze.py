@@ -38,7 +38,7 @@ def squeeze(
         _Rank(own, SlotOrder(_own_slots(slots, own), interval, micro_batches), done, limit, lookahead)
         for own in rank_stages
     ]
-    spare = lookahead + 1  # the end of an order may matter when only so many microbatches have not begun
+    spare = lookahead + 1  # microbatches left at the end of a cycle: fewer may change the order
     cycle = _find_cycle(ranks, done, spare)
     times = max(0, micro_batches - done[0] - spare) // cycle.micro_batches
     done[-1] = micro_batches - times * cycle.micro_batches
