@@ -13,7 +13,8 @@ import pytest
 import retrograd as rg
 from retrograd import autograd, nn
 from retrograd.nn.functional import cross_entropy, mse_loss
-from retrograd.optim import SGD
+from retrograd.nn.utils import clip_grads_with_norm_
+from retrograd.optim import SGD, AdamW
 from retrograd.pipelining import AutoSchedule, Pipeline, PipelineError, make_schedule, with_offload, with_recomputation
 from retrograd.pipelining.schedules import SCHEDULES
 
@@ -100,6 +101,48 @@ def check_schedule(transport, name, **options):
     np.testing.assert_allclose(pipeline.predict(x).numpy(), expected(x).detach().numpy(), rtol=1e-9)
     assert len(pipeline.timeline.by_rank()) == RANKS
     assert set(pipeline.homes().values()) == set(range(RANKS))
+
+
+def check_train_steps(transport, name):
+    """Check that several steps at once give the bits of single ones with a check of the gradients' norm."""
+    x, y = data()
+    found = []
+    for way in ("step", "before", "after"):
+        model = make_model()
+        if name != "zbv":
+            model.embed.weight.requires_grad_(False)  # it is on both ranks
+        optimizer = AdamW(model.parameters(), lr=0.1)
+        pipeline = Pipeline(
+            model, 2 * RANKS, schedule=name, ranks=RANKS, micro_batches=3, loss_fn=cross_entropy, transport=transport
+        )
+        rg.manual_seed(5)
+        if way == "step":
+            losses = [clipped_step(pipeline, optimizer, x, y) for _ in range(5)]
+        else:
+            losses = [
+                step.loss.item() for step in pipeline.train_steps([(x, y)] * 5, optimizer, max_norm=1.5, validate=way)
+            ]
+        state = pipeline.state_dict()
+        found.append((losses, {key: value.numpy().tobytes() for key, value in state.items()}))
+    assert found[1] == found[0]
+    assert found[2] == found[0]
+
+
+def clipped_step(pipeline, optimizer, x, y):
+    """Return the loss of a step whose gradients are clipped by their norm over all ranks."""
+    optimizer.zero_grad()
+    loss = pipeline.step(x, target=y).item()
+    homes, named = pipeline.homes(), dict(pipeline.model.named_parameters())
+
+    def norms_of(rank):
+        own = {name: p.grad for name, p in named.items() if homes[name] == rank and p.grad is not None}
+        return {name: rg.linalg.vector_norm(gradient) for name, gradient in own.items()}
+
+    norms = {name: norm for part in pipeline.on_ranks(norms_of) for name, norm in part.items()}
+    total = rg.linalg.vector_norm(rg.stack([norms[name] for name in named if name in norms]))
+    clip_grads_with_norm_(named.values(), 1.5, total)
+    optimizer.step()
+    return loss
 
 
 class Branching(nn.Module):
@@ -222,6 +265,8 @@ def failures(transport):
         checks[f"compiled, {name}"] = lambda name=name: check_schedule(transport, name, compile=True)
     for name in ("1f1b", "zbv", "interleaved1f1b"):
         checks[f"branches, {name}"] = lambda name=name: check_branches(transport, name)
+    for name in ("1f1b", "zbv", "zb-h2"):
+        checks[f"several steps, {name}"] = lambda name=name: check_train_steps(transport, name)
     checks["failure"] = lambda: check_failure(transport)
     checks["wrong ranks"] = lambda: check_wrong_ranks(transport)
     found = {}

@@ -1,8 +1,9 @@
 """Train a model through a pipeline: capture, schedule, lower, run."""
 
+import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -11,6 +12,7 @@ from retrograd.core.level import is_transformed
 from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.nn import Module, ModuleList
 from retrograd.nn.utils import materialize
+from retrograd.optim import Optimizer
 from retrograd.pipelining.checkpoint.param_placement import rank_of_tensors, ranks_of_tensors, sync_parameters
 from retrograd.pipelining.microbatch import (
     MicroBatch,
@@ -27,10 +29,12 @@ from retrograd.pipelining.planning.simulate import Costs, median_costs, simulate
 from retrograd.pipelining.runtime.agreement import Agreement
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.microbatch_loss import LossWeights, MicroBatchLoss, backward_to_inputs
+from retrograd.pipelining.runtime.post_validation import StepResult, Training, TrainingRank, TrainingSettings
 from retrograd.pipelining.runtime.randomness import Draw
 from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of, merge_dicts, timeline_of
 from retrograd.pipelining.runtime.replica_buffers import ReplicaBuffers
 from retrograd.pipelining.runtime.rng_plan import RngPlan
+from retrograd.pipelining.runtime.stage import PipelineStageBase
 from retrograd.pipelining.runtime.stage_copies import StageCopies
 from retrograd.pipelining.runtime.step_status import StepStatus
 from retrograd.pipelining.runtime.unsplit import check_unsplit, predict_unsplit, step_unsplit
@@ -46,7 +50,7 @@ from retrograd.pipelining.split.recapture import Cutter
 from retrograd.pipelining.split.shared_parameters import MultiUseParamSpec
 from retrograd.pipelining.timeline.recorder import TimelineRecorder
 from retrograd.pipelining.timeline.timeline import Timeline
-from retrograd.pipelining.transports import get_transport
+from retrograd.pipelining.transports import Link, get_transport
 from retrograd.pipelining.transports.fingerprint import Fingerprint, qualified_name
 
 StreamContext = Callable[[int, int], AbstractContextManager]
@@ -263,6 +267,55 @@ class Pipeline(SuggestsKeywords):
     def _step_unsplit(self, name: str, batches: list[MicroBatch], targets: Sequence, shares: list[float]) -> Tensor:
         check_unsplit(name, self.model, self._transport.local)
         return step_unsplit(self.model, self.loss_fn, batches, targets, shares, self.loss_scale)
+
+    def train_steps(
+        self,
+        batches: Iterable[tuple[Any, Any]],
+        optimizer: Optimizer,
+        *,
+        max_norm: float | None = None,
+        validate: str = "after",
+    ) -> list[StepResult]:
+        """Run a training step for each batch: forward, backward, and a step of the optimizer; return their results.
+
+        batches: of each step, the model's arguments, one or a tuple, and the target.
+        optimizer: of this model's parameters.  Its settings stay the same, and gradients are None before and after.
+        max_norm: gradients are clipped to this norm over all ranks, as by `clip_grad_norm_(model.parameters(),
+         max_norm)`; None: they are not.  A step whose gradients are not all finite changes no parameter.
+        validate: "after": each rank steps at once and begins the next step; the norm of all gradients follows.  Where
+         it demands other gradients, parameters and the optimizer's state are restored from copies, and the step is
+         repeated.  "before": ranks wait for the norm.  Both give the same bits.
+
+        Ranks do not wait for each other between the steps.  `timeline` records all of them.
+
+        Raises ValueError for an optimizer with other parameters or one state for all, as `LBFGS` has, inputs that
+        require grad, and with `watch_nan`; NotImplementedError with replicas, for parameters on several ranks, and for
+        models whose control flow depends on values.
+
+        >>> import retrograd as rg
+        >>> model = rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.Tanh(), rg.nn.Linear(8, 1))
+        >>> p = Pipeline(model, stages=2, micro_batches=2, loss_fn=rg.nn.functional.mse_loss)
+        >>> optimizer = rg.optim.SGD(model.parameters(), lr=0.1)
+        >>> found = p.train_steps([(rg.ones(4, 4), rg.zeros(4, 1))] * 3, optimizer, max_norm=1.0)
+        >>> [step.loss.shape for step in found], found[2].loss < found[0].loss
+        ([(), (), ()], tensor(True))
+        """
+        steps = [(x if isinstance(x, tuple) else (x,), y) for x, y in batches]
+        settings = TrainingSettings(optimizer, math.inf if max_norm is None else max_norm, validate)
+        settings.check(self.model, [args for args, _ in steps], self._replicas, self.watch_nan)
+        if not steps:
+            return []
+        self._begin("train_steps", [args for args, _ in steps], {}, [target for _, target in steps])
+        found = [self._captured_step(*self._batches_and_targets(args, target, {})) for args, target in steps]
+        if any(one.expected for captured, _, _ in found for one in captured):
+            raise NotImplementedError("train_steps: the model's control flow depends on values; use step()")
+        captured, first_batches, _ = found[0]
+        program = self._program_of(captured)
+        fingerprint = self._fingerprint(captured, program, first_batches)
+        made = [self._job(*one, nullcontext()) for one in found]
+        stages = list(dict.fromkeys(stage for _, own in made for stage in own))
+        gradients = self._gradients(stages, program, StageCopies(stages, 1))
+        return self._run_training([job for job, _ in made], stages, gradients, settings, fingerprint)
 
     def costs(self, *args: Any, target: Any = None, **kwargs: Any) -> Costs:
         """Run a step with one computation at a time, and return the median seconds of each kind and stage.
@@ -482,6 +535,16 @@ class Pipeline(SuggestsKeywords):
     def _step(
         self, batches: list[MicroBatch], targets: list[Any], turn: AbstractContextManager
     ) -> tuple[Tensor, Timeline]:
+        captured, batches, loss = self._captured_step(batches, targets)
+        reports, timeline = self._run(captured, batches, loss, turn)
+        backward_to_inputs(captured, batches, merge_dicts(report.input_gradients for report in reports))
+        self._stale = self._transport.local is not None
+        return loss.mean(merge_dicts(report.results for report in reports)), timeline
+
+    def _captured_step(
+        self, batches: list[MicroBatch], targets: list[Any]
+    ) -> tuple[list[Captured], list[MicroBatch], MicroBatchLoss]:
+        """Return the captures of a step's microbatches, these with the weights of their losses, and the losses."""
         captured = [self._captures.of(batch) for batch in batches]
         if self.loss_fn is None and any(one.pipe.loss_name is None for one in captured):
             raise RuntimeError(
@@ -493,35 +556,31 @@ class Pipeline(SuggestsKeywords):
         loss = MicroBatchLoss(self.loss_fn, [one.pipe for one in captured], targets, shares)
         if self._auto is not None:
             self._auto.measure(self.model, captured[0].pipe, batches[0], lambda outputs: loss(0, outputs))
-        reports, timeline = self._run(captured, batches, loss, turn)
-        backward_to_inputs(captured, batches, merge_dicts(report.input_gradients for report in reports))
-        self._stale = self._transport.local is not None
-        losses = merge_dicts(report.results for report in reports)
-        weighted = [losses[i] * batch.weight for i, batch in enumerate(batches)]
-        return sum(weighted[1:], start=weighted[0]), timeline
+        return captured, batches, loss
 
     def _run(
         self, captured: list[Captured], batches: list[MicroBatch], loss: Any, turn: AbstractContextManager
     ) -> tuple[list[Report], Timeline]:
         if is_transformed():
             raise NotImplementedError("Pipeline: running inside a function transform is not supported")
+        program = self._program_of(captured, forward_only=loss is None)
+        fingerprint = self._fingerprint(captured, program, batches)
+        job, stages = self._job(captured, batches, loss, turn)
+        reports = self._launch(stages, job.gradients, len(job.program), lambda link: Rank(link, job).run(), fingerprint)
+        timeline = timeline_of(job.program, reports, one_clock=self._transport.local is None)
+        self._record(timeline)
+        return reports, timeline
+
+    def _job(
+        self, captured: list[Captured], batches: list[MicroBatch], loss: Any, turn: AbstractContextManager
+    ) -> tuple[Job, Sequence[PipelineStageBase]]:
+        """Return the input of the ranks for a step, and all stages that may take part."""
         pipes = [one.pipe for one in captured]
-        program = self._program(pipes, len(batches), forward_only=loss is None)
+        program = self._program_of(captured, forward_only=loss is None)
         branches = [one.pipe for one in self._captures.all() if one.expected]  # may have copies of parameters
         stages = stages_of(dict.fromkeys([*pipes, *branches]))
-        fingerprint = self._fingerprint(captured, program, batches)
-        local, unordered = self._transport.local, program.unordered()
-        mesh = ReplicaMesh(self._replicas, len(program.actions) // self._replicas)
+        local = self._transport.local
         copies = StageCopies(stages, self._replicas if local is None else 1)
-        gradients = Gradients(
-            stages,
-            program.placement,
-            local,
-            unordered=unordered,
-            by_micro_batch=self.deterministic,
-            mesh=mesh,
-            copies=copies.by_replica()[1:],
-        )
         shares = share_sizes(len(batches), self._replicas if local is None else 1)
         replica_of = [replica for replica, size in enumerate(shares) for _ in range(size)]
         job = Job(
@@ -532,25 +591,71 @@ class Pipeline(SuggestsKeywords):
             [batch.weight * self.loss_scale for batch in batches],
             loss,
             [pipe.carried() for pipe in pipes],
-            gradients,
+            self._gradients(stages, program, copies),
             self._rng_plan.of(captured, batches),
             turn,
             self.watch_nan,
             0 if self.recorder is None else self.recorder.most_spans(len(program.actions)),
             replicas=self._replicas,
-            buffers=ReplicaBuffers(stages, program.placement, mesh) if self._replicas > 1 and local else None,
+            buffers=ReplicaBuffers(stages, program.placement, self._mesh(program))
+            if self._replicas > 1 and local
+            else None,
         )
+        return job, stages
+
+    def _mesh(self, program: Program) -> ReplicaMesh:
+        return ReplicaMesh(self._replicas, len(program.actions) // self._replicas)
+
+    def _gradients(self, stages: Sequence[PipelineStageBase], program: Program, copies: StageCopies) -> Gradients:
+        return Gradients(
+            stages,
+            program.placement,
+            self._transport.local,
+            unordered=program.unordered(),
+            by_micro_batch=self.deterministic,
+            mesh=self._mesh(program),
+            copies=copies.by_replica()[1:],
+        )
+
+    def _launch(
+        self,
+        stages: Sequence[PipelineStageBase],
+        gradients: Gradients,
+        ranks: int,
+        work: Callable[[Link], Any],
+        fingerprint: Fingerprint | None,
+    ) -> list[Any]:
+        """Run a function on every rank while the stages have the parameters whose gradients are collected."""
         with self._running, gradients:
             try:
-                reports = self._transport.launch(len(program.actions), lambda link: Rank(link, job).run(), fingerprint)
+                found = self._transport.launch(ranks, work, fingerprint)
                 self._agreement.state_checked = True
+                return found
             finally:
                 for stage in stages:
                     stage.clear_step()
-        timeline = timeline_of(program.actions, reports, one_clock=local is None)
+
+    def _record(self, timeline: Timeline) -> None:
         if self.recorder is not None:
             self.recorder.add(timeline)
-        return reports, timeline
+
+    def _run_training(
+        self,
+        jobs: Sequence[Job],
+        stages: Sequence[PipelineStageBase],
+        gradients: Gradients,
+        settings: TrainingSettings,
+        fingerprint: Fingerprint | None,
+    ) -> list[StepResult]:
+        first = jobs[0]
+        training = Training.of(jobs, gradients, self.model, stages, settings)
+        found = self._launch(
+            stages, gradients, len(first.program), lambda link: TrainingRank(link, training).run(), fingerprint
+        )
+        self._stale = self._transport.local is not None
+        self.timeline = timeline_of(*training.joined(found), one_clock=self._transport.local is None)
+        self._record(self.timeline)
+        return training.results(found)
 
     def _fingerprint(self, captured: list[Captured], program: Program, batches: list[MicroBatch]) -> Fingerprint | None:
         """Return what the ranks must have in common in a run, if they are processes."""
@@ -564,6 +669,9 @@ class Pipeline(SuggestsKeywords):
         """Return the random draws of the program when several microbatches run as one."""
         joined_batch = join_microbatches(batches, self._args_spec, self._kwargs_spec)
         return draws_of_program(self.model, joined_batch)
+
+    def _program_of(self, captured: Sequence[Captured], forward_only: bool = False) -> Program:
+        return self._program([one.pipe for one in captured], len(captured), forward_only)
 
     def _program(self, pipes: Sequence[AnyPipe], micro_batches: int, forward_only: bool = False) -> Program:
         """Return the program for microbatches of these captures, with the edges of all of them."""

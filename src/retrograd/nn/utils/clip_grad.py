@@ -42,14 +42,23 @@ def get_total_norm(
     if not norm_type > 0:
         raise ValueError(f"norm_type must be greater than 0 (float('inf') is the largest element), got {norm_type}")
     listed = [tensors] if isinstance(tensors, Tensor) else tensors
-    norms = [_norm_of(x, norm_type) for x in listed if x.numel()]
-    total = _norm(_stack(norms), norm_type) if norms else zeros(())
+    total = total_of_norms(norms_of([x for x in listed if x.numel()], norm_type), norm_type)
     if error_if_nonfinite and not math.isfinite(float(total)):
         raise RuntimeError(
             f"the norm of the gradients is {float(total)}, so they can't be clipped; The total norm of order "
             f"{norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped"
         )
     return total
+
+
+def norms_of(tensors: Iterable[Any], norm_type: float) -> list[Any]:
+    """Return the norm of each tensor, which has elements, as a scalar tensor."""
+    return [_norm_of(x, norm_type) for x in tensors]
+
+
+def total_of_norms(norms: list[Any], norm_type: float) -> Any:
+    """Return the norm of all elements of some tensors together from the norm of each."""
+    return _norm(_stack(norms), norm_type) if norms else zeros(())
 
 
 def _norm_of(x: Any, norm_type: float) -> Any:

@@ -148,6 +148,30 @@ def simulate_costs(
     return Summary(starts, clocks.now, clocks.busy)
 
 
+def consecutive_steps(schedule: Schedule, steps: int) -> list[list[Action]]:
+    """Return the computations of several steps, one after the other without a barrier, as in `Pipeline.train_steps`.
+
+    schedule: computations only.  The microbatches of the second step are numbered after those of the first.
+
+    >>> from retrograd.pipelining.schedules import make_schedule
+    >>> from retrograd.pipelining.schedules.lowering import chain
+    >>> spans = [
+    ...     simulate_costs(consecutive_steps(make_schedule("zbv", 8, 8), n), chain(8), unit_cost).span for n in (1, 2)
+    ... ]
+    >>> spans[0], spans[1] - spans[0]  # the next step fills the idle time at the beginning and the end
+    (51.0, 48.0)
+    """
+    size = 1 + max(action.micro_batch for actions in schedule for action in actions)
+    return [
+        [
+            action._replace(micro_batch=action.micro_batch + number * size)
+            for number in range(steps)
+            for action in actions
+        ]
+        for actions in schedule
+    ]
+
+
 def peak_activations(actions: Iterable[Action], weights: Mapping[int, float] | None = None) -> float:
     """Return the peak activations of one rank.
 

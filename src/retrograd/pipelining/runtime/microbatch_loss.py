@@ -29,6 +29,11 @@ class MicroBatchLoss(NamedTuple):
             raise ValueError(f"{what} must be a 0-d tensor, got {getattr(value, 'aval', value)!r}")
         return value if self.shares[micro_batch] else _zero_loss(outputs)
 
+    def mean(self, losses: Mapping[int, Tensor]) -> Tensor:
+        """Return the loss of the batch from those of all microbatches."""
+        weighted = [losses[number] * share for number, share in enumerate(self.shares)]
+        return sum(weighted[1:], start=weighted[0])
+
 
 def _zero_loss(outputs: Mapping[str, Any]) -> Tensor:
     """Return a zero loss for a microbatch of weight 0: its mean over no elements would be NaN."""

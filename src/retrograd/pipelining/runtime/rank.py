@@ -150,6 +150,12 @@ class Rank:
         self.report.spans.extend(recorder.spans())
         return self.report
 
+    def cancel_sends(self) -> None:
+        """After an action that has failed, send nothing in each of the messages that other ranks will wait for."""
+        for action in self.job.program[self.rank][len(self.report.times) :]:
+            if action.kind.is_send:
+                self.link.send(self._peer_rank(action), action.message, None)
+
     def _run_actions(self) -> None:
         actions = self.job.program[self.rank]
         self.link.expect([Arrival(self._peer_rank(a), a.message) for a in actions if a.kind.is_receive])

@@ -24,6 +24,12 @@ class _BufferState(NamedTuple):
         """Return whether the buffer has not been written to or replaced since."""
         return self.members[self.name] is self.buffer and count_of(self.buffer) == self.version
 
+    def restore(self) -> None:
+        """Put the buffer back with the values that it had."""
+        if not self.is_current():
+            self.members[self.name] = self.buffer
+            self.buffer.copy_(self.copy)
+
 
 class BufferStates:
     """The buffers of a stage before its forward passes: a pass may write to them, and its repetition may not.
