@@ -47,7 +47,8 @@ def simulate(
     schedule: as `lower` returns it, or computations only, which are then lowered along `edges`.
     cost: seconds of an action. A computation occupies its rank that long. For a send it is the latency of the message,
     during which the rank continues. A receive lasts until its message arrives; its cost is not used. Channels are
-    unbounded. OFFLOAD and FETCH occupy their rank, which does not compute meanwhile.
+    unbounded. OFFLOAD and FETCH take their seconds in the background, one after the other on each rank; an OFFLOAD
+    waits until the one before has finished, and a backward pass until its activations have been fetched.
     For REDUCE_GRAD, cost is the seconds from the start on the last replica until every rank has the sums.
     overhead: seconds for which a send, or a receive whose message has arrived, occupies its rank; likewise for
     REDUCE_GRAD and WAIT_GRAD.
@@ -124,8 +125,9 @@ def simulate_costs(
 ) -> Summary:
     """Sum up the times of `simulate` per rank, for schedules of thousands of ranks: seconds for millions of actions.
 
-    schedule: computations only, from `make_schedule` or `stream_schedule`.  cost, overhead: as for `simulate`, but
-    called once per kind, stage and peer, because all microbatches are assumed to be equal.  placement: the rank of
+    schedule: computations only, from `make_schedule` or `stream_schedule`, with moves of activations and, from
+    `add_reductions`, sums of gradients over replicas that take as long.  cost, overhead: as for `simulate`, but called
+    once per kind, stage and peer, because all microbatches are assumed to be equal.  placement: the rank of
     each stage, as `stage_ranks` returns it; None: taken from the schedule, whose actions are then listed in memory.
 
     Raises ValueError as `simulate`.
@@ -201,14 +203,37 @@ ArrivalTimes = dict[int, float]
 """When the messages of a channel arrive, by micro-batch: those that have been sent and not been received."""
 
 
-class _Arrived(ArrivalTimes):
-    """A channel on which nothing is waited for: a receive takes only the time for which it occupies its rank."""
+class _Storage:
+    """The file to which a rank moves activations: when the moves that it has begun will have finished."""
+
+    def __init__(self) -> None:
+        self.free = 0.0
+        self.written = 0.0
+
+
+class _Moves(ArrivalTimes):
+    """The moves of one kind and stage; each begins when the file is free.
+
+    storing: whether they write; a rank waits for the last write before the next one.
+    """
+
+    def __init__(self, storage: _Storage, seconds: float, storing: bool) -> None:
+        super().__init__()
+        self.storage, self.seconds, self.storing = storage, seconds, storing
+
+    def __setitem__(self, micro_batch: int, begin: float) -> None:
+        storage = self.storage
+        storage.free = max(storage.free, begin) + self.seconds
+        if self.storing:
+            storage.written = storage.free
+        else:
+            super().__setitem__(micro_batch, storage.free)
 
     def __contains__(self, micro_batch: object) -> bool:
         return True
 
     def pop(self, micro_batch: int, *default: Any) -> float:
-        return 0.0
+        return self.storage.written if self.storing else super().pop(micro_batch, 0.0)
 
 
 class _Step(NamedTuple):
@@ -253,6 +278,8 @@ class _Clocks:
         self.busy = [0.0] * ranks
         # By the stages of a message, or by stage and the ranks of a reduction.
         self.channels: dict[tuple[int, ...], ArrivalTimes] = defaultdict(dict)
+        self.storage = [_Storage() for _ in range(ranks)]
+        self.fetches: dict[int, _Moves] = {}  # by stage
         self.awaited: list[ArrivalTimes | None] = [None] * ranks
         self.blocked: dict[int, Action] = {}
         self.runnable = list(range(ranks))
@@ -304,6 +331,8 @@ class _Clocks:
                 now += overhead
             if not busy and self.starts[rank] is None:
                 self.starts[rank] = now
+            if seconds:
+                start = now  # a computation that has waited for fetched activations
             now += seconds
             busy += seconds
             for arrivals, target, overhead, delay in outputs:
@@ -318,17 +347,36 @@ class _Clocks:
 
     def _step(self, rank: int, action: Action, step_cache: dict[int, _Step]) -> _Step:
         if action.kind.is_move:
-            return _Step(0.0, [(_Arrived(), checked_seconds(self.cost, action))])
-        if self.events is None:
+            step = step_cache[action.stage] = self._move_step(rank, action)
+            return step
+        if self.events is None and action.kind.is_compute:
             step = step_cache[action.stage] = self._with_messages(rank, action)
             return step
+        if self.events is None and action.peer is not None:
+            raise ValueError(f"{action}: this schedule is lowered already")
         if action.kind.is_receive:
             return _Step(0.0, [self._receive_cost(action)])
         if action.kind.is_send:
             return _Step(0.0, (), [self._send_cost(rank, action)])
         if action.kind.is_reduction:
             return self._reduction_step(rank, action)
-        return _Step(checked_seconds(self.cost, action))
+        return _Step(checked_seconds(self.cost, action), self._fetched(action))
+
+    def _move_step(self, rank: int, action: Action) -> _Step:
+        """Return the step of a move, which begins it and waits for an earlier one; its cost is that of the stage."""
+        storing = action.kind is Kind.OFFLOAD
+        moves = _Moves(self.storage[rank], checked_seconds(self.cost, action), storing)
+        if not storing:
+            self.fetches[action.stage] = moves
+            for steps in self.step_cache[1:3]:  # of backward passes that do not wait for it yet
+                steps.pop(action.stage, None)
+        return _Step(0.0, [(moves, 0.0)] if storing else (), [(moves, rank, 0.0, 0.0)])
+
+    def _fetched(self, action: Action) -> list[tuple[ArrivalTimes, float]]:
+        """Return the channel of the activations that a backward pass waits for, if they are fetched."""
+        if action.kind in (B, I) and action.stage in self.fetches:
+            return [(self.fetches[action.stage], 0.0)]
+        return []
 
     def _reduction_step(self, rank: int, action: Action) -> _Step:
         """Return the step of a reduction: WAIT_GRAD waits for REDUCE_GRAD on all replicas, this one included."""
@@ -347,12 +395,10 @@ class _Clocks:
 
     def _with_messages(self, rank: int, action: Action) -> _Step:
         """Return a computation with the receives before it and the sends after it."""
-        if action.peer is not None:
-            raise ValueError(f"{action}: this schedule is lowered already")
         transfers = self.graph.add_transfers(action)
         return _Step(
             checked_seconds(self.cost, action),
-            [self._receive_cost(step) for step in transfers if step.kind.is_receive],
+            [self._receive_cost(step) for step in transfers if step.kind.is_receive] + self._fetched(action),
             [self._send_cost(rank, step) for step in transfers if step.kind.is_send],
         )
 

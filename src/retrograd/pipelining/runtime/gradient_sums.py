@@ -124,7 +124,7 @@ class Gradients(Block):
         for number, users in enumerate(self._users):
             if link.rank in users:
                 self._exchange_and_add(link, number, users)
-        self._parts[link.rank].clear()
+        self._parts.get(link.rank, {}).clear()  # a rank without stages has none
 
     def _collect_summed(self, use: _Use) -> None:
         """Store a stage's gradient summed over microbatches; stages captured for other shapes may have added

@@ -11,6 +11,7 @@ from retrograd.core import Tensor, registry
 from retrograd.core.device import array_devices
 from retrograd.ops.layout import array_device, place
 from retrograd.pipelining.runtime.gradient_sums import Gradients
+from retrograd.pipelining.runtime.offload import BackgroundMoves
 from retrograd.pipelining.runtime.replica_buffers import ReplicaBuffers
 from retrograd.pipelining.runtime.stage import PipelineStageBase, PipeliningMetadataError, StageMessage
 from retrograd.pipelining.schedules.actions import Action, Kind
@@ -122,14 +123,15 @@ class Rank:
         self._stage_graph = StageGraph(dict(enumerate(job.placement)), edges_of(job.carried))
         self._recomputed = recomputed_runs(job.program[link.rank])
         self._offloaded = offloaded_runs(job.program[link.rank])
+        self._moves = BackgroundMoves()
         self._handlers: dict[Kind, Callable[[Action], None]] = {
             Kind.F: self._forward,
             Kind.B: partial(self._backward, full=True),
             Kind.I: partial(self._backward, full=False),
             Kind.W: self._backward_weight,
             Kind.R: self._repeat_forward,
-            Kind.OFFLOAD: lambda action: self._stage(action).offload(action.micro_batch),
-            Kind.FETCH: lambda action: self._stage(action).fetch(action.micro_batch),
+            Kind.OFFLOAD: lambda action: self._moves.offload(self._stage(action), action.micro_batch),
+            Kind.FETCH: lambda action: self._moves.fetch(self._stage(action), action.micro_batch),
             Kind.SEND_F: self._send_values,
             Kind.RECV_F: self._receive_values,
             Kind.SEND_B: self._send_gradients,
@@ -141,7 +143,8 @@ class Rank:
     def run(self) -> Report:
         """Execute the actions in order; a failure is raised as a PipelineError that names its position."""
         with SpanRecorder(self.rank, self.job.most_spans) as recorder:
-            self._run_actions()
+            with self._moves:
+                self._run_actions()
             self.link.doing = "sums the gradients of shared parameters"
             if self.job.loss is not None:
                 self.job.gradients.finish(self.link)
@@ -162,6 +165,8 @@ class Rank:
         prepare = self.job.prepare or (lambda action: None)
         for action in actions:
             prepare(action)
+            if action.kind in (Kind.B, Kind.I) and (action.stage, action.micro_batch) in self._offloaded:
+                self._run_action(action, self._await_fetch)
             with self.job.turn if action.kind.is_compute else nullcontext():
                 # Other ranks report it if this one hangs.
                 self.link.doing = str(action)
@@ -170,9 +175,12 @@ class Rank:
                 self.report.times.append((start, time.perf_counter()))
         prepare(None)
 
-    def _run_action(self, action: Action) -> None:
+    def _await_fetch(self, action: Action) -> None:
+        self._moves.await_fetch(self._stage(action), action.micro_batch)
+
+    def _run_action(self, action: Action, handler: Callable[[Action], None] | None = None) -> None:
         try:
-            self._handlers[action.kind](action)
+            (handler or self._handlers[action.kind])(action)
         # Another rank has failed, or runs something else, and that error is the one to report.
         except (Aborted, RankMismatchError):
             raise

@@ -34,33 +34,49 @@ def offloaded_runs(actions: Sequence[Action]) -> set[tuple[int, int]]:
     return {(action.stage, action.micro_batch) for action in actions if action.kind is Kind.OFFLOAD}
 
 
-def with_offload(schedule: Schedule, stages: Collection[int] | None = None) -> list[list[Action]]:
+def with_offload(schedule: Schedule, stages: Collection[int] | None = None, ahead: int = 0) -> list[list[Action]]:
     """Return a schedule in which stages move activations to a file after each forward, and back before the backward.
 
     schedule: computations only, as from `make_schedule`.  stages: which of them offload; None: all.
+    ahead: by how many computations a `FETCH` comes before the backward pass, so that it runs meanwhile.  A microbatch
+     is offloaded only if the rank computes something else between the two moves.
 
-    A stage that offloads has the activations of one microbatch in memory at a time.  Its parameters, inputs and outputs
-    stay.  The file is in the directory of temporary files, which `TMPDIR` changes.
+    Moves run in the background, one after the other on each rank.  With `ahead=0`, a stage that offloads has the
+    activations of one microbatch in memory at a time, and those that are being written.  Its parameters, inputs and
+    outputs stay.  The file is in the directory of temporary files, which `TMPDIR` changes.
 
     Source: X. Wan, P. Qi, G. Huang, M. Lin and J. Li, "PipeOffload: Improving Scalability of Pipeline Parallelism with
-    Memory Optimization" (2025), without the overlap of computation and transfers.
+    Memory Optimization" (2025).
 
     >>> from retrograd.pipelining.schedules import make_schedule
     >>> from retrograd.pipelining.schedules.actions import format_schedule
     >>> print(format_schedule(with_offload(make_schedule("1f1b", stages=2, micro_batches=2), stages=[0])))
     0: F0.0 OFFLOAD0.0 F0.1 OFFLOAD0.1 FETCH0.0 B0.0 FETCH0.1 B0.1
     1: F1.0 B1.0       F1.1 B1.1
+    >>> print(*with_offload(make_schedule("gpipe", stages=2, micro_batches=3), [0], ahead=1)[0])
+    F0.0 OFFLOAD0.0 F0.1 OFFLOAD0.1 FETCH0.0 F0.2 OFFLOAD0.2 FETCH0.1 B0.0 FETCH0.2 B0.1 B0.2
     """
-    return [[step for action in actions for step in _with_moves(action, stages)] for actions in schedule]
+    if not isinstance(ahead, int) or ahead < 0:
+        raise ValueError(f"with_offload: ahead must be an integer of at least 0, got {ahead!r}")
+    return [_with_moves(list(actions), stages, ahead) for actions in schedule]
 
 
-def _with_moves(action: Action, stages: Collection[int] | None) -> list[Action]:
-    if stages is None or action.stage in stages:
-        if action.kind is Kind.F:
-            return [action, action._replace(kind=Kind.OFFLOAD)]
-        if action.kind in (Kind.B, Kind.I):
-            return [action._replace(kind=Kind.FETCH), action]
-    return [action]
+def _with_moves(actions: Sequence[Action], stages: Collection[int] | None, ahead: int) -> list[Action]:
+    own = {action.stage for action in actions} if stages is None else set(stages)
+    forwards = {(a.stage, a.micro_batch): index for index, a in enumerate(actions) if a.kind is Kind.F}
+    fetches: dict[int, list[Action]] = {}
+    moved: set[tuple[int, int]] = set()
+    for index, action in enumerate(actions):
+        run = action.stage, action.micro_batch
+        if action.kind in (Kind.B, Kind.I) and action.stage in own and index - ahead > forwards[run] + 1:
+            fetches.setdefault(index - ahead, []).append(action._replace(kind=Kind.FETCH))
+            moved.add(run)
+    found: list[Action] = []
+    for index, action in enumerate(actions):
+        found += [*fetches.get(index, ()), action]
+        if action.kind is Kind.F and (action.stage, action.micro_batch) in moved:
+            found.append(action._replace(kind=Kind.OFFLOAD))
+    return found
 
 
 def with_recomputation(schedule: Schedule, stages: Collection[int] | None = None) -> list[list[Action]]:

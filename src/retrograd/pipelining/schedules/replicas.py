@@ -76,6 +76,17 @@ def replicate(programs: Sequence[Program | None], reduce_gradients: bool) -> Pro
     return Program(actions, first.placement, f"{digest:08x}")
 
 
+def add_reductions(schedule: Sequence[Sequence[Action]]) -> list[list[Action]]:
+    """Return the computations of one replica of several, with the sums of gradients over all of them, for a simulation.
+
+    >>> from retrograd.pipelining.schedules import make_schedule
+    >>> from retrograd.pipelining.schedules.actions import format_schedule
+    >>> print(format_schedule(add_reductions(make_schedule("gpipe", 1, 1))))
+    0: F0.0         B0.0         REDUCE_GRAD0 WAIT_GRAD0
+    """
+    return [_with_reductions(row, sorted({action.stage for action in row})) for row in schedule]
+
+
 def _with_reductions(row: Sequence[Action], stages: Sequence[int]) -> list[Action]:
     """Return a rank's actions with those that sum the gradients of its stages over the replicas.
 
