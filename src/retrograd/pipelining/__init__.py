@@ -47,7 +47,9 @@ from retrograd.pipelining.schedules.named_orders import add_unshard_reshard as _
 from retrograd.pipelining.schedules.named_orders import format_pipeline_order as _format_pipeline_order  # noqa: F401
 from retrograd.pipelining.schedules.named_orders import merge_bw as _merge_bw  # noqa: F401
 from retrograd.pipelining.schedules.named_orders import validate_schedule as _validate_schedule  # noqa: F401
+from retrograd.pipelining.schedules.seq1f1b import seq1f1b
 from retrograd.pipelining.schedules.tables import format_grid, read_csv, write_csv
+from retrograd.pipelining.sequence_segments import SegmentCache, segment_lengths, split_segments
 from retrograd.pipelining.split.loss import LossWrapper, TrivialLossWrapper
 from retrograd.pipelining.split.markers import PipeSplitWrapper, SplitPoint, annotate_split_points, pipe_split
 from retrograd.pipelining.split.pipe import Pipe, PipeInfo, build_stage, pipeline, split_into_equal_size
@@ -107,6 +109,7 @@ __all__ = [
     "ScheduleLoopedBFS",
     "ScheduleZBVZeroBubble",
     "Sample",
+    "SegmentCache",
     "Span",
     "SplitPoint",
     "Step",
@@ -131,10 +134,13 @@ __all__ = [
     "read_csv",
     "read_perfetto",
     "search_schedule",
+    "segment_lengths",
+    "seq1f1b",
     "simulate",
     "simulate_costs",
     "split_args_kwargs_into_chunks",
     "split_into_equal_size",
+    "split_segments",
     "stage_backward",
     "stage_backward_input",
     "stage_backward_weight",
