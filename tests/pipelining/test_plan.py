@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import retrograd as rg
 from retrograd import nn
-from retrograd.pipelining import peak_activations, pipeline, planning
+from retrograd.pipelining import Pipeline, peak_activations, pipeline, planning, simulate, simulate_costs
 from retrograd.pipelining.microbatch import MicroBatch
 from retrograd.pipelining.planning import choose, plan, search_schedule
 from retrograd.pipelining.planning.balanced_split import Memory, NoFeasibleSplit, in_flight, split
@@ -17,8 +17,12 @@ from retrograd.pipelining.planning.link_cost import LinearCost, MessageCost, mes
 from retrograd.pipelining.planning.operator_cost import Operator, operators, preserve_state
 from retrograd.pipelining.planning.report import Choice, choose_recommended
 from retrograd.pipelining.planning.stage_cost import measure_stages
+from retrograd.pipelining.planning.storage_cost import storage_cost
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule
 from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.lowering import chain
+from retrograd.pipelining.schedules.program import make_program
+from retrograd.pipelining.schedules.replicas import add_reductions, replicate
 from retrograd.pipelining.transports import get_transport
 
 FREE = {"latency": 0.0, "bandwidth": 1e12, "rounds": 1}
@@ -311,11 +315,117 @@ def test_a_schedule_that_needs_more_stages_than_there_are_operators_is_skipped_w
         ({"optimizer_copies": -1}, "optimizer_copies must be a number of at least 0, got -1"),
         ({"schedules": ["fastest"]}, "no schedule is called 'fastest'"),
         ({"ranks": 40}, "can't make 40 stages"),
+        ({"replicas": [1, 3]}, "2 ranks cannot be divided among 3 replicas"),
+        ({"replicas": [0]}, r"replicas must be numbers from 1 to the 4 micro-batches, got \[0\]"),
+        ({"replicas": []}, r"replicas must be numbers from 1 to the 4 micro-batches, got \[\]"),
     ],
 )
 def test_mistakes_are_reported_with_the_value(options, told):
     with pytest.raises(ValueError, match=told):
         planned(**options)
+
+
+# ----------------------------------------------------------------------------------------- replicas and offloading
+
+
+def test_replicas_are_compared_and_share_the_microbatches():
+    found = planned(ranks=4, micro_batches=5, schedules=["1f1b"], replicas=[1, 2])
+    by_count = {choice.replicas: choice for choice in found.choices}
+    assert {count: choice.stages for count, choice in by_count.items()} == {1: 4, 2: 2}
+    assert found.recommended is by_count[found.replicas]
+    kinds = [event.action.kind for event in found.timeline.events if event.rank == 0]
+    assert kinds.count(Kind.F) == (3 if found.replicas == 2 else 5)
+    assert found.timeline.span == pytest.approx(found.recommended.step)
+    assert "replicas" in str(found)
+    assert "replicas" not in str(planned(schedules=["1f1b"]))
+
+
+def test_the_sum_of_gradients_takes_time_by_the_bytes_of_the_parameters():
+    found = planned(ranks=2, schedules=["gpipe"], replicas=[2], latency=1000.0, bandwidth=1.0)
+    size = sum(parameter.numel() * 4 for parameter in mlp().parameters())
+    # Each replica sends half of the gradients, and then half of the sums.
+    assert found.recommended.step == pytest.approx(2 * (1000 + size / 2), rel=1e-3)
+    assert {event.action.kind for event in found.timeline.events} >= {Kind.REDUCE_GRAD, Kind.WAIT_GRAD}
+    assert found.timeline.span == pytest.approx(found.recommended.step)
+
+
+def test_slow_links_between_replicas_make_one_pipeline_the_best():
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(4)])
+    args, target = (rg.randn(8, 8),), rg.randn(8, 8)
+    options = {"target": target, "loss_fn": nn.functional.mse_loss, "rounds": 1, "schedules": ["1f1b"]}
+    # Parameters are larger than the values between stages.
+    found = plan(model, args, 2, 4, replicas=[1, 2], latency=0.0, bandwidth=100.0, **options)
+    assert found.replicas == 1
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "zb-h1", "interleaved1f1b"])
+def test_a_summary_of_one_replica_is_the_timeline_of_all(schedule):
+    compute = make_schedule(schedule, 4, 3, ranks=2)
+
+    def cost(action):
+        return {"F": 1.0, "B": 2.0, "I": 1.25, "W": 0.75, "REDUCE_GRAD": 2.5}.get(action.kind.value, 0.125)
+
+    def overhead(action):
+        return 0.25 if action.kind.is_reduction else 0.0
+
+    summary = simulate_costs(add_reductions(compute), chain(4), cost, overhead)
+    program = make_program(compute, 4, 3, dict.fromkeys(chain(4)))
+    timeline = simulate(replicate([program] * 2, reduce_gradients=True).actions, chain(4), cost, overhead, replicas=2)
+    assert summary.span == timeline.span
+    with_sums = simulate_costs(compute, chain(4), cost, overhead)
+    assert with_sums.span < summary.span
+
+
+def test_the_options_of_a_plan_with_replicas_configure_a_pipeline():
+    model, (args, target) = mlp(), batch()
+    found = planned(model, ranks=4, schedules=["1f1b"], replicas=[2])
+    assert (found.options["replicas"], found.options["ranks"]) == (2, 2)
+    expected = nn.functional.mse_loss(model(*args), target)
+    loss = Pipeline(model, **found.options, loss_fn=nn.functional.mse_loss).step(*args, target=target)
+    rg.testing.assert_close(loss, expected.detach())
+
+
+def deep(width=8, layers=8):
+    """Return a model that saves much more than its parameters, for 512 examples."""
+    return nn.Sequential(*[nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Tanh()) for _ in range(layers)])
+
+
+def test_under_a_memory_limit_stages_offload_where_no_schedule_fits(monkeypatch):
+    monkeypatch.setattr(planning, "storage_cost", lambda: LinearCost(1e-6, 1e-10))
+    args, target = batch(examples=512)
+    options = {"target": target, "loss_fn": nn.functional.mse_loss, "schedules": ["gpipe"], **FREE}
+    free = plan(deep(), args, 2, 8, **options).recommended
+    limit = max(free.memory) / 2
+    model = deep()
+    found = plan(model, args, 2, 8, memory_limit=limit, **options)
+    best = found.recommended
+    assert best.offloaded
+    assert max(best.memory) <= limit
+    assert [choice.fits for choice in found.choices] == [True, False]
+    assert "GPipe, offload *" in str(found)
+    assert "Stages that offload their activations to a file: 0" in str(found)
+    assert {event.action.kind for event in found.timeline.events} >= {Kind.OFFLOAD, Kind.FETCH}
+    assert found.timeline.span == pytest.approx(best.step)
+    json.dumps(found.to_dict())
+    expected = nn.functional.mse_loss(model(*args), target).detach()
+    loss = Pipeline(model, **found.options, loss_fn=nn.functional.mse_loss).step(*args, target=target)
+    rg.testing.assert_close(loss, expected)
+
+
+def test_moves_that_take_long_make_the_planned_step_long(monkeypatch):
+    args, target = batch(examples=512)
+    options = {"target": target, "loss_fn": nn.functional.mse_loss, "schedules": ["gpipe"], **FREE}
+    limit = max(plan(deep(), args, 2, 8, **options).recommended.memory) / 2
+    monkeypatch.setattr(planning, "storage_cost", lambda: LinearCost(1000.0))
+    found = plan(deep(), args, 2, 8, memory_limit=limit, **options)
+    moves = sum(action.kind.is_move for action in found.actions[0])
+    assert found.recommended.step >= 1000 * moves > 0
+
+
+def test_moving_to_storage_is_measured():
+    cost = storage_cost()
+    assert cost.fixed > 0
+    assert cost.seconds(2**30) > cost.fixed
 
 
 # ----------------------------------------------------------------------------------------------------- using a plan

@@ -11,8 +11,9 @@ from retrograd.pipelining.planning.auto_schedule import AutoSchedule
 from retrograd.pipelining.planning.choose import Planner, Settings
 from retrograd.pipelining.planning.link_cost import LinearCost, MessageCost, message_cost
 from retrograd.pipelining.planning.operator_cost import preserve_state
-from retrograd.pipelining.planning.report import Choice, Plan, SplitPolicy
+from retrograd.pipelining.planning.report import Choice, Plan, SplitPolicy, merge_plans
 from retrograd.pipelining.planning.schedule_search import FoundSchedule, search_schedule
+from retrograd.pipelining.planning.storage_cost import storage_cost
 from retrograd.pipelining.schedules import SCHEDULES, get_schedule
 from retrograd.pipelining.schedules.program import AUTO
 from retrograd.pipelining.transports import Transport, get_transport
@@ -31,6 +32,7 @@ def plan(
     loss_fn: Callable[[Any, Any], Tensor] | None = None,
     schedules: Sequence[str] | None = None,
     stages_per_rank: Sequence[int] | None = None,
+    replicas: Sequence[int] = (1,),
     memory_limit: float | None = None,
     optimizer_copies: float = 2.0,
     transport: str = "auto",
@@ -56,7 +58,9 @@ def plan(
     schedules: names; None: all.  With "auto" among them, a schedule is searched for, see `search_schedule`, for the
      splits of the others (of all schedules if it is the only one), within `search_seconds`.
     stages_per_rank: to try for each schedule; None: the schedule's own.
-    memory_limit: bytes per rank for parameters, gradients, optimizer state and saved tensors.
+    replicas: numbers of replicas to try, into which the ranks are divided, see `Pipeline`.
+    memory_limit: bytes per rank for parameters, gradients, optimizer state and saved tensors.  A schedule that needs
+     more is tried with stages that offload activations to a file, too, see `with_offload`.
     optimizer_copies: bytes of optimizer state per byte of parameters: 2 for Adam, 0 for plain SGD.
     transport: messages are timed over it, unless `latency` (seconds) and `bandwidth` (bytes per second) are given.
     cores: how many the ranks share; None: one for each rank.
@@ -88,6 +92,12 @@ def plan(
     ):
         if not isinstance(number, int) or number < 1:
             raise ValueError(f"plan: {name} must be an integer of at least 1, got {number!r}")
+    if not replicas or not all(isinstance(count, int) and 1 <= count <= micro_batches for count in replicas):
+        raise ValueError(
+            f"plan: replicas must be numbers from 1 to the {micro_batches} micro-batches, got {replicas!r}"
+        )
+    if uneven := [count for count in replicas if ranks % count]:
+        raise ValueError(f"plan: {ranks} ranks cannot be divided among {uneven[0]} replicas")
     above_zero = {"memory_limit": memory_limit, "bandwidth": bandwidth, "search_seconds": search_seconds}
     for name, size in above_zero.items():
         if size is not None and not size > 0:
@@ -110,15 +120,43 @@ def plan(
 
     workers = link.world or (1 if alone else min(ranks, cores or ranks, available_processors()))
     settings = Settings(
-        ranks, micro_batches, memory_limit, 2 + optimizer_copies, cores, messages, rounds, workers, search_seconds
+        ranks,
+        micro_batches,
+        1,
+        memory_limit,
+        2 + optimizer_copies,
+        cores,
+        messages,
+        rounds,
+        workers,
+        search_seconds / len(replicas),
+        None if memory_limit is None else _common_storage_cost(link),
     )
+    plans: list[Plan] = []
+    failures: list[ValueError] = []
     with preserve_state(model):
-        return Planner(model, batch, loss, link, settings).plan(names, stages_per_rank)
+        planner = None
+        for count in replicas:
+            own = settings._replace(ranks=ranks // count, replicas=count)
+            planner = Planner(model, batch, loss, link, own, planner)
+            try:
+                plans.append(planner.plan(names, stages_per_rank))
+            except ValueError as failure:
+                failures.append(failure)
+    if not plans:
+        raise failures[0]
+    return merge_plans(plans)
 
 
 def _sum_outputs(output: Any, target: Any) -> Any:
     parts = [registry["sum"](tensor) for tensor in tensors_in(output) if tensor.requires_grad]
     return sum(parts[1:], start=parts[0])
+
+
+def _common_storage_cost(transport: Transport) -> LinearCost:
+    """Return the cost of moves on the slowest process."""
+    found = transport.launch(transport.world or 1, lambda _: tuple(storage_cost()))
+    return LinearCost(*map(max, zip(*found, strict=True)))
 
 
 def _message_cost(transport: Transport, latency: float | None, bandwidth: float | None) -> MessageCost:

@@ -10,7 +10,7 @@ from retrograd.fx import GraphModule, Node
 from retrograd.nn import Module
 from retrograd.pipelining.microbatch import MicroBatch
 from retrograd.pipelining.planning.balanced_split import Memory, NoFeasibleSplit, in_flight, split
-from retrograd.pipelining.planning.link_cost import MessageCost
+from retrograd.pipelining.planning.link_cost import LinearCost, MessageCost
 from retrograd.pipelining.planning.operator_cost import Loss, Operator, operators
 from retrograd.pipelining.planning.report import (
     Choice,
@@ -26,7 +26,10 @@ from retrograd.pipelining.planning.simulate import Cost, peak_activations, simul
 from retrograd.pipelining.planning.stage_cost import StageCosts, measure_stages
 from retrograd.pipelining.schedules import get_schedule, make_schedule, stage_ranks
 from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.activations import with_offload
+from retrograd.pipelining.schedules.lowering import Edges, lower
 from retrograd.pipelining.schedules.program import AUTO
+from retrograd.pipelining.schedules.replicas import add_reductions, share_sizes
 from retrograd.pipelining.split.manual_stages import AnyPipe
 from retrograd.pipelining.split.pipe import Pipe, split_as_traced
 from retrograd.pipelining.timeline.timeline import Timeline
@@ -36,11 +39,13 @@ from retrograd.pipelining.transports import Transport
 class Settings(NamedTuple):
     """The settings of a plan; see `plan`.
 
-    copies: how often the bytes of a parameter count.  workers: see `measure_stages`.  search_seconds: 0 for no search.
+    ranks: of a replica.  copies: how often the bytes of a parameter count.  workers: see `measure_stages`.
+    search_seconds: 0 for no search.  storage: of moving activations to a file or back; None: they are not moved.
     """
 
     ranks: int
     micro_batches: int
+    replicas: int
     memory_limit: float | None
     copies: float
     cores: int | None
@@ -48,6 +53,12 @@ class Settings(NamedTuple):
     rounds: int
     workers: int
     search_seconds: float
+    storage: LinearCost | None
+
+    @property
+    def share(self) -> int:
+        """Return the microbatches of the first replica, which has the most."""
+        return share_sizes(self.micro_batches, self.replicas)[0]
 
 
 class MeasuredSplit(NamedTuple):
@@ -58,17 +69,29 @@ class MeasuredSplit(NamedTuple):
 
 
 class Planner:
-    """Measures a model as needed, and tries one schedule after the other."""
+    """Measures a model as needed, and tries one schedule after the other.
 
-    def __init__(self, model: Module, batch: MicroBatch, loss: Loss, transport: Transport, settings: Settings) -> None:
+    measured: another planner of the same model and batch, whose operators are not measured again.
+    """
+
+    def __init__(
+        self,
+        model: Module,
+        batch: MicroBatch,
+        loss: Loss,
+        transport: Transport,
+        settings: Settings,
+        measured: "Planner | None" = None,
+    ) -> None:
         self.model = model
         self.batch = batch
         self.loss = loss
         self.transport = transport
         self.settings = settings
-        self.names: list[str] = []
-        self.operators: list[Operator] = []
-        split_as_traced(model, batch.args, batch.kwargs, split_policy=self._measure)
+        self.names: list[str] = [] if measured is None else measured.names
+        self.operators: list[Operator] = [] if measured is None else measured.operators
+        if measured is None:
+            split_as_traced(model, batch.args, batch.kwargs, split_policy=self._measure)
         self.memory = Memory(self.operators, settings.copies)
         self.splits: dict[tuple[int, ...], MeasuredSplit] = {}
         self.schedules: dict[tuple[str, int], list[list[Action]]] = {}
@@ -86,11 +109,16 @@ class Planner:
                 except ValueError as why:
                     skipped[f"{name} with {several * self.settings.ranks} stages"] = str(why).removeprefix("plan: ")
         searching = found and self.settings.search_seconds
-        if not searching and not any(fits for _, _, fits in found):
+        offloading = found and self.settings.storage is not None
+        if not searching and not offloading and not any(fits for _, _, fits in found):
             self._raise_no_schedule(skipped, sufficient_limits)
         self._measure_splits(sorted({ends for _, ends, _ in found}))
         choices = {self._choice(*one): one[1] for one in found}
-        if self.settings.search_seconds:
+        for name, ends, fits in found:
+            choice = None if fits else self._offloaded_choice(name, ends)
+            if choice is not None:
+                choices[choice] = ends
+        if self.settings.search_seconds and self._same_shares:
             for ends in self.splits:
                 if self._search(ends):
                     choices[self._choice(AUTO, ends, True)] = ends
@@ -107,14 +135,12 @@ class Planner:
             if settings.memory_limit is None
             else settings.memory_limit - max(fixed) * len(ends) / settings.ranks
         )
-        inputs = dict.fromkeys(range(len(ends)), 0.0)
-        for (way, _, target), size in measured.costs.sizes.items():
-            inputs[target] += size if way == "F" else 0.0
+        inputs = self._input_bytes(ends)
         try:
             self.found[ends] = search_schedule(
                 len(ends),
-                settings.micro_batches,
-                self._costs(measured)[0],
+                settings.share,
+                self._costs(ends)[0],
                 ranks=settings.ranks,
                 edges=measured.pipe.carried(),
                 saved=dict(enumerate(saved)),
@@ -125,6 +151,36 @@ class Planner:
         except ValueError:
             return False
         return True
+
+    @property
+    def _same_shares(self) -> bool:
+        """Return whether one list of actions is the schedule of every replica."""
+        return self.settings.micro_batches % self.settings.replicas == 0
+
+    def _offloaded_choice(self, name: str, ends: tuple[int, ...]) -> Choice | None:
+        """Return the fastest choice within the memory limit in which some stages offload; None if there is none.
+
+        The first stages hold the most microbatches, since theirs return last.
+        """
+        stages = len(ends)
+        if self.settings.storage is None or not self._same_shares:
+            return None
+        counts = sorted({-(-stages // 4), -(-stages // 2), -(-3 * stages // 4), stages})
+        found = [self._choice(name, ends, True, tuple(range(count))) for count in counts]
+        fitting = [one for one in found if max(one.memory) <= (self.settings.memory_limit or math.inf)]
+        return min(fitting, key=lambda one: one.step, default=None)
+
+    def _input_bytes(self, ends: tuple[int, ...]) -> dict[int, float]:
+        """Return the bytes of each stage's inputs from others, for a microbatch."""
+        inputs = dict.fromkeys(range(len(ends)), 0.0)
+        for (way, _, target), size in self.splits[ends].costs.sizes.items():
+            inputs[target] += size if way == "F" else 0.0
+        return inputs
+
+    def _moved_bytes(self, ends: tuple[int, ...]) -> list[float]:
+        """Return the bytes that each stage offloads for a microbatch: its inputs stay in memory."""
+        inputs = self._input_bytes(ends)
+        return [max(saved - inputs[stage], 0.0) for stage, saved in enumerate(self._stage_memory(ends)[1])]
 
     def _raise_no_schedule(self, skipped: Mapping[str, str], sufficient_limits: Sequence[int]) -> None:
         if sufficient_limits:
@@ -159,15 +215,23 @@ class Planner:
         """Return the computations of every rank; the last result is cached, since several methods ask for it."""
         key = (name, stages)
         if key not in self.schedules:
-            self.schedules = {key: make_schedule(name, stages, self.settings.micro_batches, ranks=self.settings.ranks)}
+            self.schedules = {key: make_schedule(name, stages, self.settings.share, ranks=self.settings.ranks)}
         return self.schedules[key]
 
-    def _memory(self, name: str, ends: Sequence[int]) -> tuple[list[float], list[float]]:
+    def _memory(
+        self, name: str, ends: Sequence[int], offloaded: tuple[int, ...] = ()
+    ) -> tuple[list[float], list[float]]:
         """Return per rank the peak bytes of saved tensors, and the total bytes."""
         fixed, saved = self._stage_memory(ends)
         weights = dict(enumerate(saved))
-        actions, placement = self._actions(name, ends)
-        peaks = self.found[tuple(ends)].peaks if name == AUTO else [peak_activations(row, weights) for row in actions]
+        actions, placement = self._actions(name, ends, offloaded)
+        if name == AUTO:
+            peaks = self.found[tuple(ends)].peaks
+        elif offloaded:
+            moved = self._moved_bytes(tuple(ends))
+            peaks = [_peak_with_moves(row, weights, moved) for row in actions]
+        else:
+            peaks = [peak_activations(row, weights) for row in actions]
         total = peaks.copy()
         for stage, rank in enumerate(placement):
             total[rank] += fixed[stage]
@@ -178,37 +242,68 @@ class Planner:
         ranges = list(_stage_spans(ends))
         return [self.memory.fixed(*span) for span in ranges], [self.memory.saved(*span) for span in ranges]
 
-    def _actions(self, name: str, ends: Sequence[int]) -> tuple[list[list[Action]], list[int]]:
-        """Return the computations of every rank, and the rank of each stage."""
+    def _actions(
+        self, name: str, ends: Sequence[int], offloaded: tuple[int, ...] = ()
+    ) -> tuple[list[list[Action]], list[int]]:
+        """Return the computations of every rank of a replica, and the rank of each stage."""
         if name == AUTO:
             found = self.found[tuple(ends)]
             return found.schedule, found.placement
-        return self._schedule(name, len(ends)), stage_ranks(name, len(ends), self.settings.ranks)
+        schedule, placement = self._schedule(name, len(ends)), stage_ranks(name, len(ends), self.settings.ranks)
+        return (with_offload(schedule, offloaded, ahead=1) if offloaded else schedule), placement
 
     # ------------------------------------------------------------------------------------------------- simulating
 
-    def _choice(self, name: str, ends: tuple[int, ...], fits: bool) -> Choice:
+    def _choice(self, name: str, ends: tuple[int, ...], fits: bool, offloaded: tuple[int, ...] = ()) -> Choice:
         found = self.splits[ends]
-        actions, ranks = self._actions(name, ends)
-        summary = simulate_costs(actions, found.pipe.carried(), *self._costs(found))
-        activations, memory = self._memory(name, ends)
-        shared = sum(summary.busy) / self.settings.cores if self.settings.cores else 0.0
-        step = max(summary.span, shared)
-        return Choice(name, tuple(ranks), step, summary.bubble, tuple(activations), tuple(memory), fits)
+        actions, ranks = self._actions(name, ends, offloaded)
+        summary = simulate_costs(self._with_sums(actions), found.pipe.carried(), *self._costs(ends))
+        activations, memory = self._memory(name, ends, offloaded)
+        work = self.settings.replicas * sum(summary.busy)
+        step = max(summary.span, work / self.settings.cores if self.settings.cores else 0.0)
+        sizes = tuple(activations), tuple(memory)
+        return Choice(name, tuple(ranks), step, summary.bubble, *sizes, fits, self.settings.replicas, offloaded)
+
+    def _with_sums(self, actions: list[list[Action]]) -> list[list[Action]]:
+        """Return the computations of a replica with the sums of gradients, if there are others."""
+        return add_reductions(actions) if self.settings.replicas > 1 else actions
 
     def _timeline(self, choice: Choice, ends: tuple[int, ...]) -> Timeline:
-        """Return the simulated timeline of a step, slowed down if there are fewer cores than ranks."""
-        found = self.splits[ends]
-        (schedule, _), edges = self._actions(choice.schedule, ends), found.pipe.carried()
-        timeline = simulate(schedule, edges, *self._costs(found))
+        """Return the simulated timeline of a step of a replica, slowed down if there are fewer cores than ranks."""
+        schedule = self._with_sums(self._actions(choice.schedule, ends, choice.offloaded)[0])
+        edges = self.splits[ends].pipe.carried()
+        timeline = simulate(_lowered(schedule, edges), edges, *self._costs(ends))
         if choice.step <= timeline.span:
             return timeline
-        return simulate(schedule, edges, *self._costs(found, choice.step / timeline.span))
+        return simulate(_lowered(schedule, edges), edges, *self._costs(ends, choice.step / timeline.span))
 
-    def _costs(self, found: MeasuredSplit, times: float = 1.0) -> tuple[Cost, Cost]:
+    def _costs(self, ends: tuple[int, ...], times: float = 1.0) -> tuple[Cost, Cost]:
         """Return the costs of actions, multiplied by `times`, and the overheads of messages."""
-        costs, messages = found.costs, self.settings.messages
-        return lambda action: times * costs.cost(action, messages), lambda a: times * costs.overhead(a, messages)
+        costs, messages = self.splits[ends].costs, self.settings.messages
+        replicas, storage = self.settings.replicas, self.settings.storage
+
+        def part(action: Action) -> float:
+            """Return the bytes of a stage's gradients that one replica sums."""
+            start, end = list(_stage_spans(ends))[action.stage]
+            return self.memory.fixed(start, end) / self.settings.copies / replicas
+
+        def cost(action: Action) -> float:
+            if action.kind.is_move:
+                assert storage is not None, "only measured moves are planned"
+                return times * storage.seconds(self._moved_bytes(ends)[action.stage])
+            if action.kind.is_reduction:
+                return times * 2 * messages.latency.seconds((replicas - 1) * part(action))
+            return times * costs.cost(action, messages)
+
+        def overhead(action: Action) -> float:
+            if not action.kind.is_reduction:
+                return times * costs.overhead(action, messages)
+            # The first action sends the parts of the others; the second one receives parts, and exchanges sums.
+            sending, receiving = messages.sending.seconds(part(action)), messages.receiving.seconds(part(action))
+            seconds = sending if action.kind is Kind.REDUCE_GRAD else 2 * receiving + sending
+            return times * (replicas - 1) * seconds
+
+        return cost, overhead
 
     def _measure_splits(self, splits: Sequence[tuple[int, ...]]) -> None:
         args, kwargs = self.batch.args, self.batch.kwargs
@@ -228,10 +323,12 @@ class Planner:
         best = choose_recommended(list(choices))
         ends = choices[best]
         settings = self.settings._asdict()
-        del settings["workers"]
+        for name in ("workers", "replicas", "storage"):
+            del settings[name]
         settings["messages"] = {name: part._asdict() for name, part in settings["messages"]._asdict().items()}
         draw = partial(self._timeline, best, ends)
-        actions = self.found[ends].schedule if best.schedule == AUTO else None
+        own = best.schedule == AUTO or best.offloaded
+        actions = self._actions(best.schedule, ends, best.offloaded)[0] if own else None
         return Plan(list(choices), self._stages(ends), draw, self._policy(ends), settings, skipped, actions)
 
     def _stages(self, ends: tuple[int, ...]) -> list[Stage]:
@@ -275,3 +372,28 @@ class Planner:
 def _stage_spans(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Return the first and last operator of each stage."""
     return zip([0, *[end + 1 for end in ends[:-1]]], ends, strict=True)
+
+
+def _lowered(schedule: list[list[Action]], edges: Edges) -> list[list[Action]]:
+    """Return a replica's actions with sends and receives around its computations."""
+    sums = [[action for action in row if action.kind.is_reduction] for row in schedule]
+    lowered = lower([[action for action in row if not action.kind.is_reduction] for row in schedule], edges)
+    return add_reductions(lowered) if any(sums) else lowered
+
+
+def _peak_with_moves(actions: Sequence[Action], saved: Mapping[int, float], moved: Sequence[float]) -> float:
+    """Return the peak bytes of a rank whose stages offload, with those that are being written."""
+    held = peak = 0.0
+    writing = 0.0
+    for action in actions:
+        if action.kind is Kind.OFFLOAD:
+            held -= moved[action.stage]
+            writing = moved[action.stage]
+        else:
+            held += _HELD.get(action.kind, 0) * saved[action.stage]
+            held += moved[action.stage] if action.kind is Kind.FETCH else 0.0
+        peak = max(peak, held + writing)
+    return peak
+
+
+_HELD = {Kind.F: 1, Kind.B: -1, Kind.W: -1}

@@ -60,10 +60,11 @@ def message_cost(transport: Transport) -> MessageCost:
     small, large = (
         _latency_and_overheads(*transport.launch(ranks, partial(_round_trips, size))[:2]) for size in (SMALL, LARGE)
     )
-    return MessageCost(*map(_fit_line, small, large))
+    return MessageCost(*map(fit_line, small, large))
 
 
-def _fit_line(small: float, large: float) -> LinearCost:
+def fit_line(small: float, large: float) -> LinearCost:
+    """Return the cost from the seconds for `SMALL` and for `LARGE` bytes."""
     return LinearCost(small, max(large - small, 0.0) / (LARGE - SMALL))
 
 

@@ -15,10 +15,11 @@ TIE_FACTOR = 1.01  # steps that differ by less than this count as equal: memory 
 class Choice(NamedTuple):
     """A schedule, and the predicted cost of a step with it.
 
-    ranks: of the stages.  step: seconds.  bubble: the share of all ranks' time without computation.
+    ranks: of the stages, in a replica.  step: seconds.  bubble: the share of all ranks' time without computation.
     activations: per rank, the peak bytes saved for backward.
     memory: per rank, including parameters, their gradients and the optimizer state.
-    fits: whether every rank is within the memory limit.
+    fits: whether every rank is within the memory limit.  replicas: of the pipeline.  offloaded: the stages that offload
+    activations, see `with_offload`.
     """
 
     schedule: str
@@ -28,6 +29,8 @@ class Choice(NamedTuple):
     activations: tuple[float, ...]
     memory: tuple[float, ...]
     fits: bool
+    replicas: int = 1
+    offloaded: tuple[int, ...] = ()
 
     @property
     def stages(self) -> int:
@@ -119,8 +122,13 @@ class Plan:
 
     @property
     def ranks(self) -> int:
-        """Return the number of ranks."""
+        """Return the number of ranks of each replica."""
         return max(self.recommended.ranks) + 1
+
+    @property
+    def replicas(self) -> int:
+        """Return the number of replicas."""
+        return self.recommended.replicas
 
     @property
     def micro_batches(self) -> int:
@@ -133,6 +141,7 @@ class Plan:
         return {
             "stages": self.recommended.stages,
             "ranks": self.ranks,
+            **({"replicas": self.replicas} if self.replicas > 1 else {}),
             "schedule": self.schedule if self.actions is None else self.actions,
             "micro_batches": self.micro_batches,
             "split_policy": self.split_policy,
@@ -144,10 +153,11 @@ class Plan:
         best, fitting = self.recommended, [choice for choice in self.choices if choice.fits]
         shortest = min(choice.step for choice in fitting)
         near = sum(choice.step <= shortest * TIE_FACTOR for choice in fitting)
+        layout = f"{best.stages} stages" + (f" and {best.replicas} replicas" if best.replicas > 1 else "")
         if near == 1:
-            return f"{best.schedule} with {best.stages} stages has the shortest step."
+            return f"{best.schedule} with {layout} has the shortest step."
         return (
-            f"{best.schedule} with {best.stages} stages needs the least memory of the {near} with a step within "
+            f"{best.schedule} with {layout} needs the least memory of the {near} with a step within "
             f"{TIE_FACTOR - 1:.0%} of the shortest."
         )
 
@@ -170,7 +180,12 @@ class Plan:
 
     def header(self) -> list[str]:
         """Return the column titles of `rows`."""
-        return ["schedule", "stages", "step", "of 1F1B", "bubble", "activations", "memory"]
+        replicas = ["replicas"] if self._has_replicas else []
+        return ["schedule", *replicas, "stages", "step", "of 1F1B", "bubble", "activations", "memory"]
+
+    @property
+    def _has_replicas(self) -> bool:
+        return any(choice.replicas > 1 for choice in self.choices)
 
     def rows(self) -> list[list[str]]:
         """Return the choices as rows of text; bytes are the maximum over the ranks, and * marks the recommendation."""
@@ -180,7 +195,8 @@ class Plan:
         relative = self.relative(choice)
         mark = " *" if choice is self.recommended else "" if choice.fits else " !"
         return [
-            choice.schedule + mark,
+            choice.schedule + (", offload" if choice.offloaded else "") + mark,
+            *([str(choice.replicas)] if self._has_replicas else []),
             str(choice.stages),
             format_time(choice.step * 1e6),
             "" if relative is None else f"{relative:.0%}",
@@ -197,10 +213,13 @@ class Plan:
         recomputed = {action.stage for actions in self.actions or () for action in actions if action.kind is Kind.R}
         if recomputed:
             notes.append(f"Stages that recompute their forward passes: {', '.join(map(str, sorted(recomputed)))}.")
-        cores = self.settings["cores"]
-        if cores is not None and cores < self.ranks:
+        if self.recommended.offloaded:
+            listed = ", ".join(map(str, self.recommended.offloaded))
+            notes.append(f"Stages that offload their activations to a file: {listed}.")
+        cores, ranks = self.settings["cores"], self.ranks * self.replicas
+        if cores is not None and cores < ranks:
             notes.append(
-                f"Warning: {self.ranks} ranks share {cores} cores; a step takes all computations / {cores} at least."
+                f"Warning: {ranks} ranks share {cores} cores; a step takes all computations / {cores} at least."
             )
         return notes + [f"{name}: {why}" for name, why in self.skipped.items()]
 
@@ -220,7 +239,7 @@ class Plan:
         ]
 
     def __str__(self) -> str:
-        title = f"{self.ranks} ranks, {self.micro_batches} micro-batches"
+        title = f"{self.ranks * self.replicas} ranks, {self.micro_batches} micro-batches"
         parts = [
             title,
             align_columns([self.header(), *self.rows()]),
@@ -232,6 +251,17 @@ class Plan:
     def __repr__(self) -> str:
         best = self.recommended
         return f"Plan({best.schedule!r}, {best.stages} stages, {format_time(best.step * 1e6)} a step)"
+
+
+def merge_plans(plans: Sequence[Plan]) -> Plan:
+    """Return the plan whose recommended choice is the best one, with the choices of all plans."""
+    best = choose_recommended([plan.recommended for plan in plans])
+    chosen = next(plan for plan in plans if plan.recommended is best)
+    chosen.choices = sorted(
+        (choice for plan in plans for choice in plan.choices), key=lambda choice: (not choice.fits, choice.step)
+    )
+    chosen.skipped = {name: why for plan in plans for name, why in plan.skipped.items()}
+    return chosen
 
 
 def choose_recommended(choices: Sequence[Choice]) -> Choice:
