@@ -2,19 +2,36 @@
 
     python benchmarks/searched_schedules.py [--sets 200] [--seconds 10] [--json FILE] [--check]
 
-Nothing is timed: the figures are simulated, and do not depend on the machine.
+Nothing is timed: the figures are simulated, and do not depend on the machine.  With --check, steps that differ from the
+published ones by more than 1 % are an error, unless they are shorter.
 """
 
 import argparse
+import json
 import math
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from retrograd.bench import Row, Table, main, parser
 from retrograd.pipelining.planning.schedule_search import FoundSchedule, search_schedule
+from retrograd.pipelining.planning.simulate import peak_activations, simulate_costs, unit_cost
+from retrograd.pipelining.schedules import get_schedule, make_schedule
 from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.lowering import chain
+
+PUBLISHED = Path(__file__).parents[1] / "tests" / "pipelining" / "data" / "zero_bubble.json"
+# Bubble rate and microbatches in memory: the authors' formulas for the zero-bubble schedules, and V-Half and V-Min.
+EQUAL_TIMES = {
+    "1f1b": (7 / 39, 8),
+    "zb-h1": (7 / 103, 8),
+    "zb-h2": (0.0, 15),
+    "zbv": (0.0, 8),
+    "v-half": (0.0813, 5),
+    "v-min": (0.1070, 4),
+}
 
 
 class Model(NamedTuple):
@@ -65,6 +82,38 @@ def published(seconds: float) -> Iterator[Row]:
             f"{model.name}, p = {ranks}, m = {micro_batches}",
             {"retrograd": [rate], "paper's scheduler": [own], "ZB-H2": [zb_h2]},
         )
+
+
+def named_rates() -> Iterator[Row]:
+    """Yield the bubble rates of the named schedules that the paper compares."""
+    for row in json.loads(PUBLISHED.read_text())["rows"]:
+        of_kind = {"F": row["F_ms"], "I": row["B_ms"], "W": row["W_ms"], "B": row["B_ms"] + row["W_ms"]}
+        ranks, micro_batches = row["stages"], row["micro_batches"]
+        for name in ("1f1b", "zb-h1", "zb-h2"):
+            summary = simulate_costs(
+                make_schedule(name, ranks, micro_batches),
+                chain(ranks),
+                lambda action, known=of_kind, message=row["comm_ms"]: known.get(action.kind.value, message),
+            )
+            title = f"{row['model']}, p = {ranks}, m = {micro_batches}, {name}"
+            rate = row["bubble_" + name.replace("-", "_")]
+            yield Row(title, {"retrograd": [summary.bubble_rate], "published": [rate]})
+
+
+def equal_times() -> Iterator[Row]:
+    """Yield the busy share of the slowest rank for F = I = W, free messages, p = 8 and m = 32."""
+    for name, (rate, held) in EQUAL_TIMES.items():
+        per_rank = get_schedule(name).per_rank
+        schedule = make_schedule(name, 8 * per_rank, 32, ranks=8)
+        summary = simulate_costs(schedule, chain(8 * per_rank), unit_cost)
+        own = max(map(peak_activations, schedule)) / per_rank
+        title = f"{name}, {own:g} microbatches, published {held}"
+        yield Row(title, {"retrograd": [1 - summary.bubble_rate], "published": [1 - rate]})
+
+
+def within_one_percent(busy: Iterable[tuple[float, float]]) -> bool:
+    """Return whether steps are at most 1 % longer than the published ones, by both busy shares."""
+    return all(published / own <= 1.01 for own, published in busy)
 
 
 def random_case(draw: random.Random) -> tuple[int, int, int, Callable[[Action], float], float]:
@@ -119,8 +168,17 @@ def random_sets(case: Case, count: int, seconds: float) -> list[tuple[FoundSched
 def report(options: argparse.Namespace) -> list[Table]:
     """Return tables of bubble rates and of steps."""
     rates = Table("Bubble rates with twice the memory of 1F1B", "", list(published(options.seconds)))
+    named = Table("Bubble rates of named schedules", "", list(named_rates()))
+    equal = Table("Busy share of the slowest rank for F = I = W, p = 8, m = 32", "", list(equal_times()))
+    for table, peer in ((rates, "paper's scheduler"), (named, "published")):
+        table.fine = within_one_percent(
+            (1 - row.samples["retrograd"][0], 1 - row.samples[peer][0]) for row in table.rows
+        )
+    equal.fine = within_one_percent((row.samples["retrograd"][0], row.samples["published"][0]) for row in equal.rows)
     return [
         rates,
+        named,
+        equal,
         compare_steps("Steps for random costs, memory limits and placements", random_case, options),
         compare_steps("Steps for uneven stages, slow links and little memory", hard_case, options),
     ]
