@@ -76,7 +76,10 @@ MODULES = {
         "nn": "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer",
     },
     "nn.modules.upsampling": {"nn": "Upsample UpsamplingBilinear2d UpsamplingNearest2d"},
-    "nn.modules.utils": {"nn.common_types": "_ntuple _pair _quadruple _reverse_repeat_tuple _single _triple"},
+    "nn.modules.utils": {
+        "nn.common_types": "_ntuple _pair _quadruple _reverse_repeat_tuple _single _triple",
+        "nn.state_loading": "consume_prefix_in_state_dict_if_present",
+    },
     "nn.parallel.data_parallel": {"nn.parallel": "DataParallel data_parallel"},
     "nn.parallel.distributed": {"nn.parallel": "DistributedDataParallel"},
     "nn.parallel.parallel_apply": {"nn.parallel": "parallel_apply"},

@@ -791,3 +791,13 @@ def test_the_hooks_of_each_kind_can_be_counted_and_cleared():
     assert sorted(calls) == ["again", "backward", "backward before", "before"]
     handles[1].remove()
     assert not layer._forward_hooks
+
+
+def test_a_state_of_data_parallel_loads_once_its_prefix_is_removed():
+    model = nn.Linear(2, 2)
+    state = {f"module.{name}": value for name, value in nn.Linear(2, 2).state_dict().items()}
+    with pytest.raises(RuntimeError, match=r"begin with 'module\.'"):
+        model.load_state_dict(state)
+    nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    model.load_state_dict(state)
+    assert model.weight.tolist() == state["weight"].tolist()

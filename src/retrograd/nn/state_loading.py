@@ -26,6 +26,19 @@ class IncompatibleKeys(NamedTuple):
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Remove a prefix from the names of a state, in place, such as "module." of a state of `DataParallel`.
+
+    >>> state = {"module.weight": 1, "bias": 2}
+    >>> consume_prefix_in_state_dict_if_present(state, "module.")
+    >>> state
+    {'weight': 1, 'bias': 2}
+    """
+    renamed = {name.removeprefix(prefix): value for name, value in state_dict.items()}
+    state_dict.clear()
+    state_dict.update(renamed)
+
+
 EXTRA_STATE = "_extra_state"  # the last part of the name under which a module's `get_extra_state` is saved
 
 
