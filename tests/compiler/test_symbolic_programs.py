@@ -228,3 +228,14 @@ def test_errors_are_those_of_eager_calls():
             messages.append(str(caught.value))
         assert messages[0] == messages[1]
     assert made_sizes(compiled) == [5]
+
+
+def test_reports_and_profiles_show_the_calls_of_programs_that_are_not_planned():
+    f = check(lambda x: (x * 2).sin().sum(), (*SIZES, 5), None, [5])
+    report = rg.compiler.explain(f)(numbers(5, 4))
+    assert [group.name for group in report.groups] == ["kernel: mul", "kernel: sin", "kernel: sum"]
+    with rg.autograd.profiler.profile() as prof:
+        f(numbers(5, 4))
+    assert [e.name for e in prof.events() if e.name.startswith("kernel")] == [group.name for group in report.groups]
+    f(numbers(5, 4))
+    assert [group.name for group in rg.compiler.explain(f)(numbers(5, 4)).groups] == ["plan: mul, sin, sum"]
