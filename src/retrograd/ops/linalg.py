@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import string
 from functools import lru_cache
 
 from retrograd.core import Aval, Definition, Internal, op, registry, shape_of, xp
@@ -72,6 +71,7 @@ class Product(Definition, promotion="same"):
 
 # -------------------------------------------------------------------------------------------- matrix product
 
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"  # importing `string` compiles a regular expression
 NARROW = 16  # columns; up to here one product for all examples of a batch is faster, despite copies
 
 
@@ -539,7 +539,7 @@ def read_equation(equation, shapes):
     depths = [len(s) - len(t.replace("...", "")) for t, s in zip(terms, shapes, strict=True)]
     _check_depths(equation, terms, shapes, depths)
     deepest = max((d for t, d in zip(terms, depths, strict=True) if "..." in t), default=0)
-    dots = [c for c in string.ascii_letters if c not in equation][:deepest]
+    dots = [c for c in LETTERS if c not in equation][:deepest]
     terms = [t.replace("...", "".join(dots[deepest - d :])) for t, d in zip(terms, depths, strict=True)]
     out = out.replace("...", "".join(dots)) if arrow else "".join(dots) + _implicit_output("".join(terms), dots)
     _check_sizes(equation, terms, out, shapes)
@@ -552,7 +552,7 @@ def _implicit_output(letters, dots):
 
 def _check_letters(equation, parts):
     for part in parts:
-        odd = set(part.replace("...", "", 1)) - set(string.ascii_letters)
+        odd = set(part.replace("...", "", 1)) - set(LETTERS)
         if odd:
             raise ValueError(
                 f"einsum: {equation!r}: {min(odd)!r} is no letter; a term has letters and at most one '...'"
@@ -658,7 +658,7 @@ class contract(Internal, Product, linear="a b", node_name="ViewBackward0"):
         return {d: result.index(c) for d, c in enumerate(terms[i]) if c in result}
 
     def batch(batched, n, a, b, *, equation):
-        example = next(c for c in string.ascii_letters if c not in equation)
+        example = next(c for c in LETTERS if c not in equation)
         left, right, out = _terms(equation)
         left, right = (example * is_batched + term for is_batched, term in zip(batched, (left, right), strict=True))
         return contract(a, b, equation=f"{left},{right}->{example}{out}")
