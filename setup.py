@@ -12,10 +12,12 @@ from threading import Lock
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
-from setuptools.errors import BaseError, CCompilerError
+from setuptools.errors import BaseError, CCompilerError, CompileError
 
 CORE, KERNELS = Path("src/retrograd/core"), Path("src/retrograd/kernels")
 HOT = run_path(str(CORE / "build_config.py"))["HOT"]  # the modules to compile
+# A module of functions that Cython would otherwise compile into each of them.
+SHARED = "retrograd.core.shared_utility"
 # Modules in which -O1, with the inlining of -O2, adds nothing to the instructions of a call or of a backward pass. They
 # compile in 65 % of the time.
 COLD = {"blocks", "engine", "guards", "level", "op", "state", "views", "vjp_rule"}
@@ -33,7 +35,10 @@ LESS = [
 
 # Vectorise what sets errno or floating-point flags in the C library; NaN and infinities stay what they are. With -O2,
 # dropout takes 1.8 times as long, pooling with overlapping windows 6, and batch normalization rounds otherwise.
-FLAGS = ["/std:c++17"] if WINDOWS else ["-std=c++17", "-O3", "-g0", "-fno-math-errno", "-fno-trapping-math"]
+# -fwrapv: CPython's own flags have it on most platforms; without it the attention kernels take 1.9 times as long.
+FLAGS = ["/std:c++17"] if WINDOWS else ["-std=c++17", "-O3", "-g0", "-fwrapv", "-fno-math-errno", "-fno-trapping-math"]
+# Headers that nearly every kernel includes.
+HEADERS = ("registration.hpp", "ufunc_adapter.hpp", "vectors.hpp", "cstring", "limits", "memory", "vector")
 
 
 def say(text):
@@ -47,11 +52,14 @@ def extensions():
     if missing:
         return plain(f"not in {CORE}: {', '.join(missing)}")
     try:
-        import Cython.Build  # noqa: F401
+        import Cython
         import numpy
     except ImportError as error:
         return plain(f"{error.name} is not installed")
-    return [*[extension(name, numpy.get_include()) for name in HOT], kernels(numpy.get_include())]
+    if tuple(map(int, Cython.__version__.split(".")[:2])) < (3, 3):
+        return plain(f"Cython 3.3 is needed, and {Cython.__version__} is installed")
+    include = numpy.get_include()
+    return [*[extension(name, include) for name in HOT], extension("shared_utility", include, ".c"), kernels(include)]
 
 
 def translate(core):
@@ -59,7 +67,14 @@ def translate(core):
     from Cython.Build import cythonize
 
     say(f"translating {len(core)} modules of the core to C")
-    translated = cythonize(core, build_dir="build/cython", compiler_directives=DIRECTIVES, quiet=True)
+    translated = cythonize(
+        core,
+        build_dir="build/cython",
+        compiler_directives=DIRECTIVES,
+        quiet=True,
+        shared_utility_qualified_name=SHARED,
+        shared_utility_features_disabled=["MemoryView"],  # nothing here uses them, and they are most of the module
+    )
     for ext, found in zip(core, translated, strict=True):
         ext.sources, ext.depends = found.sources, found.depends
 
@@ -69,15 +84,18 @@ def plain(reason):
     return []
 
 
-def extension(name, include):
-    """Return a module of the core.  With -O3 the core takes 12 s longer to compile, and is not faster beyond 2 %."""
+def extension(name, include, suffix=".py"):
+    """Return a module of the core.  With -O3 the core takes 12 s longer to compile, and is not faster beyond 2 %.
+
+    -Wno-all: the analyses behind warnings take 7 % of the time, and nobody edits C that Cython made.
+    """
     flags = LESS if GCC and name in COLD else ["-O2"]
     return Extension(
         f"retrograd.core.{name}",
-        [str(CORE / f"{name}.py")],
+        [str(CORE / f"{name}{suffix}")],
         include_dirs=[include],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
-        extra_compile_args=[] if WINDOWS else [*flags, "-g0"],
+        extra_compile_args=[] if WINDOWS else [*flags, "-g0", "-Wno-all"],
     )
 
 
@@ -125,9 +143,25 @@ class AllOrNone(build_ext):
 
     def compile_sources(self, sources, **options):
         """Compile the files of an extension at the same time, which setuptools does not; return their objects."""
+        prepared = {str(KERNELS / "native.cpp"): options}  # this file alone defines the tables of NumPy's functions
+        if GCC and set(prepared) < set(sources):
+            options = self.precompile(options)
         with ThreadPoolExecutor(self.parallel) as threads:
-            built = threads.map(lambda source: self.compile_source(source, options), sources)
+            built = threads.map(lambda source: self.compile_source(source, prepared.get(source, options)), sources)
             return [name for objects in built for name in objects]
+
+    def precompile(self, options):
+        """Compile the headers of kernels once, and return options that include them; if that fails, without them."""
+        source = Path(self.build_temp, "headers.cpp")
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text("".join(f"#include <{name}>\n" for name in HEADERS))
+        options = options | {"include_dirs": [*options["include_dirs"], str(KERNELS)]}
+        try:
+            [made] = self.compile([str(source)], **options, extra_preargs=["-x", "c++-header"])
+        except CompileError:
+            return options
+        Path(made).replace(f"{source}.gch")  # read instead of the file without .gch
+        return options | {"extra_postargs": [*options["extra_postargs"], "-include", str(source)]}
 
     def compile_source(self, source, options):
         start = time.perf_counter()

@@ -23,6 +23,7 @@ static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "native"};
 PyMODINIT_FUNC PyInit_native() { return PyModule_Create(&definition); }
 """
 HOT = sorted(build_config.HOT)
+CORE = sorted([*HOT, "shared_utility"])  # with the module that Cython makes for them
 
 
 def has_compiler():
@@ -98,7 +99,7 @@ def plain_lines(output):
 @needs_compiler
 def test_the_hot_modules_are_compiled_next_to_their_sources(first_build):
     tree, output = first_build
-    assert binaries(tree) == sorted([*HOT, "native"])
+    assert binaries(tree) == sorted([*CORE, "native"])
     assert plain_lines(output) == []
     assert list(tree.glob("src/**/*.c")) == []
     program = "from retrograd.core import engine; print(engine.__file__, engine.answer)"
@@ -117,7 +118,7 @@ def test_without_a_compiler_the_build_succeeds_and_reports_it_once(tree):
 @needs_compiler
 def test_one_module_that_fails_drops_all_and_removes_older_binaries(built_tree):
     tree, core = built_tree, built_tree / "src/retrograd/core"
-    assert binaries(tree) == sorted([*HOT, "native"])
+    assert binaries(tree) == sorted([*CORE, "native"])
     (core / "op.pxd").write_text('cdef extern from *:\n    """\n    #error no such machine\n    """\n')
     output = build(tree)
     assert binaries(tree) == []
@@ -130,8 +131,31 @@ def test_kernels_that_fail_leave_the_core_as_it_is(built_tree):
     tree = built_tree
     (tree / "src/retrograd/kernels/native.cpp").write_text("#error no such machine\n")
     output = build(tree)
-    assert binaries(tree) == HOT
+    assert binaries(tree) == CORE
     assert "retrograd: the kernels are not compiled, NumPy does their work" in output
+
+
+@needs_compiler
+@pytest.mark.skipif(
+    sys.platform != "linux" or "clang" in (os.environ.get("CC") or sysconfig.get_config_var("CC")), reason="needs GCC"
+)
+def test_kernels_include_headers_that_are_compiled_once(built_tree):
+    kernels = built_tree / "src/retrograd/kernels"
+    for name in ("ufunc_adapter.hpp", "vectors.hpp"):
+        (kernels / name).touch()
+    (kernels / "registration.hpp").write_text("#pragma once\nconstexpr int answer = 42;\n")
+    (kernels / "other.cpp").write_text("int twice() { return 2 * answer; }\n")
+    output = build(built_tree)
+    assert "the kernels are compiled" in output
+    assert len(list(built_tree.glob("build/**/headers.cpp.gch"))) == 1
+
+
+def test_an_older_cython_is_named_and_compiles_nothing(tree):
+    (tree / "older/Cython").mkdir(parents=True)
+    (tree / "older/Cython/__init__.py").write_text('__version__ = "3.2.1"\n')
+    output = build(tree, PYTHONPATH=str(tree / "older"))
+    assert binaries(tree) == []
+    assert "plain Python (Cython 3.3 is needed, and 3.2.1 is installed)" in output
 
 
 def test_retrograd_pure_builds_nothing(tree):
@@ -156,8 +180,8 @@ def test_types_and_declarations_are_packaged(tree):
 def test_the_build_names_each_file_that_it_compiles(first_build):
     _, output = first_build
     told = re.findall(r"^retrograd: (\d+) of (\d+): ([\w.]+), [\d.]+ s$", output, re.MULTILINE)
-    assert {name for _, _, name in told} == {"native.cpp", *(f"{name}.c" for name in HOT)}
-    files = len(HOT) + 1
+    assert {name for _, _, name in told} == {"native.cpp", *(f"{name}.c" for name in CORE)}
+    files = len(CORE) + 1
     assert [(int(count), int(total)) for count, total, _ in told] == [(k, files) for k in range(1, files + 1)]
 
 
