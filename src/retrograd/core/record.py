@@ -5,7 +5,16 @@ from functools import partial
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.graph import GradFn, Packed, node, note_output, snapshot_of
 from retrograd.core.state import State, current
-from retrograd.core.tensor import TensorBase, alias, count_of, has_numpy_dtype, is_floating_array, same_kind, version_of
+from retrograd.core.tensor import (
+    TensorBase,
+    alias,
+    count_of,
+    has_numpy_dtype,
+    is_floating_array,
+    same_kind,
+    unwrap_all,
+    version_of,
+)
 from retrograd.core.views import check_stale_view
 from retrograd.core.vjp_rule import VjpRule
 
@@ -98,10 +107,11 @@ def record(op, args, params, out, level):
     single = type(out) is not tuple
     if single:
         t: TensorBase = out
+        array = unwrap_all(t)
         # Integer and boolean results have no gradient, so they get no node.
-        if not is_floating_array(t.value) and not is_differentiable(t.dtype):
+        if not is_floating_array(array) and not is_differentiable(t.dtype):
             return
-        rules = op.rules if has_numpy_dtype(t.value) else op.rules_for(t)
+        rules = op.rules if has_numpy_dtype(array) else op.rules_for(t)
     else:
         rules = op.rules_for(out[0]) if out else op.rules
     edges = []

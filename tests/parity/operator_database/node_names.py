@@ -42,7 +42,7 @@ EXEMPT = {
         nn.functional.rrelu to topk nn.functional.batch_norm nn.functional.binary_cross_entropy mode
         mvlgamma.mvlgamma_p_1 mvlgamma.mvlgamma_p_3 mvlgamma.mvlgamma_p_5 dist ormqr rot90 sgn triangular_solve polar
         index_fill index_copy index_add index_reduce.mean index_reduce.prod index_reduce.amin index_reduce.amax sort
-        unique_consecutive put take normal scatter_add stack renorm repeat fill tile trace nn.functional.smooth_l1_loss
+        unique_consecutive put take normal scatter_add renorm repeat fill tile trace nn.functional.smooth_l1_loss
         norm.inf t nn.functional.embedding_bag nn.functional.mse_loss nn.functional.grid_sample
         grid_sampler_2d grid_sampler_3d std std.unbiased nn.functional.nll_loss nn.functional.huber_loss
         nn.functional.pdist nn.functional.pairwise_distance nn.functional.pixel_shuffle nn.functional.pixel_unshuffle
