@@ -1,4 +1,4 @@
-"""Products of small matrices have the bits of NumPy's, in all layouts, and everything else is left to the wrapped function."""
+"""Products of small matrices have the bits of NumPy's; everything else is left to the wrapped function."""
 
 import numpy as np
 import pytest

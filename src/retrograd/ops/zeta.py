@@ -3,6 +3,7 @@
 # NIST Handbook of Mathematical Functions (2010), 25.4.1 and 25.11.5.
 
 import math
+from typing import Any
 
 from retrograd.core import Tensor, op, xp
 from retrograd.ops.create import arange, as_tensor
@@ -75,7 +76,8 @@ def _euler_maclaurin(x: Tensor, q: Tensor, derivative: bool) -> Tensor:
         total = -sum_over(powers * logarithms, -1) - integral * (end + 1 / (x - 1)) - rest * end / 2
     else:
         total = sum_over(powers, -1) + integral + rest / 2
-    growth, slope = rest * (x / (q + TERMS)), 1 / x if derivative else None
+    growth = rest * (x / (q + TERMS))
+    slope: Any = 1 / x if derivative else None
     for j, factor in enumerate(_BERNOULLI):
         total = total + factor * (growth * (slope - end) if derivative else growth)
         for i in (2 * j + 1, 2 * j + 2):

@@ -246,7 +246,7 @@ def cossin_tangents(p: int, q: int) -> Callable:
 
 def _skew_basis(size: int, cut: int, complex_: bool) -> Any:
     """Return a basis of the skew-Hermitian matrices with blocks of `cut` and of the other rows."""
-    found = []
+    found: list[dict[tuple[int, int], complex]] = []
     for i in range(size):
         for j in range(i + 1, size):
             if (i < cut) == (j < cut):
