@@ -113,10 +113,10 @@ def convolve(input: Any, weights: Any, output: Any = None, mode: str = "reflect"
 def _sum_around(name: str, x: Tensor, w: Tensor, mode: str, cval: Any, origins: Sequence) -> Tensor:
     if x.ndim != w.ndim or not w.numel():
         raise RuntimeError(f"ndimage.{name}: weights must have {x.ndim} dimensions, got shape {tuple(w.shape)}")
-    befores = [size // 2 + origin for size, origin in zip(w.shape, origins, strict=True)]
-    if not all(0 <= before < size for before, size in zip(befores, w.shape, strict=True)):
+    starts = [size // 2 + origin for size, origin in zip(w.shape, origins, strict=True)]
+    if not all(0 <= start < size for start, size in zip(starts, w.shape, strict=True)):
         raise ValueError(f"ndimage.{name}: invalid origin {list(origins)} for weights of shape {tuple(w.shape)}")
-    widths = [(before, size - 1 - before) for before, size in zip(befores, w.shape, strict=True)]
+    widths = [(start, size - 1 - start) for start, size in zip(starts, w.shape, strict=True)]
     padded = _extended(name, x, widths, mode, cval)
     total = None
     for at in product(*map(range, w.shape)):
