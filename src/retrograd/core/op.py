@@ -152,7 +152,8 @@ class OpBase:
         """Return the kernel over one namespace, bound on first use."""
         if array_type not in self.kernels:
             namespace = namespaces[array_type]
-            if hasattr(namespace, "bind_shape"):  # of arrays without elements
+            # For arrays without elements. NumPy's namespace is a module, which would look for the name in SciPy.
+            if hasattr(type(namespace), "bind_shape"):
                 self.kernels[array_type] = namespace.bind_shape(self.definition)
             else:
                 self.kernels[array_type] = self.definition.bind(namespace)
@@ -163,7 +164,7 @@ class OpBase:
     def bound_on(self, arrays, array):
         """Return the kernel for arrays on the device of one of them."""
         kind = type(array)
-        if hasattr(namespaces[kind], "bind_shape"):
+        if hasattr(type(namespaces[kind]), "bind_shape"):
             return self.bound(kind)
         for other in arrays:
             if type(other) is kind and is_extension(other.dtype):
