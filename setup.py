@@ -16,8 +16,9 @@ from setuptools.errors import BaseError, CCompilerError, CompileError
 
 CORE, KERNELS = Path("src/retrograd/core"), Path("src/retrograd/kernels")
 HOT = run_path(str(CORE / "build_config.py"))["HOT"]  # the modules to compile
-# A module of functions that Cython would otherwise compile into each of them.
-SHARED = "retrograd.core.shared_utility"
+# A module of functions that Cython would otherwise compile into each of them. The last part of its name is unique:
+# Cython also puts it into sys.modules by that part alone.
+SHARED = "retrograd.core.retrograd_cython"
 # Modules in which -O1, with the inlining of -O2, adds nothing to the instructions of a call or of a backward pass. They
 # compile in 65 % of the time.
 COLD = {"blocks", "engine", "guards", "level", "op", "state", "views", "vjp_rule"}
@@ -59,7 +60,7 @@ def extensions():
     if tuple(map(int, Cython.__version__.split(".")[:2])) < (3, 3):
         return plain(f"Cython 3.3 is needed, and {Cython.__version__} is installed")
     include = numpy.get_include()
-    return [*[extension(name, include) for name in HOT], extension("shared_utility", include, ".c"), kernels(include)]
+    return [*[extension(name, include) for name in HOT], extension("retrograd_cython", include, ".c"), kernels(include)]
 
 
 def translate(core):

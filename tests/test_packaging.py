@@ -23,7 +23,7 @@ static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "native"};
 PyMODINIT_FUNC PyInit_native() { return PyModule_Create(&definition); }
 """
 HOT = sorted(build_config.HOT)
-CORE = sorted([*HOT, "shared_utility"])  # with the module that Cython makes for them
+CORE = sorted([*HOT, "retrograd_cython"])  # with the module that Cython makes for them
 
 
 def has_compiler():
