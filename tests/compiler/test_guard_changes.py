@@ -136,3 +136,39 @@ def outcome(scene, name):
         return type(error), str(error), scene.state()
     finally:
         rg.set_rng_state(state)
+
+
+READ_LATE = {
+    "a function that is called": "def loss(x): return model(x).square().mean()\ndef step(x): zero(); return end(loss(x))",
+    "a function that another one calls": (
+        "def inner(x): return model(x)\ndef loss(x): return inner(x).square().mean()\n"
+        "def step(x): zero(); return end(loss(x))"
+    ),
+    "a function inside": "def step(x):\n    zero()\n    loss = lambda: model(x).square().mean()\n    return end(loss())",
+    "a method": (
+        "class Task:\n    def loss(self, x): return model(x).square().mean()\ntask = Task()\n"
+        "def step(x): zero(); return end(task.loss(x))"
+    ),
+    "a function that the library calls": (
+        "def step(x):\n    zero()\n"
+        "    return end(rg.ode.rk4(lambda t, y: model(y), x, rg.tensor([0.0, 0.5, 1.0])).square().mean())"
+    ),
+}
+
+
+@pytest.mark.parametrize("where", READ_LATE)
+def test_a_model_that_is_read_after_zero_grad_needs_no_program_for_each_step(where):
+    model = rg.nn.Linear(2, 2)
+    optimizer = rg.optim.SGD(model.parameters(), lr=0.1)
+
+    def end(loss):
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    names = {"__name__": "script", "rg": rg, "model": model, "zero": optimizer.zero_grad, "end": end}
+    exec(READ_LATE[where], names)
+    step = rg.compile(names["step"])
+    for _ in range(6):
+        step(rg.ones(3, 2))
+    assert len(step.programs) == 2  # without and with gradients from before

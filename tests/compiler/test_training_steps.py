@@ -267,3 +267,23 @@ def test_leapfrog_with_gradients_by_autograd_grad():
         return f, []
 
     assert_same_runs(make, lambda i: (numbers(6, seed=i), numbers(6, seed=i + 9)))
+
+
+@pytest.mark.parametrize("method", ["euler", "midpoint", "heun", "rk4"])
+def test_a_neural_differential_equation_with_equal_steps(method):
+    def make():
+        model = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 2))
+        optimizer = rg.optim.Adam(model.parameters(), lr=0.01)
+        times = rg.linspace(0, 1, 4)
+
+        def step(y0, target):
+            optimizer.zero_grad()
+            y = getattr(rg.ode, method)(lambda t, y: model(y), y0, times, steps=2)
+            loss = (y - target).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        return step, [*model.parameters()]
+
+    assert_same_runs(make, lambda i: (numbers(5, 2, seed=i), numbers(4, 5, 2, seed=i + 1)), calls=5)

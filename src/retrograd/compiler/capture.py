@@ -152,6 +152,7 @@ class Capture:
 
     def _begin(self, function: Callable[..., Any]) -> None:
         """Note the function, and the objects and tensors among the arguments."""
+        self.watch.note_before([function, *(value for _, value in self.arguments.objects)])
         self.surroundings.visit(function, "the function", None)
         for name, value in self.arguments.objects:
             self.surroundings.visit(value, name, None)

@@ -6,6 +6,7 @@ import os
 import sys
 import sysconfig
 import types
+from collections.abc import Iterable
 from typing import Any
 
 from retrograd.compiler import disabling
@@ -29,7 +30,7 @@ _PURE = (
     "fx/signature", "interop/array_namespace", "interop/numpy_protocol", "kernels",
     "levels", "library/autograd_formula", "library/custom_definition", "library/derived_jvp", "library/function_schema",
     "library/kernel_adapter", "library/operator", "library/registration", "library/schema",
-    "linalg", "masked", "nested", "nn", "ops", "pipelining/split/manual_stages", "pipelining/split/modal_module",
+    "linalg", "masked", "nested", "nn", "ode", "ops", "pipelining/split/manual_stages", "pipelining/split/modal_module",
     "pipelining/split/mutations", "signal", "sparse", "special", "types", "_",
 )  # fmt: skip
 _IMPURE = {  # their functions have effects of other kinds, or read values
@@ -74,6 +75,7 @@ class PythonWatch:
         self.recorder = recorder
         self.tensor_guards: dict[int, TensorGuard] = {}  # of the tensors that were found, by their ids
         self.surroundings = surroundings
+        self._before: dict[int, tuple[Any, TensorGuard]] = {}  # tensors that the call may reach, as they were before it
         self._kinds: dict[types.CodeType, str] = {}
         self._outside: Any = None  # the frame of the method that runs outside of the recorder
         self._level: Any = None
@@ -127,13 +129,21 @@ class PythonWatch:
         else:
             self.recorder.refuse(f"the code {kind}")
 
+    def note_before(self, roots: Iterable[Any]) -> None:
+        """Note how the tensors are that functions may find later in the call, which may have changed their .grad then."""
+        reachable = Surroundings()
+        for root in roots:
+            reachable.visit(root, "", None)
+        reachable.explore(lambda code: _kind_of(code) == "user" and not _is_of_platform(code))
+        self._before = {key: (t, TensorGuard(t)) for key, t in reachable.tensors.items() if is_ordinary(t)}
+
     def watch_tensors(self) -> None:
         """Let the recorder watch the tensors that were found since."""
         for key, tensor in self.surroundings.tensors.items():
             if key in self.tensor_guards:
                 continue
             if is_ordinary(tensor):
-                self.tensor_guards[key] = TensorGuard(tensor)
+                self.tensor_guards[key] = self._before[key][1] if key in self._before else TensorGuard(tensor)
                 self.recorder.watch_tensor(tensor)
             else:
                 self.recorder.refuse("a tensor that the code reads is no plain tensor of the ground")

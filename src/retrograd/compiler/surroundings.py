@@ -132,6 +132,20 @@ class Surroundings:
             self._refuse(f"{code.co_qualname} reads variables of a function around it that cannot be found")
         self._read_namespaces()
 
+    def explore(self, is_user: Callable[[types.CodeType], bool]) -> None:
+        """Note what all functions of the user read that the code names, or defines, so far as they can be found."""
+        pending: list[tuple[types.CodeType, dict[str, Any]]] = []
+        explored: set[types.CodeType] = set()
+        while True:
+            pending += [(f.__code__, f.__globals__) for f in self._functions.values()]
+            pending = [(code, variables) for code, variables in pending if code not in explored and is_user(code)]
+            if not pending:
+                return
+            code, variables = pending.pop()
+            explored.add(code)
+            self.enter(code, variables)
+            pending += [(inner, variables) for inner in code.co_consts if isinstance(inner, types.CodeType)]
+
     def _chains(self, code: types.CodeType) -> Iterator[list[str]]:
         """Yield the global names that the code reads, each with the attributes that it reads of it."""
         chain: list[str] = []
