@@ -139,12 +139,16 @@ def outcome(scene, name):
 
 
 READ_LATE = {
-    "a function that is called": "def loss(x): return model(x).square().mean()\ndef step(x): zero(); return end(loss(x))",
+    "a function that is called": (
+        "def loss(x): return model(x).square().mean()\ndef step(x): zero(); return end(loss(x))"
+    ),
     "a function that another one calls": (
         "def inner(x): return model(x)\ndef loss(x): return inner(x).square().mean()\n"
         "def step(x): zero(); return end(loss(x))"
     ),
-    "a function inside": "def step(x):\n    zero()\n    loss = lambda: model(x).square().mean()\n    return end(loss())",
+    "a function inside": (
+        "def step(x):\n    zero()\n    loss = lambda: model(x).square().mean()\n    return end(loss())"
+    ),
     "a method": (
         "class Task:\n    def loss(self, x): return model(x).square().mean()\ntask = Task()\n"
         "def step(x): zero(); return end(task.loss(x))"

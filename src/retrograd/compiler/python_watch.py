@@ -130,7 +130,7 @@ class PythonWatch:
             self.recorder.refuse(f"the code {kind}")
 
     def note_before(self, roots: Iterable[Any]) -> None:
-        """Note how the tensors are that functions may find later in the call, which may have changed their .grad then."""
+        """Note the tensors that functions may find later in the call; it may have changed their .grad by then."""
         reachable = Surroundings()
         for root in roots:
             reachable.visit(root, "", None)
