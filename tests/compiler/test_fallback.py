@@ -4,6 +4,7 @@ import contextlib
 import gc
 import random
 import sys
+import threading
 import time
 import warnings
 
@@ -272,6 +273,28 @@ def test_the_report_shows_operators_and_code():
     assert report.ops_per_graph == (("mul", "sin"),)
     assert "def play(p0):" in str(report)
     assert "Runs eagerly: " in str(rg.compiler.explain(reads)(numbers(2)))
+
+
+def test_no_garbage_is_collected_until_all_threads_have_captured_their_calls():
+    inside, leave, collects, x = threading.Event(), threading.Event(), [], rg.ones(3)
+
+    def first(x):
+        inside.set()
+        leave.wait(30)
+        return x * 2
+
+    def second(x):
+        leave.set()
+        other.join()
+        collects.append(gc.isenabled())
+        return x * 3
+
+    with warnings.catch_warnings(action="ignore"):  # functions that wait are not compiled
+        other = threading.Thread(target=rg.compile(first), args=(x,))
+        other.start()
+        assert inside.wait(30)
+        rg.compile(second)(x)
+    assert (collects, gc.isenabled()) == ([False], True)
 
 
 def test_garbage_that_is_collected_during_a_call_is_no_part_of_it():

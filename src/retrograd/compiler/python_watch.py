@@ -5,6 +5,7 @@ import gc
 import os
 import sys
 import sysconfig
+import threading
 import types
 from collections.abc import Iterable
 from typing import Any
@@ -63,6 +64,31 @@ _PURE_MODULES = ("builtins", "math", "cmath", "_operator", "operator", "_functoo
 _BUILTIN_TYPES = (list, dict, tuple, set, frozenset, str, bytes, int, float, complex, range, types.GeneratorType)
 
 
+class _Collection:
+    """The collector of garbage, which is off while any thread captures a call."""
+
+    def __init__(self) -> None:
+        self._lock, self._captures, self._was_on = threading.Lock(), 0, False
+
+    def pause(self) -> None:
+        """Switch it off for the first of several captures at the same time."""
+        with self._lock:
+            if self._captures == 0:
+                self._was_on = gc.isenabled()
+                gc.disable()
+            self._captures += 1
+
+    def resume(self) -> None:
+        """Switch it on after the last of them, if it was on before the first."""
+        with self._lock:
+            self._captures -= 1
+            if self._captures == 0 and self._was_on:
+                gc.enable()
+
+
+_collection = _Collection()
+
+
 class PythonWatch:
     """A profiling function of `sys.setprofile`: it looks at each function that begins.
 
@@ -92,15 +118,13 @@ class PythonWatch:
             self._on_builtin(frame, arg)
 
     def __enter__(self) -> "PythonWatch":
-        self._collects = gc.isenabled()
-        gc.disable()
+        _collection.pause()
         sys.setprofile(self)
         return self
 
     def __exit__(self, *exception: Any) -> None:
         sys.setprofile(None)
-        if self._collects:
-            gc.enable()
+        _collection.resume()
         if self._outside is not None:
             self._return_inside()
 
