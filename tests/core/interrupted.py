@@ -113,7 +113,8 @@ def traces():
 
 
 def watchers():
-    with rg.autograd.set_detect_anomaly(True), rg.autograd.profiler.profile():
+    # Not set_detect_anomaly, which sets the mode when it is called: an interrupt before the block leaves it on.
+    with rg.autograd.detect_anomaly(), rg.autograd.profiler.profile():
         wave(leaf()).backward()
 
 
