@@ -46,6 +46,7 @@ OPTIONS: dict[str, list[str]] = {
     "simulator": [],
     "small_calls": ["--rounds", "9"],
     "memory_bound": ["--rounds", "5"],
+    "post_validation": ["--rounds", "3"],
     "searched_schedules": [],
 }
 
