@@ -7,6 +7,8 @@ import numpy as np
 from tests.tables import on_tensors, operators_on_arrays
 
 import retrograd as rg
+import retrograd.higher_order
+import retrograd.implicit
 from retrograd.core import Op, Tensor, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.device import ArrayDevice

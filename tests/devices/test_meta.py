@@ -6,8 +6,6 @@ import pytest
 from tests.devices.laws import EXEMPT, HOST, OBSERVED, OPERATORS, Move, backward, forward
 
 import retrograd as rg
-import retrograd.higher_order
-import retrograd.implicit
 from retrograd import nn
 from retrograd.backend.devices import device_named
 from retrograd.core import Tensor, registry
@@ -16,7 +14,8 @@ from retrograd.testing import samples_of
 MOVE = Move(device_named("meta"))
 # Operators whose results have a size, or are computed in steps, that depend on values; or that read memory.
 BY_VALUE = {
-    "as_strided", "as_strided_scatter", "bincount", "ctc_loss", "linalg.lstsq", "masked_select", "nonzero",
+    "as_strided", "as_strided_scatter", "bincount", "ctc_loss", "higher_order.cond", "higher_order.while_loop",
+    "linalg.lstsq", "masked_select", "nonzero",
     "nonzero_indices", "pdist", "repeat_indices", "repeat_interleave", "unique", "unique_consecutive",
     "unique_indices", "unique_values",
 }  # fmt: skip

@@ -269,7 +269,7 @@ def test_the_bytes_that_a_stage_keeps_which_recomputes_are_those_of_its_inputs()
 def test_a_plan_finds_schedules_within_limits_that_no_named_one_keeps():
     model = nn.Sequential(*[nn.Sequential(nn.Linear(16, 16), nn.Tanh()) for _ in range(8)])
     x = rg.randn(512, 16)
-    common = {"ranks": 2, "micro_batches": 8, "rounds": 1, "latency": 5e-3, "bandwidth": 1e9, "search_seconds": 0.5}
+    common = {"ranks": 2, "micro_batches": 8, "rounds": 1, "latency": 5e-3, "bandwidth": 1e9, "search_seconds": 2.0}
     with pytest.raises(ValueError, match=r"smallest limit that would do is \d+ bytes") as told:
         plan(model, (x,), schedules=["gpipe"], memory_limit=1000, **common)
     limit = 0.4 * int(str(told.value).split()[-2])
