@@ -67,8 +67,8 @@ def classify_end(
     have failed.  killer: the signal that has killed a rank.  hosts: whether there are ranks on other hosts, which
     mpiexec may lose.  own_end: whether a rank of this host has ended the others, because some were lost.
 
-    >>> classify_end(75, [ExitReport(0, 75)], None), classify_end(75, [], None, own_end=True)
-    (RunResult(code=75, lost=False), RunResult(code=75, lost=True))
+    >>> classify_end(75, [ExitReport(0, 75)], None).lost, classify_end(75, [], None, own_end=True).lost
+    (False, True)
     """
     if code < 0:
         return RunResult(128 - code, stopped=True)

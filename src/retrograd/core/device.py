@@ -35,7 +35,8 @@ class device:
     ('cpu', True, device(type='cuda', index=1))
     >>> with device("meta"):
     ...     rg.nn.Linear(100_000, 100_000).weight
-    Parameter(..., device='meta', size=(100000, 100000), dtype=float32, requires_grad=True)
+    Parameter containing:
+    tensor(..., device='meta', size=(100000, 100000), dtype=float32, requires_grad=True)
     """
 
     __slots__ = ("index", "type")

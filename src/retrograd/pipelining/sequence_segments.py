@@ -21,7 +21,7 @@ def segment_lengths(length: int, segments: int, quadratic: float = 0.0) -> list[
     Raises ValueError for fewer tokens than segments, or a negative number.
 
     >>> segment_lengths(64, 4), segment_lengths(64, 4, quadratic=0.1)
-    ([16, 16, 16, 16], [30, 13, 11, 10])
+    ([16, 16, 16, 16], [30, 14, 11, 9])
     """
     if not 1 <= segments <= length:
         raise ValueError(f"segment_lengths: {length} tokens can't make {segments} segments")
