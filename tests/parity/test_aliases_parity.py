@@ -89,7 +89,7 @@ def converted(args, dtype, layout):
 
 def run_both(name, arrays, params):
     """Return the inputs and results of both; None if one of the two refuses the call."""
-    ours = tuple(rg.Tensor(a) if isinstance(a, np.ndarray) else a for a in arrays)
+    ours = tuple(rg.as_tensor(a) if isinstance(a, np.ndarray) else a for a in arrays)
     theirs = tuple(torch.from_numpy(a.copy(order="K")) if isinstance(a, np.ndarray) else a for a in arrays)
     theirs = tuple(_like(t, a) if isinstance(a, np.ndarray) else t for t, a in zip(theirs, arrays, strict=True))
     try:
@@ -169,7 +169,7 @@ ARGUMENTS = {
 def answers(m, name, array):
     """Yield per call of a method whether it returns its tensor or shares memory with it; None if it is refused."""
     for given in ARGUMENTS.get(name, [()]):
-        x = rg.Tensor(array.copy()) if m is rg else torch.from_numpy(array.copy())
+        x = rg.as_tensor(array.copy()) if m is rg else torch.from_numpy(array.copy())
         args = (x,) if given == "self" else [getattr(m, a) for a in given]
         try:
             y = getattr(x, name)(*args)
