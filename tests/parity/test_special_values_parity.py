@@ -123,7 +123,7 @@ SHARED = {
     ("atan2", "gradient 1"): (HUGE, "the distance is out of range"),
     ("float_power", "gradient 0"): (EVERYWHERE, _POWER),
     ("pow", "gradient 0"): (EVERYWHERE, _POWER),
-    ("special.zeta", "value 0"): (HUGE, "NaN for exponents of 1e18 and more, SciPy's too, whose limit is 0, 1 or infinity"),
+    ("special.zeta", "value 0"): (HUGE, "NaN for exponents of 1e18 and more, as in SciPy; the limit is 0, 1 or inf"),
     ("special.zeta", "gradient 1"): (HUGE, "the same"),
 }
 
