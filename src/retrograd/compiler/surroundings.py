@@ -23,6 +23,7 @@ from retrograd.optim.lr_scheduler import LRScheduler
 from retrograd.optim.optimizer import Optimizer
 
 MISSING = object()
+MOST_EXPLORED = 300  # functions, in some tenths of a second
 _OPAQUE = (Optimizer, LRScheduler)  # only their methods are called, which a program runs as they are
 _UNCHANGING = (
     types.BuiltinFunctionType,
@@ -133,15 +134,18 @@ class Surroundings:
         self._read_namespaces()
 
     def explore(self, is_user: Callable[[types.CodeType], bool]) -> None:
-        """Note what all functions of the user read that the code names, or defines, so far as they can be found."""
+        """Note what all functions of the user read that the code names, or defines, so far as they can be found.
+
+        Functions near the first one come first, and at most MOST_EXPLORED are read: some name a whole library.
+        """
         pending: list[tuple[types.CodeType, dict[str, Any]]] = []
         explored: set[types.CodeType] = set()
-        while True:
+        while len(explored) < MOST_EXPLORED:
             pending += [(f.__code__, f.__globals__) for f in self._functions.values()]
             pending = [(code, variables) for code, variables in pending if code not in explored and is_user(code)]
             if not pending:
                 return
-            code, variables = pending.pop()
+            code, variables = pending.pop(0)
             explored.add(code)
             self.enter(code, variables)
             pending += [(inner, variables) for inner in code.co_consts if isinstance(inner, types.CodeType)]
