@@ -158,7 +158,7 @@ class PythonWatch:
         reachable = Surroundings()
         for root in roots:
             reachable.visit(root, "", None)
-        reachable.explore(lambda code: _kind_of(code) == "user" and not _is_of_platform(code))
+        reachable.explore(_is_of_program)
         self._before = {key: (t, TensorGuard(t)) for key, t in reachable.tensors.items() if is_ordinary(t)}
 
     def watch_tensors(self) -> None:
@@ -240,6 +240,11 @@ def _is_generated_constructor(frame: Any) -> bool:
     """Return whether a frame is a constructor that `collections.namedtuple` or `dataclasses` generates."""
     is_of_dataclass = frame.f_code.co_qualname == "__create_fn__.<locals>.__init__"
     return is_of_dataclass or str(frame.f_globals.get("__name__", "")).startswith("namedtuple_")
+
+
+def _is_of_program(code: types.CodeType) -> bool:
+    """Return whether code is the user's own: of no library, whose functions may name hundreds of others."""
+    return not is_library_code(code) and not code.co_filename.startswith((*_PLATFORM, *_PACKAGES))
 
 
 def _is_of_platform(code: types.CodeType) -> bool:

@@ -23,7 +23,7 @@ from retrograd.optim.lr_scheduler import LRScheduler
 from retrograd.optim.optimizer import Optimizer
 
 MISSING = object()
-MOST_EXPLORED = 300  # functions, in some tenths of a second
+MOST_EXPLORED = 100  # functions
 _OPAQUE = (Optimizer, LRScheduler)  # only their methods are called, which a program runs as they are
 _UNCHANGING = (
     types.BuiltinFunctionType,
@@ -136,7 +136,7 @@ class Surroundings:
     def explore(self, is_user: Callable[[types.CodeType], bool]) -> None:
         """Note what all functions of the user read that the code names, or defines, so far as they can be found.
 
-        Functions near the first one come first, and at most MOST_EXPLORED are read: some name a whole library.
+        Functions near the first one come first, and at most MOST_EXPLORED are read.
         """
         pending: list[tuple[types.CodeType, dict[str, Any]]] = []
         explored: set[types.CodeType] = set()
