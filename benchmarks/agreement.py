@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ranks import run_script, send_results
+from ranks import main_of_ranks, run_script
 
-from retrograd.bench import Row, Table, main, parser
+from retrograd.bench import Row, Table
 
 WARM_UP = 3  # steps: the first one captures the model
 WITHOUT = "without fingerprint"
@@ -116,9 +116,4 @@ def report(options: argparse.Namespace) -> list[Table]:
 
 
 if __name__ == "__main__":
-    arguments = parser(__doc__, rounds=41)
-    given = arguments.parse_args()
-    if given.worker:
-        send_results(measure(given.rounds))
-        sys.exit(0)
-    sys.exit(main(arguments, report))
+    sys.exit(main_of_ranks(__doc__, 41, lambda given: measure(given.rounds), report))

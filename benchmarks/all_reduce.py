@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ranks import run_script, send_results
+from ranks import main_of_ranks, run_script
 
-from retrograd.bench import Row, Table, main, parser
+from retrograd.bench import Row, Table
 
 CALLS = 5  # in a sample
 BUDGETS: dict[int, float | None] = {1 << 10: None, 1 << 16: None, 1 << 20: None, 1 << 24: 1.1}  # by bytes
@@ -78,9 +78,4 @@ def report(options: argparse.Namespace) -> list[Table]:
 
 
 if __name__ == "__main__":
-    arguments = parser(__doc__, rounds=41)
-    given = arguments.parse_args()
-    if given.worker:
-        send_results(measure(given.rounds))
-        sys.exit(0)
-    sys.exit(main(arguments, report))
+    sys.exit(main_of_ranks(__doc__, 41, lambda given: measure(given.rounds), report))

@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ranks import run_script, send_results
+from ranks import main_of_ranks, run_script
 
-from retrograd.bench import Row, Table, main, parser
+from retrograd.bench import Row, Table
 
 OF_ONE, OF_PYTORCH = 1 / 1.8, 1 / 1.2
 MODELS = ("MLP 4 x 1024, batch 256", "transformer 4 x 128, batch 16 x 64")
@@ -112,9 +112,4 @@ def report(options: argparse.Namespace) -> list[Table]:
 
 
 if __name__ == "__main__":
-    arguments = parser(__doc__, rounds=7)
-    given = arguments.parse_args()
-    if given.worker:
-        send_results(measure(given.rounds))
-        sys.exit(0)
-    sys.exit(main(arguments, report))
+    sys.exit(main_of_ranks(__doc__, 7, lambda given: measure(given.rounds), report))

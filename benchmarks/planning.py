@@ -14,9 +14,9 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from ranks import RANKS, run_script, send_results
+from ranks import RANKS, main_of_ranks, run_script
 
-from retrograd.bench import Row, Table, main, parser
+from retrograd.bench import Row, Table
 
 MICRO_BATCHES, STEPS = 8, 10
 SCHEDULES = ("1f1b", "gpipe", "zb-h1", "interleaved1f1b")
@@ -102,9 +102,4 @@ def report(options: argparse.Namespace) -> list[Table]:
 
 
 if __name__ == "__main__":
-    arguments = parser(__doc__, rounds=5)
-    given = arguments.parse_args()
-    if given.worker:
-        send_results(measure(given.worker, given.rounds))
-        sys.exit(0)
-    sys.exit(main(arguments, report))
+    sys.exit(main_of_ranks(__doc__, 5, lambda given: measure(given.worker, given.rounds), report))

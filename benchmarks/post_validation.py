@@ -12,10 +12,10 @@ import sys
 import time
 from typing import Any
 
-from ranks import RANKS, run_script, send_results
+from ranks import RANKS, main_of_ranks, run_script
 from searched_schedules import MODELS
 
-from retrograd.bench import Row, Table, main, parser
+from retrograd.bench import Row, Table
 from retrograd.pipelining.planning.simulate import consecutive_steps, simulate_costs
 from retrograd.pipelining.schedules import make_schedule
 from retrograd.pipelining.schedules.lowering import chain
@@ -108,9 +108,4 @@ def report(options: argparse.Namespace) -> list[Table]:
 
 
 if __name__ == "__main__":
-    arguments = parser(__doc__, rounds=5)
-    given = arguments.parse_args()
-    if given.worker:
-        send_results(measure(given.worker, given.rounds))
-        sys.exit(0)
-    sys.exit(main(arguments, report))
+    sys.exit(main_of_ranks(__doc__, 5, lambda given: measure(given.worker, given.rounds), report))

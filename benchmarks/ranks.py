@@ -4,8 +4,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
+from retrograd.bench import main, parser
 from retrograd.bench.subjects import thread_limits
 from retrograd.cli.mpi import mpiexec
 
@@ -24,3 +26,16 @@ def send_results(found: Any) -> None:
     """Send this process's results to `run_script`; the first of several processes reports for all."""
     if os.environ.get("PMI_RANK", "0") == "0":
         print(json.dumps(found))
+
+
+def main_of_ranks(documentation: str | None, rounds: int, measure: Callable, tables: Callable) -> int:
+    """Run a script's command line: measure in a process that `run_script` has started, else report; return the status.
+
+    `measure` and `tables` take the options.
+    """
+    arguments = parser(documentation, rounds=rounds)
+    given = arguments.parse_args()
+    if given.worker:
+        send_results(measure(given))
+        return 0
+    return main(arguments, tables)
