@@ -18,10 +18,6 @@ from retrograd.scipy.linalg.factor_rules import (
 _linalg = on_tensors("scipy.linalg")
 
 
-def _own(name):
-    return getattr(scipy_member("scipy.linalg"), name)
-
-
 @_linalg
 def hessenberg(a, calc_q=False, overwrite_a=False, check_finite=True):
     """Return H of a = Q H Q^H, which is zero below its first subdiagonal, and with calc_q=True also the unitary Q.
@@ -33,7 +29,7 @@ def hessenberg(a, calc_q=False, overwrite_a=False, check_finite=True):
     >>> linalg.hessenberg(rg.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [0.0, 0.0, 1.0]]))[2]
     tensor([0., 0., 1.])
     """
-    rule = Factorization(lambda a: _own("hessenberg")(a, calc_q=True), hessenberg_tangents)
+    rule = Factorization(lambda a: scipy_member("scipy.linalg.hessenberg")(a, calc_q=True), hessenberg_tangents)
     H, Q = factors_of(rule, as_floating(a))
     return (H, Q) if calc_q else H
 
@@ -42,7 +38,7 @@ def hessenberg(a, calc_q=False, overwrite_a=False, check_finite=True):
 def rsf2csf(T, Z, check_finite=True):
     """Return the complex Schur form of the real one: upper triangular T and unitary Z; see `schur`."""
     T, Z = promote_operands(as_floating(T), as_floating(Z))
-    return factors_of(Factorization(lambda T, Z: _own("rsf2csf")(T, Z), rsf2csf_tangents), T, Z)
+    return factors_of(Factorization(lambda T, Z: scipy_member("scipy.linalg.rsf2csf")(T, Z), rsf2csf_tangents), T, Z)
 
 
 @_linalg
@@ -69,7 +65,7 @@ def cossin(X, p=None, q=None, separate=False, swap_sign=False, compute_u=True, c
     X = as_floating(X)
 
     def compute(x):
-        return _own("cossin")(x, p, q, swap_sign=swap_sign)
+        return scipy_member("scipy.linalg.cossin")(x, p, q, swap_sign=swap_sign)
 
     size = X.shape[-1]
     if p is None or q is None or not (0 < p < size and 0 < q < size):
@@ -157,7 +153,7 @@ def qr_multiply(a, c, mode="right", pivoting=False, conjugate=False, **kwargs):
 def null_space(A, rcond=None, **kwargs):
     """Return an orthonormal basis of the vectors x with A x = 0; its derivative is orthogonal to the basis."""
     flags("null_space", **{k: v for k, v in kwargs.items() if k != "lapack_driver"})
-    rule = Factorization(lambda a: (_own("null_space")(a, rcond),), null_space_tangents)
+    rule = Factorization(lambda a: (scipy_member("scipy.linalg.null_space")(a, rcond),), null_space_tangents)
     return factors_of(rule, as_floating(A))[0]
 
 
@@ -165,5 +161,5 @@ def null_space(A, rcond=None, **kwargs):
 def matrix_balance(A, permute=True, scale=True, separate=False, overwrite_a=False):
     """Return T^-1 A T and T, whose elements are powers of two and constants; separate is refused."""
     only_default("linalg.matrix_balance", separate=(separate, False))
-    rule = Factorization(lambda a: _own("matrix_balance")(a, permute, scale), balance_tangents)
+    rule = Factorization(lambda a: scipy_member("scipy.linalg.matrix_balance")(a, permute, scale), balance_tangents)
     return factors_of(rule, as_floating(A))
