@@ -17,7 +17,7 @@ NAME = "meta"
 
 
 class MetaArray:
-    """An array without elements, in row-major order. Views share `memory`, an object by which they are known."""
+    """An array without elements, in row-major order. Views share `memory_id`, an object by which they are known."""
 
     __slots__ = ("dtype", "memory_id", "shape")
     __array_ufunc__ = None
