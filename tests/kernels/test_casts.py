@@ -30,12 +30,14 @@ def assert_same_bits(got, expected):
     np.testing.assert_array_equal(bits(got), bits(expected))
 
 
+@pytest.mark.usefixtures("width")
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_rounding_has_numpys_bits_for_infinities_nan_and_subnormal_numbers(dtype):
     with np.errstate(all="ignore"):
         assert_same_bits(convert(SINGLE, np.dtype(dtype)), SINGLE.astype(dtype))
 
 
+@pytest.mark.usefixtures("width")
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_widening_has_numpys_bits_for_every_number(dtype):
     x = WORDS.view(dtype)
@@ -51,6 +53,25 @@ def test_the_order_of_memory_is_preserved(dtype, change):
     assert out.strides == x.astype(dtype).strides
     back = convert(out, np.dtype(np.float32))
     assert back.strides == out.astype(np.float32).strides
+
+
+@pytest.mark.usefixtures("width")
+@pytest.mark.parametrize("count", [0, 1, 7, 9, 511, 513, 1031])
+def test_a_number_has_the_same_bits_at_every_index(count):
+    """Numbers after the last whole vector, and those next to NaN and infinities, are converted by other code."""
+    x, half = SINGLE[1234 : 1234 + count], WORDS[0x7BFE : 0x7BFE + count].view(np.float16)
+    with np.errstate(all="ignore"):
+        assert_same_bits(kernels.float_to_half(x), x.astype(np.float16))
+    assert_same_bits(kernels.half_to_float(half), half.astype(np.float32))
+
+
+@pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
+@pytest.mark.usefixtures("width")
+def test_a_result_in_its_operands_memory_has_the_same_bits():
+    x = SINGLE[-5000:].copy()
+    with np.errstate(all="ignore"):
+        expected = x.astype(np.float16)
+        assert_same_bits(kernels.float_to_half(x, out=x.view(np.float16)[: x.size]), expected)
 
 
 @pytest.mark.parametrize("size", [10, 100_000])

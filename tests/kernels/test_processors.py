@@ -159,17 +159,6 @@ def test_kernels_of_a_process_use_vectors_of_at_most_that_width(name, most):
     assert widths[0] == min(most, widths[1])
 
 
-@pytest.fixture(params=sorted(processors.VECTOR_BYTES.values()))
-def width(request):
-    """Let kernels use vectors of that width in bytes; skip widths that the processor does not have."""
-    before = kernels.get_vector_bytes()
-    kernels.set_vector_bytes(request.param)
-    if kernels.get_vector_bytes() != request.param:
-        pytest.skip("the processor has no such vectors")
-    yield request.param
-    kernels.set_vector_bytes(before)
-
-
 @needs_compiled
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_kernels_agree_with_their_references_at_every_width(width, dtype):

@@ -1,10 +1,12 @@
-// Conversions between float32 and the floating-point formats of 16 bits, in integer arithmetic that every processor
-// vectorizes.  The instructions for float16 would set the quiet bit of NaN, which NumPy leaves as it is.
+// Conversions between float32 and the floating-point formats of 16 bits, by the processor's instructions for float16 or in
+// integer arithmetic that every processor vectorizes.  The instructions would set the quiet bit of NaN, which NumPy
+// leaves as it is.
 
 #include <atomic>
 #include <cstdint>
 #include <cstring>
 
+#include "half_instructions.hpp"
 #include "loops.hpp"
 #include "registration.hpp"
 
@@ -32,6 +34,7 @@ using Convert = void (*)(const From* x, To* out, npy_intp n, bool* overflow);
 // The bits of float16 are those of float32 with an exponent's bias of 15 instead of 127, and 10 instead of 23 bits of
 // significand.
 constexpr int32_t SMALLEST_NORMAL = 113 << 23, TOO_LARGE = 0x477ff000;  // 2^-14; 65520, which rounds to 65536
+constexpr int16_t HALF_INFINITE = 0x7c00;
 
 // Rounds nonnegative numbers to nearest, ties to even; 65536 and more become infinite, NaN too.
 INLINE int32_t half_of(int32_t size) {
@@ -44,23 +47,49 @@ INLINE int32_t half_of(int32_t size) {
     return ((exponent - SMALLEST_NORMAL) >> 13) + units;
 }
 
-INLINE void to_half(const float* x, uint16_t* out, npy_intp n, bool* overflow) {
-    int32_t most = 0;
+// For what the instructions do not convert, and for processors without them.
+NOT_INLINE void to_half_in_integers(const float* x, uint16_t* out, npy_intp n) {
     IN_ANY_ORDER
     for (npy_intp i = 0; i < n; i++) {
-        const int32_t bits = bits_of(x[i]), size = bits & 0x7fffffff;
-        most = size > most ? size : most;
-        out[i] = static_cast<uint16_t>((bits >> 16 & 0x8000) | half_of(size));
-    }
-    if (most < TOO_LARGE) return;
-    for (npy_intp i = 0; i < n; i++) {
-        const int32_t bits = bits_of(x[i]), size = bits & 0x7fffffff, payload = size >> 13 & 0x3ff;
-        *overflow |= TOO_LARGE <= size && size < INFINITE;
-        if (size > INFINITE) out[i] = static_cast<uint16_t>((bits >> 16 & 0x8000) | 0x7c00 | (payload ? payload : 1));
+        const int32_t bits = bits_of(x[i]);
+        out[i] = static_cast<uint16_t>((bits >> 16 & 0x8000) | half_of(bits & 0x7fffffff));
     }
 }
 
-INLINE void from_half(const uint16_t* x, float* out, npy_intp n, bool*) {
+// Writes NumPy's NaNs, and returns whether a finite number became infinite.
+NOT_INLINE bool mend_infinite(const float* x, uint16_t* out, npy_intp n) {
+    int32_t overflow = 0;
+    IN_ANY_ORDER
+    for (npy_intp i = 0; i < n; i++) {
+        const int32_t bits = bits_of(x[i]), size = bits & 0x7fffffff, payload = size >> 13 & 0x3ff;
+        const int32_t nan = (bits >> 16 & 0x8000) | HALF_INFINITE | (payload ? payload : 1);
+        overflow |= TOO_LARGE <= size && size < INFINITE;
+        out[i] = static_cast<uint16_t>(size > INFINITE ? nan : out[i]);
+    }
+    return overflow != 0;
+}
+
+// Returns the largest number without its sign, as bits: those of NaN are the largest, those of infinity come next.
+INLINE int16_t largest_half(const uint16_t* x, npy_intp n) {
+    int16_t most = 0;
+    for (npy_intp i = 0; i < n; i++) {
+        const int16_t size = x[i] & 0x7fff;
+        most = size > most ? size : most;
+    }
+    return most;
+}
+
+template <bool by_instruction>
+INLINE void to_half(const float* x, uint16_t* out, npy_intp n, bool* overflow) {
+    for (npy_intp count; n > 0; x += count, out += count, n -= count) {
+        count = std::min(n, BLOCK);
+        const npy_intp done = by_instruction ? convert_to_half(x, out, count) : 0;
+        if (done < count) to_half_in_integers(x + done, out + done, count - done);
+        if (largest_half(out, count) >= HALF_INFINITE) *overflow |= mend_infinite(x, out, count);
+    }
+}
+
+NOT_INLINE void from_half_in_integers(const uint16_t* x, float* out, npy_intp n) {
     IN_ANY_ORDER
     for (npy_intp i = 0; i < n; i++) {
         const int32_t sign = (x[i] & 0x8000) << 16, size = (x[i] & 0x7fff) << 13;
@@ -68,6 +97,16 @@ INLINE void from_half(const uint16_t* x, float* out, npy_intp n, bool*) {
         int32_t bits = size + (size < (31 << 23) ? 112 << 23 : 224 << 23);
         bits = size < (1 << 23) ? subnormal : bits;
         out[i] = float_of(sign | bits);
+    }
+}
+
+template <bool by_instruction>
+INLINE void from_half(const uint16_t* x, float* out, npy_intp n, bool*) {
+    for (npy_intp count; n > 0; x += count, out += count, n -= count) {
+        count = std::min(n, BLOCK);
+        const bool converts = by_instruction && largest_half(x, count) <= HALF_INFINITE;
+        const npy_intp done = converts ? convert_from_half(x, out, count) : 0;
+        if (done < count) from_half_in_integers(x + done, out + done, count - done);
     }
 }
 
@@ -88,8 +127,8 @@ INLINE void from_bfloat16(const uint16_t* x, float* out, npy_intp n, bool*) {
 
 // Converts elements at any strides, in contiguous blocks.
 template <class From, class To, Convert<From, To> convert>
-void anywhere(const char* x, npy_intp x_step, char* out, npy_intp out_step, npy_intp n, bool* overflow) {
-    if (x_step == sizeof(From) && out_step == sizeof(To))
+void anywhere(bool overlap, const char* x, npy_intp x_step, char* out, npy_intp out_step, npy_intp n, bool* overflow) {
+    if (!overlap && x_step == sizeof(From) && out_step == sizeof(To))
         return convert(reinterpret_cast<const From*>(x), reinterpret_cast<To*>(out), n, overflow);
     From from[BLOCK];
     To to[BLOCK];
@@ -105,25 +144,27 @@ void anywhere(const char* x, npy_intp x_step, char* out, npy_intp out_step, npy_
 template <class From, class To, Convert<From, To> convert>
 void loop(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {
     std::atomic<bool> overflow{false};
+    const bool overlap = overlaps(2, args, dimensions[0], steps);
     const auto work = [&](npy_intp begin, npy_intp end) {
         bool found = false;
-        anywhere<From, To, convert>(args[0] + begin * steps[0], steps[0], args[1] + begin * steps[1], steps[1], end - begin, &found);
+        anywhere<From, To, convert>(overlap, args[0] + begin * steps[0], steps[0], args[1] + begin * steps[1], steps[1],
+                                    end - begin, &found);
         if (found) overflow = true;
     };
-    if (may_split(dimensions[0], ENOUGH) && overlaps(2, args, dimensions[0], steps)) work(0, dimensions[0]);
+    if (overlap) work(0, dimensions[0]);
     else parallel_for(dimensions[0], ENOUGH, work);
     std::feclearexcept(FE_ALL_EXCEPT);
     if (overflow) std::feraiseexcept(FE_OVERFLOW);
 }
 
-#define CAST(name, From, To, body, types) \
-    {name, {loop<From, To, cpu_dispatch<body>>, nullptr}, types, 1, nullptr}
+#define CAST(name, From, To, types, ...) \
+    {name, {loop<From, To, cpu_dispatch<__VA_ARGS__>>, nullptr}, types, 1, nullptr}
 
 const Kernel kernels[] = {
-    CAST("float_to_half", float, uint16_t, to_half, "fe"),
-    CAST("half_to_float", uint16_t, float, from_half, "ef"),
-    CAST("float_to_bfloat16", float, uint16_t, to_bfloat16, "fH"),
-    CAST("bfloat16_to_float", uint16_t, float, from_bfloat16, "Hf"),
+    CAST("float_to_half", float, uint16_t, "fe", to_half<true>, to_half<false>),
+    CAST("half_to_float", uint16_t, float, "ef", from_half<true>, from_half<false>),
+    CAST("float_to_bfloat16", float, uint16_t, "fH", to_bfloat16),
+    CAST("bfloat16_to_float", uint16_t, float, "Hf", from_bfloat16),
 };
 
 }  // namespace

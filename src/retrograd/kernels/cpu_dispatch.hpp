@@ -35,22 +35,23 @@ inline int supported_vector_bytes() {
 // The width that kernels use; `set_vector_bytes` of the module sets it.
 inline int vector_bytes = supported_vector_bytes();
 
-template <auto body>
+template <auto body, auto narrow_body>
 struct CpuDispatch;
 
-template <class... A, void (*body)(A...)>
-struct CpuDispatch<body> {
+template <class... A, void (*body)(A...), void (*narrow_body)(A...)>
+struct CpuDispatch<body, narrow_body> {
     FOR_WIDEST static void widest(A... arguments) { body(arguments...); }
     FOR_WIDE static void wide(A... arguments) { body(arguments...); }
-    static void narrow(A... arguments) { body(arguments...); }
+    static void narrow(A... arguments) { narrow_body(arguments...); }
     static void call(A... arguments) {
         (vector_bytes == 64 ? widest : vector_bytes == 32 ? wide : narrow)(arguments...);
     }
 };
 
-// A function whose code is that of `body`, an INLINE function, compiled for each generation of processors.
-template <auto body>
-constexpr auto cpu_dispatch = &CpuDispatch<body>::call;
+// A function whose code is that of `body`, an INLINE function, compiled for each generation of processors; for those
+// without AVX2, that of `narrow_body`.
+template <auto body, auto narrow_body = body>
+constexpr auto cpu_dispatch = &CpuDispatch<body, narrow_body>::call;
 
 // The three versions of a function that is not inlined into its callers.
 template <auto widest_body, auto wide_body, auto narrow_body>
