@@ -28,7 +28,7 @@ BUDGET = {
     "hips": 900,
     "implicit": 700,
     "interop": 6100,
-    "kernels": 9600,
+    "kernels": 9700,
     "levels": 1700,
     "library": 3600,
     "nested": 6200,

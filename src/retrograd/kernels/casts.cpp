@@ -134,9 +134,9 @@ void anywhere(bool overlap, const char* x, npy_intp x_step, char* out, npy_intp 
     To to[BLOCK];
     for (npy_intp start = 0; start < n; start += BLOCK) {
         const npy_intp count = n - start < BLOCK ? n - start : BLOCK;
-        for (npy_intp i = 0; i < count; i++) from[i] = *reinterpret_cast<const From*>(x + (start + i) * x_step);
+        gather(x + start * x_step, x_step, count, from);
         convert(from, to, count, overflow);
-        for (npy_intp i = 0; i < count; i++) *reinterpret_cast<To*>(out + (start + i) * out_step) = to[i];
+        scatter(to, count, out + start * out_step, out_step);
     }
 }
 
