@@ -106,6 +106,17 @@ def test_the_result_depends_on_the_seed_alone():
     assert one.schedule != other.schedule
 
 
+def test_the_shortest_search_on_the_slowest_machine_finds_the_best_named_schedule_or_a_better_one(monkeypatch):
+    monkeypatch.setattr("time.perf_counter", itertools.count(step=1000).__next__)  # each look takes long
+    for seed, limit in itertools.product(range(3), (4, 5, 7, None)):
+        found = search_schedule(4, 8, random_costs(seed, 4), memory_limit=limit, seconds=1e-9)
+        assert found.step <= min(found.named.values()) < math.inf
+        assert found == search_schedule(4, 8, random_costs(seed, 4), memory_limit=limit, seconds=1e-9)
+    # No named schedule is within these limits.
+    limited = search_schedule(4, 8, random_costs(0, 4), memory_limit=[1, 1, 2, 1], seconds=1e-9)
+    assert min(limited.named.values()) == math.inf > limited.step
+
+
 def test_list_schedules_finish_under_any_policy_with_the_least_memory():
     for placement, seed in itertools.product(([0, 1, 2, 2, 1, 0], [0, 1, 2] * 3, [0, 1, 1, 0, 0, 1, 1, 0]), range(6)):
         stages, draw = len(placement), random.Random(seed)

@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice, product
 from typing import Any, Literal, NamedTuple
 
 from retrograd.pipelining.planning.critical_path import Block, critical_blocks, move_in_block
@@ -89,8 +90,9 @@ def search_schedule(
     overhead: seconds for which a send or receive occupies its rank, as for `simulate`.
     objective: "step", from the first start to the last end; or "slowest", of the rank that takes longest from its own
      start to its own end, which is the time between steps if ranks don't wait for each other in between.
-    seconds: about how long the search takes on a machine of 2024; the result depends on it, and on `seed`, but not on
-     the machine.
+    seconds: about how long the search takes on an idle machine of 2024, after the named schedules.  It is a number of
+     attempts, not a deadline: the result depends on it, and on `seed`, but not on the machine, nor on how busy it is.
+     So ranks that are processes find the same schedule.
 
     Raises ValueError if no schedule fits into the limit, with the smallest limit that does; TypeError or ValueError for
     arguments out of range.
@@ -276,8 +278,7 @@ class _Search:
         """Change the order of forwards and backward passes, with weight halves inserted by the costs; then of all."""
         starts = [
             (found.score, order, patience)
-            for order in self.starts
-            for patience in PATIENCES
+            for order, patience in islice(product(self.starts, PATIENCES), self.changes)
             if (found := self._try_filled(order, patience)) is not None
         ]
         if starts:
