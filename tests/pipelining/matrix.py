@@ -103,18 +103,15 @@ def check_schedule(transport, name, **options):
     assert set(pipeline.homes().values()) == set(range(RANKS))
 
 
-def check_train_steps(transport, name):
+def check_train_steps(transport, name, ranks=RANKS, replicas=1):
     """Check that several steps at once give the bits of single ones with a check of the gradients' norm."""
     x, y = data()
     found = []
     for way in ("step", "before", "after"):
         model = make_model()
-        if name != "zbv":
-            model.embed.weight.requires_grad_(False)  # it is on both ranks
         optimizer = AdamW(model.parameters(), lr=0.1)
-        pipeline = Pipeline(
-            model, 2 * RANKS, schedule=name, ranks=RANKS, micro_batches=3, loss_fn=cross_entropy, transport=transport
-        )
+        sizes = {"ranks": ranks, "replicas": replicas, "micro_batches": 3}
+        pipeline = Pipeline(model, 2 * RANKS, schedule=name, loss_fn=cross_entropy, transport=transport, **sizes)
         rg.manual_seed(5)
         if way == "step":
             losses = [clipped_step(pipeline, optimizer, x, y) for _ in range(5)]
@@ -267,6 +264,7 @@ def failures(transport):
         checks[f"branches, {name}"] = lambda name=name: check_branches(transport, name)
     for name in ("1f1b", "zbv", "zb-h2"):
         checks[f"several steps, {name}"] = lambda name=name: check_train_steps(transport, name)
+    checks["several steps, replicas"] = lambda: check_train_steps(transport, "1f1b", 1, RANKS)
     checks["failure"] = lambda: check_failure(transport)
     checks["wrong ranks"] = lambda: check_wrong_ranks(transport)
     found = {}

@@ -3,21 +3,23 @@
 import threading
 
 import pytest
-from tests.pipelining.matrix import check_train_steps, make_model
+from tests.pipelining.matrix import check_train_steps
 
 import retrograd as rg
 from retrograd import nn
-from retrograd.nn.functional import cross_entropy, mse_loss
+from retrograd.nn.functional import mse_loss
 from retrograd.optim import LBFGS, SGD, Adam, AdamW
 from retrograd.pipelining import (
     Pipeline,
     PipelineError,
+    PipeSequential,
     make_schedule,
     simulate_costs,
     with_offload,
     with_recomputation,
 )
 from retrograd.pipelining.planning.simulate import consecutive_steps, unit_cost
+from retrograd.pipelining.runtime.post_validation import TrainingRank, _Copies
 from retrograd.pipelining.schedules.lowering import chain
 
 SCHEDULES = ["1f1b", "gpipe", "zb-h2", "zbv", "interleaved1f1b"]
@@ -47,11 +49,15 @@ def state_of(model, optimizer):
     return [value.numpy().tobytes() if isinstance(value, rg.Tensor) else value for value in values]
 
 
-def trained(data, validate, schedule="1f1b", make_optimizer=lambda ps: AdamW(ps, lr=0.02), max_norm=5.0, ranks=2):
+def adamw(parameters):
+    return AdamW(parameters, lr=0.02)
+
+
+def trained(data, validate, schedule="1f1b", make_optimizer=adamw, max_norm=5.0, replicas=1, make=net):
     """Return loss, norm and verdict of every step, and the state after them; validate "loop": a step at a time."""
-    model = net()
+    model = make()
     optimizer = make_optimizer(model.parameters())
-    pipeline = Pipeline(model, 4, ranks=ranks, schedule=schedule, micro_batches=4, loss_fn=mse_loss)
+    pipeline = Pipeline(model, 4, ranks=2, replicas=replicas, schedule=schedule, micro_batches=4, loss_fn=mse_loss)
     rg.manual_seed(7)
     if validate != "loop":
         found = pipeline.train_steps(data, optimizer, max_norm=max_norm, validate=validate)
@@ -112,8 +118,56 @@ def test_stages_that_recompute_or_offload_repeat_their_forwards_too(change):
     assert trained(data, "after", schedule) == trained(data, "loop")
 
 
-def test_a_parameter_of_several_stages_of_one_rank_is_summed_before_the_step():
-    check_train_steps("threads", "zbv")
+@pytest.mark.parametrize("name", ["zbv", "1f1b", "interleaved1f1b"])  # a parameter's stages are on one rank, or two
+def test_a_parameter_of_several_stages_is_summed_before_the_step(name):
+    check_train_steps("threads", name)
+
+
+def test_parameters_of_several_stages_and_of_replicas_are_summed_before_the_step():
+    check_train_steps("threads", "1f1b", replicas=2)
+
+
+@pytest.mark.parametrize("early", [{0}, {1}, {0, 1}, set()])
+def test_a_rank_that_has_all_norms_when_it_steps_keeps_no_copies_and_joins_the_repetition(monkeypatch, early):
+    copying = set()
+    take = _Copies.take
+    monkeypatch.setattr(_Copies, "take", lambda copies: copying.add(threading.current_thread().name) or take(copies))
+    monkeypatch.setattr(TrainingRank, "_norms_have_arrived", lambda self: self.link.rank in early)  # or it waits
+    data = batches(wrong=["large", "nan"])
+    assert trained(data, "after", "zbv") == trained(data, "loop", "zbv")
+    assert copying == {f"rank {rank}" for rank in (0, 1) if rank not in early}
+    assert trained(data, "after", "zbv", replicas=2) == trained(data, "loop", "zbv", replicas=2)
+
+
+@pytest.mark.parametrize("wrong", [[], ["large", "nan"]])
+@pytest.mark.parametrize(("schedule", "replicas"), [("1f1b", 2), ("zb-h2", 3)])
+def test_replicas_take_the_same_steps(schedule, replicas, wrong):
+    data = batches(wrong=wrong)
+    expected = trained(data, "loop", schedule, replicas=replicas)
+    assert trained(data, "before", schedule, replicas=replicas) == expected
+    assert trained(data, "after", schedule, replicas=replicas) == expected
+
+
+class Tracking(nn.Linear):
+    """A layer whose result depends on a buffer, which every forward pass changes."""
+
+    def __init__(self):
+        super().__init__(8, 8)
+        self.register_buffer("mean", rg.zeros(8))
+
+    def forward(self, x):
+        self.mean.mul_(0.5).add_(x.detach().mean(0), alpha=0.5)
+        return super().forward(x - self.mean).tanh()
+
+
+def test_replicas_begin_each_step_with_the_buffers_of_the_first_one():
+    def make():
+        rg.manual_seed(0)
+        return PipeSequential(Tracking(), Tracking(), Tracking(), nn.Linear(8, 1))
+
+    data = batches(wrong=["large"])
+    expected = trained(data, "loop", replicas=2, make=make)
+    assert trained(data, "after", replicas=2, make=make) == expected
 
 
 class Signal(nn.Module):
@@ -200,8 +254,6 @@ def test_steps_that_must_be_run_one_by_one_are_refused():
         Pipeline(model, 2, **options).train_steps(data, sgd, validate="never")
     with pytest.raises(ValueError, match="max_norm must be above 0, got 0"):
         Pipeline(model, 2, **options).train_steps(data, sgd, max_norm=0)
-    with pytest.raises(NotImplementedError, match="with replicas"):
-        Pipeline(model, 2, replicas=2, **options).train_steps(data, sgd)
     with pytest.raises(ValueError, match="watch_nan"):
         Pipeline(model, 2, watch_nan=True, **options).train_steps(data, sgd)
     with pytest.raises(ValueError, match="LBFGS has one state for all parameters"):
@@ -211,10 +263,6 @@ def test_steps_that_must_be_run_one_by_one_are_refused():
     x, y = data[0]
     with pytest.raises(ValueError, match="an input requires grad"):
         Pipeline(model, 2, **options).train_steps([(x.clone().requires_grad_(), y)], sgd)
-    tied = make_model()
-    pipeline = Pipeline(tied, 2, micro_batches=1, loss_fn=cross_entropy)
-    with pytest.raises(NotImplementedError, match=r"embed.* is trained on ranks 0 and 1"):
-        pipeline.train_steps([(rg.tensor([1, 2]), rg.tensor([1, 2]))], SGD(tied.parameters(), lr=0.1))
 
     class Branch(nn.Linear):
         def forward(self, x):

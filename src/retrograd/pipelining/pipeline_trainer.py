@@ -34,7 +34,6 @@ from retrograd.pipelining.runtime.randomness import Draw
 from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of, merge_dicts, timeline_of
 from retrograd.pipelining.runtime.replica_buffers import ReplicaBuffers
 from retrograd.pipelining.runtime.rng_plan import RngPlan
-from retrograd.pipelining.runtime.stage import PipelineStageBase
 from retrograd.pipelining.runtime.stage_copies import StageCopies
 from retrograd.pipelining.runtime.step_status import StepStatus
 from retrograd.pipelining.runtime.unsplit import check_unsplit, predict_unsplit, step_unsplit
@@ -289,8 +288,7 @@ class Pipeline(SuggestsKeywords):
         Ranks do not wait for each other between the steps.  `timeline` records all of them.
 
         Raises ValueError for an optimizer with other parameters or one state for all, as `LBFGS` has, inputs that
-        require grad, and with `watch_nan`; NotImplementedError with replicas, for parameters on several ranks, and for
-        models whose control flow depends on values.
+        require grad, and with `watch_nan`; NotImplementedError for models whose control flow depends on values.
 
         >>> import retrograd as rg
         >>> model = rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.Tanh(), rg.nn.Linear(8, 1))
@@ -302,7 +300,7 @@ class Pipeline(SuggestsKeywords):
         """
         steps = [(x if isinstance(x, tuple) else (x,), y) for x, y in batches]
         settings = TrainingSettings(optimizer, math.inf if max_norm is None else max_norm, validate)
-        settings.check(self.model, [args for args, _ in steps], self._replicas, self.watch_nan)
+        settings.check(self.model, [args for args, _ in steps], self.watch_nan)
         if not steps:
             return []
         self._begin("train_steps", [args for args, _ in steps], {}, [target for _, target in steps])
@@ -312,10 +310,10 @@ class Pipeline(SuggestsKeywords):
         captured, first_batches, _ = found[0]
         program = self._program_of(captured)
         fingerprint = self._fingerprint(captured, program, first_batches)
-        made = [self._job(*one, nullcontext()) for one in found]
-        stages = list(dict.fromkeys(stage for _, own in made for stage in own))
-        gradients = self._gradients(stages, program, StageCopies(stages, 1))
-        return self._run_training([job for job, _ in made], stages, gradients, settings, fingerprint)
+        copies = self._stage_copies([capture for captured, _, _ in found for capture in captured])
+        gradients = self._gradients(program, copies)
+        jobs = [self._job(*one, nullcontext(), copies, gradients) for one in found]
+        return self._run_training(jobs, copies, settings, fingerprint)
 
     def costs(self, *args: Any, target: Any = None, **kwargs: Any) -> Costs:
         """Run a step with one computation at a time, and return the median seconds of each kind and stage.
@@ -565,25 +563,36 @@ class Pipeline(SuggestsKeywords):
             raise NotImplementedError("Pipeline: running inside a function transform is not supported")
         program = self._program_of(captured, forward_only=loss is None)
         fingerprint = self._fingerprint(captured, program, batches)
-        job, stages = self._job(captured, batches, loss, turn)
-        reports = self._launch(stages, job.gradients, len(job.program), lambda link: Rank(link, job).run(), fingerprint)
+        copies = self._stage_copies(captured)
+        job = self._job(captured, batches, loss, turn, copies, self._gradients(program, copies))
+        reports = self._launch(copies, job.gradients, len(job.program), lambda link: Rank(link, job).run(), fingerprint)
         timeline = timeline_of(job.program, reports, one_clock=self._transport.local is None)
         self._record(timeline)
         return reports, timeline
 
-    def _job(
-        self, captured: list[Captured], batches: list[MicroBatch], loss: Any, turn: AbstractContextManager
-    ) -> tuple[Job, Sequence[PipelineStageBase]]:
-        """Return the input of the ranks for a step, and all stages that may take part."""
+    def _stage_copies(self, captured: Sequence[Captured]) -> StageCopies:
+        """Return all stages that may take part in the steps of these microbatches, for each replica."""
         pipes = [one.pipe for one in captured]
-        program = self._program_of(captured, forward_only=loss is None)
         branches = [one.pipe for one in self._captures.all() if one.expected]  # may have copies of parameters
         stages = stages_of(dict.fromkeys([*pipes, *branches]))
+        return StageCopies(stages, self._replicas if self._transport.local is None else 1)
+
+    def _job(
+        self,
+        captured: list[Captured],
+        batches: list[MicroBatch],
+        loss: Any,
+        turn: AbstractContextManager,
+        copies: StageCopies,
+        gradients: Gradients,
+    ) -> Job:
+        """Return the input of the ranks for a step."""
+        pipes = [one.pipe for one in captured]
+        program = self._program_of(captured, forward_only=loss is None)
         local = self._transport.local
-        copies = StageCopies(stages, self._replicas if local is None else 1)
         shares = share_sizes(len(batches), self._replicas if local is None else 1)
         replica_of = [replica for replica, size in enumerate(shares) for _ in range(size)]
-        job = Job(
+        return Job(
             program.actions,
             program.placement,
             [copies.of(replica, pipe.stages) for replica, pipe in zip(replica_of, pipes, strict=True)],
@@ -591,22 +600,22 @@ class Pipeline(SuggestsKeywords):
             [batch.weight * self.loss_scale for batch in batches],
             loss,
             [pipe.carried() for pipe in pipes],
-            self._gradients(stages, program, copies),
+            gradients,
             self._rng_plan.of(captured, batches),
             turn,
             self.watch_nan,
             0 if self.recorder is None else self.recorder.most_spans(len(program.actions)),
             replicas=self._replicas,
-            buffers=ReplicaBuffers(stages, program.placement, self._mesh(program))
+            buffers=ReplicaBuffers(copies.by_replica()[0], program.placement, self._mesh(program))
             if self._replicas > 1 and local
             else None,
         )
-        return job, stages
 
     def _mesh(self, program: Program) -> ReplicaMesh:
         return ReplicaMesh(self._replicas, len(program.actions) // self._replicas)
 
-    def _gradients(self, stages: Sequence[PipelineStageBase], program: Program, copies: StageCopies) -> Gradients:
+    def _gradients(self, program: Program, copies: StageCopies) -> Gradients:
+        stages, *others = copies.by_replica()
         return Gradients(
             stages,
             program.placement,
@@ -614,12 +623,12 @@ class Pipeline(SuggestsKeywords):
             unordered=program.unordered(),
             by_micro_batch=self.deterministic,
             mesh=self._mesh(program),
-            copies=copies.by_replica()[1:],
+            copies=others,
         )
 
     def _launch(
         self,
-        stages: Sequence[PipelineStageBase],
+        copies: StageCopies,
         gradients: Gradients,
         ranks: int,
         work: Callable[[Link], Any],
@@ -632,7 +641,7 @@ class Pipeline(SuggestsKeywords):
                 self._agreement.state_checked = True
                 return found
             finally:
-                for stage in stages:
+                for stage in copies.by_replica()[0]:
                     stage.clear_step()
 
     def _record(self, timeline: Timeline) -> None:
@@ -642,15 +651,14 @@ class Pipeline(SuggestsKeywords):
     def _run_training(
         self,
         jobs: Sequence[Job],
-        stages: Sequence[PipelineStageBase],
-        gradients: Gradients,
+        copies: StageCopies,
         settings: TrainingSettings,
         fingerprint: Fingerprint | None,
     ) -> list[StepResult]:
-        first = jobs[0]
-        training = Training.of(jobs, gradients, self.model, stages, settings)
+        first, shared_memory = jobs[0], self._transport.local is None
+        training = Training.of(jobs, self.model, copies, settings, shared_memory)
         found = self._launch(
-            stages, gradients, len(first.program), lambda link: TrainingRank(link, training).run(), fingerprint
+            copies, first.gradients, len(first.program), lambda link: TrainingRank(link, training).run(), fingerprint
         )
         self._stale = self._transport.local is not None
         self.timeline = timeline_of(*training.joined(found), one_clock=self._transport.local is None)

@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import optree
@@ -14,11 +15,12 @@ from retrograd.nn import Module, Parameter
 from retrograd.nn.utils.clip_grad import clip_grads_with_norm_, norms_of, total_of_norms
 from retrograd.optim import Optimizer
 from retrograd.pipelining.microbatch import tensors_in
-from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.rank import Job, Rank, Report, merge_dicts
 from retrograd.pipelining.runtime.repeated_forward import BufferStates
 from retrograd.pipelining.runtime.stage import PipelineStageBase
+from retrograd.pipelining.runtime.stage_copies import StageCopies
 from retrograd.pipelining.schedules.actions import Action, Kind, Message
+from retrograd.pipelining.schedules.replicas import ReplicaMesh
 from retrograd.pipelining.transports import Aborted, Arrival, Link, RankMismatchError
 
 Norms = dict[int, Any]  # by the number of a parameter of the model, the norm of its gradient
@@ -57,15 +59,14 @@ class TrainingSettings(NamedTuple):
     max_norm: float
     validate: str
 
-    def check(self, model: Module, args: Sequence[tuple], replicas: int, watch_nan: bool) -> None:
+    def check(self, model: Module, args: Sequence[tuple], watch_nan: bool) -> None:
         """Raise for training steps that must be run one by one."""
         if self.validate not in ("after", "before"):
             raise ValueError(f"train_steps: validate must be 'after' or 'before', got {self.validate!r}")
         if not self.max_norm > 0:
             raise ValueError(f"train_steps: max_norm must be above 0, got {self.max_norm!r}")
-        if is_transformed() or replicas > 1:
-            where = "inside a function transform" if is_transformed() else "with replicas"
-            raise NotImplementedError(f"train_steps: not supported {where}; use step()")
+        if is_transformed():
+            raise NotImplementedError("train_steps: not supported inside a function transform; use step()")
         if watch_nan:
             raise ValueError("train_steps: watch_nan ends a step with a NaN, which train_steps skips; use one of both")
         if self.optimizer._params_with_shared_state():
@@ -82,27 +83,54 @@ class TrainingSettings(NamedTuple):
 class Training(NamedTuple):
     """The input of several training steps for every rank.
 
-    jobs: of each step.  numbers: of the model's parameters, by identity.  owned: by rank, the parameters that it
-    trains.
+    jobs: of each step, whose gradients are collected together.  numbers: of the model's parameters, by identity.
+    stages: by rank, those of all microbatches.  owned: by rank, the parameters that it trains.
+    awaited: by rank, the ranks that write to parameters, or to buffers, which it reads: others, of the same process.
     """
 
     jobs: Sequence[Job]
     numbers: Mapping[int, int]
+    stages: Sequence[Sequence[PipelineStageBase]]
     owned: Sequence[Sequence[Parameter]]
+    awaited: Sequence[Sequence[int]]
     settings: TrainingSettings
 
     @staticmethod
     def of(
         jobs: Sequence[Job],
-        gradients: Gradients,
         model: Module,
-        stages: Sequence[PipelineStageBase],
+        copies: StageCopies,
         settings: TrainingSettings,
+        shared_memory: bool,
     ) -> "Training":
-        """Return the steps of these jobs, whose gradients are collected together."""
+        """Return the steps of these jobs.  shared_memory: whether the ranks are threads."""
         numbers = {id(parameter): number for number, parameter in enumerate(model.parameters())}
-        owned = _owned_parameters(stages, jobs[0].placement, len(jobs[0].program))
-        return Training([job._replace(gradients=gradients) for job in jobs], numbers, owned, settings)
+        placement, replicas = jobs[0].placement, jobs[0].replicas
+        mesh = ReplicaMesh(replicas, len(jobs[0].program) // replicas)
+        owned: list[dict[int, Parameter]] = [{} for _ in range(mesh.world)]
+        awaited: list[set[int]] = [set() for _ in owned]
+        stages = [(placement[stage.stage_index], stage) for stage in copies.by_replica()[0]]
+        trained = [(rank, p) for rank, stage in stages for p in stage.submod.parameters() if p.requires_grad]
+        first_rank: dict[int, int] = {}  # of those whose stages have a parameter
+        for rank, parameter in trained:
+            first_rank[id(parameter)] = min(rank, first_rank.get(id(parameter), rank))
+        for rank, parameter in trained:
+            writer = first_rank[id(parameter)]
+            for peer in mesh.peers(rank):
+                if shared_memory and peer != writer:
+                    awaited[peer].add(writer)
+                else:
+                    owned[peer][id(parameter)] = parameter
+        for rank, _ in stages if shared_memory else ():
+            for peer in mesh.peers(rank)[1:]:  # for its buffers
+                awaited[peer].add(rank)
+        own_stages = [
+            [stage for stage in replica if placement[stage.stage_index] == rank]
+            for replica in (copies.by_replica() if shared_memory else copies.by_replica() * replicas)
+            for rank in range(mesh.ranks)
+        ]
+        parameters = [list(own.values()) for own in owned]
+        return Training(jobs, numbers, own_stages, parameters, list(map(sorted, awaited)), settings)
 
     def check(self, norms: Norms) -> Verdict:
         """Return the verdict for the norms of some gradients, which is the final one if they are all."""
@@ -136,24 +164,6 @@ class Training(NamedTuple):
         ]
 
 
-def _owned_parameters(
-    stages: Sequence[PipelineStageBase], placement: Sequence[int], ranks: int
-) -> list[list[Parameter]]:
-    """Return by rank the parameters of its stages; NotImplementedError if a parameter is on two ranks."""
-    rank_of: dict[int, int] = {}
-    owned: list[dict[int, Parameter]] = [{} for _ in range(ranks)]
-    for stage in stages:
-        rank = placement[stage.stage_index]
-        trained = [(name, p) for name, p in stage.submod.named_parameters() if p.requires_grad]
-        for name, parameter in trained:
-            if rank_of.setdefault(id(parameter), rank) != rank:
-                raise NotImplementedError(
-                    f"train_steps: {name} is trained on ranks {rank_of[id(parameter)]} and {rank}; use step()"
-                )
-            owned[rank][id(parameter)] = parameter
-    return [list(own.values()) for own in owned]
-
-
 _Found = tuple[list[Report], list[Verdict]]
 
 
@@ -168,7 +178,8 @@ class TrainingRank:
     forward passes of the next step.  Before its first backward pass, it reads the norms of the others, which have
     usually arrived by then.  If the gradients have to be clipped, or are not finite, it restores its parameters and the
     state of its optimizer from copies, steps with clipped gradients or not at all, and repeats the forward passes.  All
-    ranks compute the same verdict, so all of them repeat.
+    ranks compute the same verdict, so all of them repeat.  A rank that has all norms when it steps, such as the last
+    one to finish, needs no copies: if the verdict is bad, it skips the forward passes that the others repeat.
 
     Source: P. Qi, X. Wan, G. Huang and M. Lin, "Zero Bubble Pipeline Parallelism" (2024), section 4, except that norms
     are sent from every rank to every other one, and that the forward passes are repeated from the first one.
@@ -182,20 +193,28 @@ class TrainingRank:
         self.verdicts: list[Verdict] = []
         self.reports: list[Report] = []
         self._pending: Norms | None = None  # of a step that is not checked yet
-        self._copies: _Copies | None = None  # from before its step
+        self._copies = _Copies(self.parameters, self.part.state)
 
     def run(self) -> _Found:
         """Run all steps; return the report and the verdict of each."""
         self._clear_gradients()
+        after = self.training.settings.validate == "after"
+        repeats = False  # whether the other ranks may have begun with parameters that they take back
         for number, job in enumerate(self.training.jobs):
-            report = self._attempt(job, 2 * number) or self._attempt(job, 2 * number + 1)
+            report = None
+            if repeats:
+                self._skip(job, 2 * number)
+            else:
+                report = self._attempt(job, 2 * number)
+            report = report or self._attempt(job, 2 * number + 1)
             assert report is not None, "the second attempt begins with parameters that are checked"
             self.reports.append(report)
             self._send_norms(number)
-            if self.training.settings.validate == "after":
+            if after and not self._norms_have_arrived():
                 self._step_optimistically()
+                repeats = False
             else:
-                self._settle()
+                repeats = not self._settle() and after
         if self._pending is not None:
             self._settle()
         return self.reports, self.verdicts
@@ -204,9 +223,11 @@ class TrainingRank:
 
     def _attempt(self, job: Job, number: int) -> Report | None:
         """Run the forward and backward passes of a step; None if its parameters were not the right ones."""
-        stages = _stages_of(job, self.link.rank)
+        stages, link = self.training.stages[self.link.rank], _StepLink(self.link, number)
+        self._release_others(link)
+        self._await_others(link)
         buffers = [BufferStates(stage.submod).record() for stage in stages] if self._pending is not None else []
-        rank = Rank(_StepLink(self.link, number), job._replace(prepare=self._check_before))
+        rank = Rank(link, job._replace(prepare=self._check_before))
         try:
             return rank.run()
         except (Aborted, RankMismatchError):
@@ -222,6 +243,35 @@ class TrainingRank:
             for state in (state for states in buffers for state in states):
                 state.restore()
         return None
+
+    def _skip(self, job: Job, number: int) -> None:
+        """Take no part in an attempt that the other ranks will not finish."""
+        link = _StepLink(self.link, number)
+        self._release_others(link)
+        Rank(link, job).cancel_sends()
+
+    def _await_others(self, link: "_StepLink") -> None:
+        """Before an attempt, wait for the ranks that write to memory which this rank reads.
+
+        A replica has buffers of its own, which it sets to those of the first one.
+        """
+        for peer in self.training.awaited[link.rank]:
+            values = link.receive(peer, Message("P", peer, link.rank, 0))
+            with autograd.no_grad():
+                for buffer, value in zip(self._buffers(), values, strict=False):  # of another stage's rank: none
+                    buffer.copy_(value)
+
+    def _release_others(self, link: "_StepLink") -> None:
+        """Before an attempt, tell the ranks that wait for this one that it has written what they read."""
+        jobs, rank = self.training.jobs, self.link.rank
+        ranks = len(jobs[0].program) // jobs[0].replicas
+        for peer, awaited in enumerate(self.training.awaited):
+            if rank in awaited:
+                buffers = self._buffers() if peer % ranks == rank else []
+                link.send(peer, Message("P", rank, peer, 0), [buffer.detach().clone() for buffer in buffers])
+
+    def _buffers(self) -> list[Tensor]:
+        return [buffer for stage in self.training.stages[self.link.rank] for buffer in stage.submod.buffers()]
 
     def _check_before(self, action: Action | None) -> None:
         """Check the previous step before anything is added to the gradients, or waited for that comes after the check
@@ -245,11 +295,16 @@ class TrainingRank:
     def _peers(self) -> Iterator[int]:
         return (peer for peer in range(len(self.training.owned)) if peer != self.link.rank)
 
+    def _norms_have_arrived(self) -> bool:
+        """Return whether the check of the step would not wait for the other ranks."""
+        return all(self._received.has_arrived(peer, Message("N", peer, self.link.rank, 0)) for peer in self._peers())
+
     def _step_optimistically(self) -> None:
-        """Step, unless the norm of this rank's gradients is already too large."""
+        """Step, unless the norm of this rank's gradients is already too large, even if it is rounded down."""
         assert self._pending is not None, "the norms are sent before"
-        if self.training.check(self._pending).accepted:
-            self._copies = _Copies(self.parameters, self.part)
+        own = self.training.check(self._pending)
+        if not own.skipped and own.norm <= self.training.settings.max_norm * (1 + 1e-3):
+            self._copies.take()
             self.part.step()
 
     def _settle(self) -> bool:
@@ -259,14 +314,15 @@ class TrainingRank:
             norms |= self._received.receive(peer, Message("N", peer, self.link.rank, 0))
         verdict = self.training.check(norms)
         self.verdicts.append(verdict)
-        if self._copies is not None and not verdict.accepted:
+        if self._copies.taken and not verdict.accepted:
             self._copies.restore()
-        if self._copies is None or not verdict.accepted:
+        if not self._copies.taken:
             if verdict.clipped:
                 clip_grads_with_norm_(self.parameters, self.training.settings.max_norm, verdict.norm)
             if not verdict.skipped:
                 self.part.step()
-        self._pending = self._copies = None
+        self._copies.drop()
+        self._pending = None
         self._clear_gradients()
         return verdict.accepted
 
@@ -276,33 +332,56 @@ class TrainingRank:
 
 
 class _Copies:
-    """Copies of some parameters and of their optimizer's state.
+    """Copies of some parameters and of their optimizer's state, in memory that is used again for each step.
 
     To take back a step by arithmetic would not restore the bits.
     """
 
-    def __init__(self, parameters: Sequence[Parameter], optimizer: Optimizer) -> None:
-        self._state = optimizer.state
+    def __init__(self, parameters: Sequence[Parameter], state: dict[Any, Any]) -> None:
+        self._parameters = parameters
+        self._state = state
+        self._leaves: list[Any] = []  # copies of the last step, whose memory is used again
+        self._taken: tuple[list[Parameter], Any] | None = None
+
+    @property
+    def taken(self) -> bool:
+        """Return whether there are copies of the present step."""
+        return self._taken is not None
+
+    def take(self) -> None:
+        """Copy what the optimizer's step writes to: the parameters with a gradient, and their states."""
+        written = [p for p in self._parameters if p.grad is not None]
+        entries: Any = [(p.detach(), dict(self._state[p]) if p in self._state else None) for p in written]
+        leaves, structure = optree.tree_flatten(entries, none_is_leaf=True)
         with autograd.no_grad():
-            self._values = [(p, p.detach().clone()) for p in parameters if p.grad is not None]
-            self._states = [(p, _copied(self._state[p]) if p in self._state else None) for p, _ in self._values]
+            self._leaves = [_copy_leaf(leaf, old) for leaf, old in zip_longest(leaves, self._leaves[: len(leaves)])]
+        self._taken = written, structure
+
+    def drop(self) -> None:
+        """Forget the copies, but not their memory."""
+        self._taken = None
 
     def restore(self) -> None:
+        """Restore the values of the copies, which the optimizer's state then consists of."""
+        assert self._taken is not None, "a step has been taken"
+        written, structure = self._taken
         with autograd.no_grad():
-            for parameter, value in self._values:
+            for parameter, (value, state) in zip(written, structure.unflatten(self._leaves), strict=True):
                 parameter.copy_(value)
-        for parameter, state in self._states:
-            if state is None:
-                self._state.pop(parameter, None)
-            else:
-                self._state[parameter] = state
+                if state is None:
+                    self._state.pop(parameter, None)
+                else:
+                    self._state[parameter] = state
+        self._leaves, self._taken = [], None
 
 
-def _copied(state: Mapping[str, Any]) -> dict[str, Any]:
-    def copy_leaf(leaf: Any) -> Any:
-        return leaf.detach().clone() if isinstance(leaf, Tensor) else copy.deepcopy(leaf)
-
-    return {name: optree.tree_map(copy_leaf, entry, none_is_leaf=True) for name, entry in state.items()}
+def _copy_leaf(leaf: Any, old: Any) -> Any:
+    """Return a copy, in the memory of the old one if that is like it."""
+    if not isinstance(leaf, Tensor):
+        return copy.deepcopy(leaf)
+    if isinstance(old, Tensor) and old.aval == leaf.aval:
+        return old.copy_(leaf)
+    return leaf.detach().clone()
 
 
 def _part_of(optimizer: Optimizer, parameters: Sequence[Parameter]) -> Optimizer:
@@ -313,12 +392,6 @@ def _part_of(optimizer: Optimizer, parameters: Sequence[Parameter]) -> Optimizer
         {**group, "params": [p for p in group["params"] if id(p) in own]} for group in optimizer.param_groups
     ]
     return part
-
-
-def _stages_of(job: Job, rank: int) -> list[Any]:
-    """Return the stages of a rank, for microbatches of all kinds."""
-    found = [stage for stages in job.stages for stage in stages if stage is not None]
-    return list(dict.fromkeys(stage for stage in found if job.placement[stage.stage_index] == rank))
 
 
 class _StepLink:
@@ -343,6 +416,9 @@ class _StepLink:
 
     def send(self, rank: int, message: Message, payload: Any) -> None:
         self._link.send(rank, self._numbered(message), payload)
+
+    def has_arrived(self, rank: int, message: Message) -> bool:
+        return self._link.has_arrived(rank, self._numbered(message))
 
     def receive(self, rank: int, message: Message) -> Any:
         return self._link.receive(rank, self._numbered(message))

@@ -29,7 +29,9 @@ class ReplicaBuffers:
         first, *others = self._mesh.peers(link.rank)
         buffers = self._buffers.get(first, {})
         if link.rank == first:
-            written = [b.detach() if b._version != self._versions[key] else None for key, b in buffers.items()]
+            # Copies, because the next step may write to the buffers before they are delivered.
+            changed = [buffer._version != self._versions[key] for key, buffer in buffers.items()]
+            written = [b.detach().clone() if has else None for b, has in zip(buffers.values(), changed, strict=True)]
             for other in others:
                 link.send(other, Message("R", first, other, -1), written)
             return

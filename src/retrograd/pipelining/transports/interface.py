@@ -41,6 +41,9 @@ class Link(Protocol):
         payload: tensors and plain data, nested in tuples, lists and dicts.
         """
 
+    def has_arrived(self, rank: int, message: Message) -> bool:
+        """Return whether `receive` would not wait for this message."""
+
     def receive(self, rank: int, message: Message) -> Any:
         """Wait for this message.
 

@@ -211,6 +211,11 @@ class _ProcessLink:
             peers.send(rank, Kind.MAIL, tuple(message), packed)
         peers.poll()
 
+    def has_arrived(self, rank: int, message: Message) -> bool:
+        """Return whether a message is stored, after storing what has arrived."""
+        self._peers.poll()
+        return message in self._peers.mail
+
     def receive(self, rank: int, message: Message) -> Any:
         """Wait for a message; other messages that arrive are stored."""
         peers, mail = self._peers, self._peers.mail

@@ -126,6 +126,10 @@ class _ThreadLink:
             launch.mail[message] = payload
             launch.arrival.notify_all()
 
+    def has_arrived(self, rank: int, message: Message) -> bool:
+        """Return whether the payload is in the mailbox."""
+        return message in self._launch.mail
+
     def receive(self, rank: int, message: Message) -> Any:
         """Wait for the payload, and take it out of the mailbox."""
         launch = self._launch
