@@ -34,6 +34,12 @@ def test_where_takes_arrays_that_are_not_contiguous_and_leaves_them_as_they_are(
     assert np.array_equal(x, kept)
 
 
+def test_functions_imported_on_first_use_are_those_of_their_modules():
+    for names, module in xp._FUNCTIONS.items():
+        assert sorted(names.split()) == sorted(module().__all__)
+        assert all(getattr(xp, name) is getattr(module(), name) for name in names.split())
+
+
 @pytest.mark.parametrize("columns", [0, 1, 3, 100])
 def test_rows_are_summed_by_number(columns):
     rng = np.random.default_rng(0)

@@ -49,6 +49,10 @@ def numpy_calls(node):
     return {n.attr for n in attributes if n.value.id == "np"}
 
 
+def test_each_name_of_a_kernel_has_a_reference():
+    assert sorted(kernels.KERNELS) == ENTRIES
+
+
 @pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 def test_compiled_kernels_and_references_have_the_same_names():
     assert sorted(name for name in vars(kernels.chosen) if name[0] != "_") == ENTRIES

@@ -2,7 +2,6 @@
 
 import math
 import os
-from zlib import crc32
 
 import numpy as np
 
@@ -71,6 +70,7 @@ def checksum(buffer, before=0):
     A CRC of large buffers takes as long as a step of a small model.  Theirs is the CRC of sums over every 1021st word,
     and of every 509th word: at the speed of the memory, so that moved rows differ in one or the other.
     """
+    crc32 = lazy_module("zlib").crc32
     data = np.frombuffer(buffer, np.uint8)
     width = 8 * SUMMED_WORDS
     if data.size < 4 * width:

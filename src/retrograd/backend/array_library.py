@@ -57,6 +57,8 @@ class Loader:
             made = types.ModuleType(f"{name} over {self._names.library_name}")
             vars(made)["__builtins__"] = {**vars(builtins), "__import__": self._import}
             self._modules[name] = made
+            if name == REFERENCE:
+                made.reference = made  # type: ignore[attr-defined]  # as `kernels.reference` is written
             exec(spec.loader.get_code(name), vars(made))  # type: ignore[attr-defined]
             self._names.adapt(name, vars(made))
         return self._modules[name]

@@ -9,9 +9,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from retrograd import kernels
 from retrograd.backend.gather_scatter import contiguous, kernels_for
 from retrograd.backend.stored_dtypes import convert
-from retrograd.kernels import empty, reference
+from retrograd.kernels import empty
 from retrograd.kernels.conv_layout import phases_of, plan_of
 from retrograd.kernels.host_values import on_host
 
@@ -20,7 +21,7 @@ __all__ = ["conv", "conv_input", "conv_weight", "window_columns", "window_sums"]
 
 def _kernels(x):
     """Return the C++ kernels for real dtypes and up to three spatial dimensions, else the reference ones."""
-    return kernels_for(x.dtype) if x.ndim == 5 else reference
+    return kernels_for(x.dtype) if x.ndim == 5 else kernels.reference
 
 
 def _half_in_single(kernel):

@@ -9,7 +9,7 @@ from retrograd import kernels
 from retrograd.backend.stored_dtypes import as_strided
 from retrograd.core.errors import OperandIndexError
 from retrograd.core.views import are_apart
-from retrograd.kernels import empty, reference
+from retrograd.kernels import empty
 from retrograd.kernels.host_values import on_host
 
 __all__ = [
@@ -124,7 +124,7 @@ def scatter_along(src, index, shape, dim):
 
 def kernels_for(dtype):
     """Return the kernels for a dtype: compiled ones for some, the reference implementation for all."""
-    return kernels if dtype.char in "fd" and dtype.isnative else reference
+    return kernels if dtype.char in "fd" and dtype.isnative else kernels.reference
 
 
 def _one_to_one(shape, index_shape, dim):

@@ -5,21 +5,13 @@ import math
 import numpy as np
 
 from retrograd import kernels
-from retrograd.backend import attention as attention
-from retrograd.backend.bunch_kaufman import *  # noqa: F403
-from retrograd.backend.conv import *  # noqa: F403
 from retrograd.backend.gather_scatter import *  # noqa: F403
 from retrograd.backend.gather_scatter import check_range, kernels_for
-from retrograd.backend.images import *  # noqa: F403
 from retrograd.backend.linalg import *  # noqa: F403
-from retrograd.backend.lobpcg import *  # noqa: F403
 from retrograd.backend.norms import *  # noqa: F403
-from retrograd.backend.pooling import *  # noqa: F403
 from retrograd.backend.products import *  # noqa: F403
 from retrograd.backend.products import row_matrix
-from retrograd.backend.recurrent import *  # noqa: F403
 from retrograd.backend.rowwise import *  # noqa: F403
-from retrograd.backend.sampling import *  # noqa: F403
 from retrograd.backend.sorting import *  # noqa: F403
 from retrograd.backend.special import *  # noqa: F403
 from retrograd.backend.special import scipy_special
@@ -32,24 +24,41 @@ from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.kernels import add as add
 from retrograd.kernels import affine_rows as affine_rows
 from retrograd.kernels import multiply as multiply
-from retrograd.kernels import reference
 from retrograd.kernels import standardize_rows as standardize_rows
 from retrograd.kernels import subtract as subtract
 from retrograd.kernels import true_divide as true_divide
 from retrograd.kernels.host_values import on_host as on_host
 
-# Modules of functions on nested or sparse arrays, which most programs do not need.
-_ON_FIRST_USE = {
+# Modules that many programs do not need, imported on first use: those that are in this namespace themselves, and those
+# whose functions are.
+_MODULES = {
+    "attention": lambda: lazy_module("retrograd.backend.attention"),
     "padding": lambda: lazy_module("retrograd.backend.padding"),
     "ragged_attention": lambda: lazy_module("retrograd.backend.ragged_attention"),
     "segments": lambda: lazy_module("retrograd.backend.segments"),
     "sparse_products": lambda: lazy_module("retrograd.backend.sparse_products"),
 }
+_FUNCTIONS = {
+    "bunch_kaufman swaps_of_pivots": lambda: lazy_module("retrograd.backend.bunch_kaufman"),
+    "conv conv_input conv_weight window_columns window_sums": lambda: lazy_module("retrograd.backend.conv"),
+    "draw_distinct gamma_cdf_derivative sample_indices": lambda: lazy_module("retrograd.backend.sampling"),
+    "extreme_eigenpairs": lambda: lazy_module("retrograd.backend.lobpcg"),
+    "gru gru_grad lstm lstm_grad recurrent_gradients recurrent_layer recurrent_layer_grad": lambda: lazy_module(
+        "retrograd.backend.recurrent"
+    ),
+    "max_pool_indices pooled_max pooled_max_backward pooled_sum pooled_sum_backward": lambda: lazy_module(
+        "retrograd.backend.pooling"
+    ),
+    "pad_constant resample resample_backward": lambda: lazy_module("retrograd.backend.images"),
+}
+_HOMES = {name: module for names, module in _FUNCTIONS.items() for name in names.split()}
 
 
 def __getattr__(name):
-    if name in _ON_FIRST_USE:
-        found = _ON_FIRST_USE[name]()
+    if name in _MODULES:
+        found = _MODULES[name]()
+    elif name in _HOMES:
+        found = getattr(_HOMES[name](), name)
     else:
         found = getattr(np, name) if hasattr(np, name) else getattr(scipy_special(), name)
     if not name.startswith("__"):
@@ -182,12 +191,12 @@ def run_on_host(function, *arrays):
 def relu(x):
     """Return max(x, 0); NaN stays NaN."""
     real_only("relu", x)
-    return (kernels if x.dtype.char in "fd" else reference).relu(x)
+    return (kernels if x.dtype.char in "fd" else kernels.reference).relu(x)
 
 
 def relu_grad(g, out):
     """Return g where `out`, the result of relu, is not 0; else 0."""
-    return (kernels if out.dtype.char in "fd" and g.dtype == out.dtype else reference).relu_grad(g, out)
+    return (kernels if out.dtype.char in "fd" and g.dtype == out.dtype else kernels.reference).relu_grad(g, out)
 
 
 def dropout_mask_scale(mask, x, scale):
@@ -197,8 +206,13 @@ def dropout_mask_scale(mask, x, scale):
 
 def _plane_kernel(name):
     """Return a kernel for images (n, c, l), or the NumPy version if planes or channels are short."""
-    kernel, numpy_version = getattr(kernels, name), getattr(reference, name)
-    return lambda x, *others: (kernel if x.shape[2 if x.shape[2] > 1 else 1] >= 16 else numpy_version)(x, *others)
+    kernel = getattr(kernels, name)
+
+    def call(x, *others):
+        is_long = x.shape[2 if x.shape[2] > 1 else 1] >= 16
+        return (kernel if is_long else getattr(kernels.reference, name))(x, *others)
+
+    return call
 
 
 channel_moments, channel_dots = _plane_kernel("channel_moments"), _plane_kernel("channel_dots")
@@ -406,7 +420,7 @@ def class_residual(x, target, ignore_index):
 
 def class_grad(g, x, target, ignore_index):
     """Return `class_residual`, times g for each row."""
-    module = kernels_for(x.dtype) if g.dtype == x.dtype else reference
+    module = kernels_for(x.dtype) if g.dtype == x.dtype else kernels.reference
     return module.class_grad_rows(x, *_classes(target, ignore_index, x.shape[-1]), g)
 
 

@@ -8,8 +8,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from retrograd import kernels
 from retrograd.backend.gather_scatter import contiguous, kernels_for
-from retrograd.kernels import empty, reference
+from retrograd.kernels import empty
 from retrograd.kernels.pooling_windows import windows_of
 
 __all__ = ["max_pool_indices", "pooled_max", "pooled_max_backward", "pooled_sum", "pooled_sum_backward"]
@@ -57,7 +58,7 @@ def _run_kernel(name, x, windows, sizes, shape, dtype, *given):
     if x.size and out.size:
         known = len(windows) <= 3 and x.size < FURTHER and all(z.dtype == x.dtype for z in given)
         images = [_images(z, len(windows)) for z in (*given, x, out)]
-        getattr(kernels_for(x.dtype) if known else reference, name)(_plan(windows, sizes), *images)
+        getattr(kernels_for(x.dtype) if known else kernels.reference, name)(_plan(windows, sizes), *images)
     else:
         out[...] = 0
     return out

@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from retrograd import kernels
-from retrograd.kernels import reference
 
 __all__ = ["cumsum", "log_softmax", "log_softmax_grad", "softmax", "softmax_grad"]
 
@@ -37,7 +36,7 @@ def _run(name, dim, x, *cotangents):
             return getattr(kernels, f"{name}_rows")(*cotangents, x)
         if -x.ndim <= dim < x.ndim and all(a.flags.c_contiguous for a in (x, *cotangents)):
             return _columns(getattr(kernels, f"{name}_columns"), dim, *cotangents, x)
-    return getattr(reference, f"{name}_rows")(*cotangents, x, dim)
+    return getattr(kernels.reference, f"{name}_rows")(*cotangents, x, dim)
 
 
 def _columns(kernel, dim, *arrays, **params):

@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from retrograd import kernels
-from retrograd.kernels import reference
 from retrograd.kernels.host_values import on_host
 
 __all__ = [
@@ -129,11 +128,11 @@ softplus, softplus_grad = (
 )
 
 
-sigmoid = _or_complex("sigmoid", kernels.sigmoid, reference.sigmoid)
-silu = _or_complex("silu", kernels.silu, reference.silu)
-silu_grad = _or_complex("silu", kernels.silu_grad, reference.silu_grad)
-sigmoid_grad = _or_complex("sigmoid", kernels.sigmoid_grad, reference.sigmoid_grad)
-tanh_grad = _or_complex("tanh", kernels.tanh_grad, reference.tanh_grad)
+sigmoid = _or_complex("sigmoid", kernels.sigmoid, lambda z: kernels.reference.sigmoid(z))
+silu = _or_complex("silu", kernels.silu, lambda z: kernels.reference.silu(z))
+silu_grad = _or_complex("silu", kernels.silu_grad, lambda g, z: kernels.reference.silu_grad(g, z))
+sigmoid_grad = _or_complex("sigmoid", kernels.sigmoid_grad, lambda g, out: kernels.reference.sigmoid_grad(g, out))
+tanh_grad = _or_complex("tanh", kernels.tanh_grad, lambda g, out: kernels.reference.tanh_grad(g, out))
 
 
 # --------------------------------------------------------------------------------------- logarithms of products

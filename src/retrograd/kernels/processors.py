@@ -2,7 +2,6 @@
 
 import math
 import os
-import re
 from collections.abc import Callable, Iterator
 
 from retrograd.foundation.lazy_imports import lazy_module
@@ -35,7 +34,7 @@ def limit_threads(set_kernel_threads: Callable[[int], None]) -> None:
 
 def _is_set(variable: str) -> bool:
     """Return whether a variable begins with a positive number, as the list "2,4" for nested levels does."""
-    return re.match(r"\s*0*[1-9]", os.environ.get(variable, "")) is not None
+    return os.environ.get(variable, "").lstrip().lstrip("0")[:1] in [*"123456789"]
 
 
 def available_processors() -> int:
