@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from retrograd import levels
 from retrograd.autograd.grad_dtype import in_grad_dtype
 from retrograd.autograd.graph import GradientEdge
 from retrograd.autograd.node_views import record_of
@@ -33,7 +34,7 @@ from retrograd.core.op import compound, is_foreign
 from retrograd.core.overrides import override_result
 from retrograd.core.tensor import make
 from retrograd.core.views import requires_grad_synced
-from retrograd.levels import VmapLevel, value_at
+from retrograd.levels import value_at
 from retrograd.levels.outer_grads import OuterGradLevel
 from retrograd.ops.mutate import stateful_levels
 
@@ -334,7 +335,7 @@ def _batched_cotangents(
         )
     ((n,),) = sizes
     with at(current().level, create_graph):
-        with VmapLevel(n) as level:
+        with levels.VmapLevel(n) as level:
             batched = [make(g, level, "the gradient") if isinstance(g, Tensor) else g for g in given]
             _check_batched(roots, batched)
             results = _cotangents(create_graph, retain_graph, roots, make_seeds("grad", roots, batched), targets)

@@ -1,25 +1,25 @@
 """Inspection of the autograd graph: nodes, edges, and saved values."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from retrograd.autograd.hooks import register_multi_grad_hook
 from retrograd.autograd.input_metadata import InputMetadata
 from retrograd.autograd.node_views import Node, as_node
-from retrograd.autograd.saving import _pop_saved_tensors_default_hooks as _pop_saved_tensors_default_hooks
-from retrograd.autograd.saving import _push_saved_tensors_default_hooks as _push_saved_tensors_default_hooks
-from retrograd.autograd.saving import (
-    allow_mutation_on_saved_tensors,
-    disable_saved_tensors_hooks,
-    save_on_cpu,
-    saved_tensors_hooks,
-)
 from retrograd.core import Tensor
 from retrograd.core.device import device
 from retrograd.core.engine import edge_of
 from retrograd.core.hooks import RemovableHandle
 from retrograd.core.tensor import bump_version
 from retrograd.foundation.lazy_imports import lazy_names
+
+if TYPE_CHECKING:  # imported on first use
+    from retrograd.autograd.saving import (
+        allow_mutation_on_saved_tensors,
+        disable_saved_tensors_hooks,
+        save_on_cpu,
+        saved_tensors_hooks,
+    )
 
 __all__ = [
     "GradientEdge",
@@ -110,7 +110,18 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
         bump_version(t)
 
 
-__getattr__, __dir__ = lazy_names(__name__, {"draw": "retrograd.autograd.drawing.draw"})
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "_pop_saved_tensors_default_hooks": "retrograd.autograd.saving",
+        "_push_saved_tensors_default_hooks": "retrograd.autograd.saving",
+        "allow_mutation_on_saved_tensors": "retrograd.autograd.saving",
+        "disable_saved_tensors_hooks": "retrograd.autograd.saving",
+        "draw": "retrograd.autograd.drawing.draw",
+        "save_on_cpu": "retrograd.autograd.saving",
+        "saved_tensors_hooks": "retrograd.autograd.saving",
+    },
+)
 
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
