@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import retrograd as rg
+from retrograd import kernels
 from retrograd.core import Tensor, registry
 from retrograd.foundation.lazy_imports import (
     LazyAttribute,
@@ -25,12 +26,18 @@ from retrograd.ops.contents import CONTENTS
 AT_ONCE = {
     "as_tensor", "batch_loop", "batching", "complex", "contents", "create", "diagonal", "dtype_aliases", "family",
     "functions", "generator", "index", "inplace", "jvp_rules", "layout", "layout_methods", "legacy", "linalg",
-    "methods", "mutate", "opmath", "pointwise", "publish", "reduce", "storage", "symbolic", "to_dtype",
-    "user_namespaces", "view",
+    "methods", "mutate", "opmath", "pointwise", "publish", "reduce", "to_dtype", "user_namespaces", "view",
 }  # fmt: skip
 PACKAGES_AT_ONCE = {"autograd", "backend", "core", "foundation", "interop", "kernels", "levels", "ops"}
 # Of the standard library, beyond what `import numpy` imports.
-STANDARD_AT_ONCE = {"_heapq", "cmath", "copy", "errno", "heapq", "importlib", "threading", "zlib"}
+STANDARD_AT_ONCE = {"_heapq", "cmath", "copy", "errno", "heapq", "importlib", "threading"}
+# What neither an import nor a training step of a linear model needs, in the compiled build.
+ON_FIRST_USE = {
+    "autograd.anomaly_mode", "autograd.explain", "autograd.function", "autograd.saving", "autograd.variable",
+    "backend.attention", "backend.conv", "backend.images", "backend.pooling", "backend.recurrent", "backend.sampling",
+    "interop.array_namespace", "interop.notebooks", "kernels.build_report", "kernels.reference", "levels.batch",
+    "levels.dual", "levels.grad", "ops.storage",
+}  # fmt: skip
 
 
 def printed(code: str) -> set[str]:
@@ -56,6 +63,17 @@ class TestANewProcess:
         assert {name.split(".")[1] for name in names if name.startswith("retrograd.")} <= PACKAGES_AT_ONCE
         others = {name.split(".")[0] for name in names if not name.startswith("retrograd")}
         assert {name for name in others if "cython" not in name} <= STANDARD_AT_ONCE
+
+    @pytest.mark.skipif(not kernels.compiled, reason="without compiled kernels their references are imported at once")
+    def test_imports_what_few_programs_need_on_first_use(self):
+        step = """
+import retrograd as rg
+w = rg.ones(2, requires_grad=True)
+loss = ((rg.ones(3, 2) @ w).relu() ** 2).mean()
+loss.backward()
+w.detach().sub_(w.grad)
+"""
+        assert not {f"retrograd.{name}" for name in ON_FIRST_USE} & imported_by(step)
 
     def test_defines_only_the_operators_of_the_modules_that_it_imports(self):
         counted = """

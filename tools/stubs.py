@@ -15,7 +15,9 @@ from pathlib import Path
 import contents
 
 import retrograd as rg
-import retrograd.sparse  # adds its functions and methods, which are imported on first use
+import retrograd.interop.array_namespace
+import retrograd.interop.notebooks
+import retrograd.sparse  # these add functions and methods, and are imported on first use
 from retrograd import ops
 from retrograd.core import Operator, Tensor
 from retrograd.core.schema import REQUIRED, Parameter, Schema

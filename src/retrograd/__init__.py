@@ -8,10 +8,7 @@ from math import pi as pi
 from retrograd import autograd as autograd
 from retrograd import ops as ops
 from retrograd.autograd import enable_grad as enable_grad
-from retrograd.autograd import explain as explain
 from retrograd.autograd import inference_mode as inference_mode
-from retrograd.autograd import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
-from retrograd.autograd import is_anomaly_enabled as is_anomaly_enabled
 from retrograd.autograd import is_grad_enabled as is_grad_enabled
 from retrograd.autograd import is_inference_mode_enabled as is_inference_mode_enabled
 from retrograd.autograd import no_grad as no_grad
@@ -39,10 +36,7 @@ from retrograd.core.errors import AcceleratorError as AcceleratorError
 from retrograd.core.errors import OutOfMemoryError as OutOfMemoryError
 from retrograd.foundation import alias_modules as _aliases
 from retrograd.foundation import lazy_imports as _lazy
-from retrograd.interop import array_namespace as _array_namespace  # noqa: F401 (gives tensors their methods)
-from retrograd.interop import notebooks as _notebooks  # noqa: F401
 from retrograd.interop import numpy_protocol as _numpy_protocol  # noqa: F401
-from retrograd.kernels.build_report import show_config as show_config
 from retrograd.ops import batch_loop as _examples
 from retrograd.ops.dtype_aliases import SymInt as SymInt
 from retrograd.ops.dtype_aliases import bool as bool
@@ -85,10 +79,6 @@ from retrograd.ops.legacy import has_lapack as has_lapack
 from retrograd.ops.legacy import has_mkl as has_mkl
 from retrograd.ops.legacy import has_openmp as has_openmp
 from retrograd.ops.legacy import has_spectral as has_spectral
-from retrograd.ops.storage import TypedStorage as TypedStorage
-from retrograd.ops.storage import UntypedStorage as UntypedStorage
-from retrograd.ops.symbolic import SymBool as SymBool
-from retrograd.ops.symbolic import SymFloat as SymFloat
 
 __version__ = "0.1.0"
 newaxis = None  # in an index, a new dimension of size 1
@@ -108,6 +98,10 @@ ops.publish.announce(
     },
     "retrograd",
 )
+ops.publish.announce(
+    {"array_namespace": ("", "", "", "__array_namespace__ to_device"), "notebooks": ("", "", "", "_repr_html_")},
+    "retrograd.interop",
+)
 globals().update(ops.imported())  # operators and public functions, by their names; the others on first use
 
 _PACKAGES = (
@@ -121,6 +115,16 @@ _OF_ARRAYS = (
     "hessian_vector_product", "holomorphic_grad", "jacobian", "make_ggnvp", "make_hvp", "make_jvp", "make_vjp",
     "multigrad_dict", "tensor_jacobian_product", "value_and_grad", "vector_jacobian_product",
 )  # fmt: skip
+_OF_SMALL_MODULES = {
+    "SymBool": "retrograd.ops.symbolic",
+    "SymFloat": "retrograd.ops.symbolic",
+    "TypedStorage": "retrograd.ops.storage",
+    "UntypedStorage": "retrograd.ops.storage",
+    "explain": "retrograd.autograd",
+    "is_anomaly_check_nan_enabled": "retrograd.autograd",
+    "is_anomaly_enabled": "retrograd.autograd",
+    "show_config": "retrograd.kernels.build_report",
+}
 _HOMES = {
     "_nested_from_padded": "retrograd.nested.padded_constructors",
     "_nested_from_padded_and_nested_example": "retrograd.nested.padded_constructors",
@@ -158,17 +162,17 @@ _HOMES = {
     "thread_safe_generator": "retrograd.utils.data.worker",
 }
 
+_names = ops.public_names()
 # Packages and function transforms are imported on first use: not every program needs them.
 __getattr__, __dir__ = _lazy.lazy_names(
     "retrograd",
     {name: f"retrograd.{name}" for name in _PACKAGES}
     | dict.fromkeys(_OF_ARRAYS, "retrograd.func.autograd_api")
-    | dict.fromkeys(ops.public_names(), "retrograd.ops.functions")
+    | dict.fromkeys(_names, "retrograd.ops.functions")
+    | _OF_SMALL_MODULES
     | _HOMES,
 )
-__all__ = sorted(
-    {name for name in globals() if not name.startswith("_")} | {name for name in ops.public_names() if name[0] != "_"}
-)
+__all__ = sorted(name for name in {*globals(), *_names, *_OF_SMALL_MODULES} if name[0] != "_")
 
 _aliases.alias_modules("retrograd", lambda: _lazy.lazy_module("retrograd.module_aliases").MODULES)
 _lazy.lazy_names("retrograd.library", {"opcheck": "retrograd.testing"})

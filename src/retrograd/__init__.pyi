@@ -15,10 +15,7 @@ from math import pi as pi
 from retrograd import autograd as autograd
 from retrograd import ops as ops
 from retrograd.autograd import enable_grad as enable_grad
-from retrograd.autograd import explain as explain
 from retrograd.autograd import inference_mode as inference_mode
-from retrograd.autograd import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
-from retrograd.autograd import is_anomaly_enabled as is_anomaly_enabled
 from retrograd.autograd import is_grad_enabled as is_grad_enabled
 from retrograd.autograd import is_inference_mode_enabled as is_inference_mode_enabled
 from retrograd.autograd import no_grad as no_grad
@@ -46,10 +43,7 @@ from retrograd.core.errors import AcceleratorError as AcceleratorError
 from retrograd.core.errors import OutOfMemoryError as OutOfMemoryError
 from retrograd.foundation import alias_modules as _aliases
 from retrograd.foundation import lazy_imports as _lazy
-from retrograd.interop import array_namespace as _array_namespace
-from retrograd.interop import notebooks as _notebooks
 from retrograd.interop import numpy_protocol as _numpy_protocol
-from retrograd.kernels.build_report import show_config as show_config
 from retrograd.ops import batch_loop as _examples
 from retrograd.ops.dtype_aliases import SymInt as SymInt
 from retrograd.ops.dtype_aliases import bool as bool
@@ -92,12 +86,12 @@ from retrograd.ops.legacy import has_lapack as has_lapack
 from retrograd.ops.legacy import has_mkl as has_mkl
 from retrograd.ops.legacy import has_openmp as has_openmp
 from retrograd.ops.legacy import has_spectral as has_spectral
-from retrograd.ops.storage import TypedStorage as TypedStorage
-from retrograd.ops.storage import UntypedStorage as UntypedStorage
+from retrograd.amp.grad_scaler import GradScaler as GradScaler
 from retrograd.ops.symbolic import SymBool as SymBool
 from retrograd.ops.symbolic import SymFloat as SymFloat
-from retrograd.amp.grad_scaler import GradScaler as GradScaler
 from retrograd.library.tags import Tag as Tag
+from retrograd.ops.storage import TypedStorage as TypedStorage
+from retrograd.ops.storage import UntypedStorage as UntypedStorage
 from retrograd import _C as _C
 from retrograd.nested.padded_constructors import _nested_from_padded as _nested_from_padded
 from retrograd.nested.padded_constructors import _nested_from_padded_and_nested_example as _nested_from_padded_and_nested_example
@@ -119,6 +113,7 @@ from retrograd.func.autograd_api import deriv as deriv
 from retrograd import distributed as distributed
 from retrograd import distributions as distributions
 from retrograd.func.autograd_api import elementwise_grad as elementwise_grad
+from retrograd.autograd.explain import explain as explain
 from retrograd import export as export
 from retrograd import fft as fft
 from retrograd.core.extension_dtypes import float8_e4m3fn as float8_e4m3fn
@@ -146,6 +141,8 @@ from retrograd.utils.threads import init_num_threads as init_num_threads
 from retrograd.core.extension_dtypes import int2 as int2
 from retrograd.core.extension_dtypes import int4 as int4
 from retrograd import interop as interop
+from retrograd.autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from retrograd.autograd.anomaly_mode import is_anomaly_enabled as is_anomaly_enabled
 from retrograd.amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
 from retrograd.func.autograd_api import jacobian as jacobian
 from retrograd import library as library
@@ -173,6 +170,7 @@ from retrograd import serialization as serialization
 from retrograd.amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
 from retrograd.utils.threads import set_num_interop_threads as set_num_interop_threads
 from retrograd.utils.threads import set_num_threads as set_num_threads
+from retrograd.kernels.build_report import show_config as show_config
 from retrograd import signal as signal
 from retrograd import sklearn as sklearn
 from retrograd import sparse as sparse

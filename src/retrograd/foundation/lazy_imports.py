@@ -145,6 +145,10 @@ class LazyTable(dict):
         names, self._unlisted = self._unlisted, []
         return [self[name] for name in names if dict.__contains__(self, name)]
 
+    def imported(self):
+        """Return the members whose modules are imported, by name, and import nothing."""
+        return dict(super().items())
+
     def names(self):
         """Return the names of all members, and import nothing."""
         return {*super().keys(), *self.homes}

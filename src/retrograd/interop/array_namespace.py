@@ -4,7 +4,7 @@ from types import ModuleType
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.foundation.lazy_imports import lazy_module
+from retrograd.foundation.lazy_imports import add_attribute, lazy_module
 from retrograd.ops.layout import check_device
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # each contains those before
@@ -34,4 +34,4 @@ def _to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 
 
 for _name, _method in {"__array_namespace__": _array_namespace, "to_device": _to_device}.items():
-    setattr(Tensor, _name, _method)
+    add_attribute(Tensor, _name, _method)

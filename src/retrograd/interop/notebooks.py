@@ -4,6 +4,7 @@ import numpy as np
 
 from retrograd.core import Tensor
 from retrograd.core.dtype import is_differentiable
+from retrograd.foundation.lazy_imports import add_attribute
 
 ROWS, COLUMNS = 10, 10
 CELL = "padding:1px 8px;text-align:right;font-family:monospace"
@@ -22,7 +23,7 @@ def _repr_html_(x):
     return f'<div style="color:gray">{_escape(_heading(x))}</div>{_table(np.atleast_2d(x.value))}'
 
 
-Tensor._repr_html_ = _repr_html_  # type: ignore[attr-defined]
+add_attribute(Tensor, "_repr_html_", _repr_html_)
 
 
 def _escape(text):

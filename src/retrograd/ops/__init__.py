@@ -35,7 +35,9 @@ bind_arithmetic({name: registry[name] for name in _ARITHMETIC.split()})
 
 def public_names(home=""):
     """Return the names in the namespace `rg.<home>` ("": `rg` itself) of operators and functions."""
-    return sorted(name.rpartition(".")[2] for name in public_members.names() if name.rpartition(".")[0] == home)
+    begin = f"{home}." if home else ""
+    rest = [name.removeprefix(begin) for name in public_members.names() if name.startswith(begin)]
+    return sorted(name for name in rest if "." not in name)
 
 
 def public(home=""):
@@ -44,8 +46,8 @@ def public(home=""):
 
 
 def imported():
-    """Return the operators and functions in `rg` whose modules are imported, by name."""
-    return {name: public_members[name] for name in public_names() if name not in public_members.homes}
+    """Return the operators and functions in `rg` whose modules are imported with it, by name."""
+    return {name: member for name, member in public_members.imported().items() if "." not in name}
 
 
 def result_of(operator):

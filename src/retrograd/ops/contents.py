@@ -607,11 +607,23 @@ CONTENTS = {
         "istft stft",
         "istft stft",
     ),
+    "storage": (
+        "",
+        "from_file is_storage",
+        "",
+        "const_data_ptr is_set_to set_ storage storage_type untyped_storage",
+    ),
     "svd": (
         "linalg.svd linalg.svdvals singular_values_alone svd svd_factors svd_values svd_vectors",
         "",
         "linalg.svd linalg.svdvals svd",
         "svd",
+    ),
+    "symbolic": (
+        "",
+        "sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum",
+        "",
+        "",
     ),
     "to_device": (
         "to_device",

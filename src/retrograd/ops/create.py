@@ -54,6 +54,9 @@ def make_array(make, size, *rest):
 _KEYWORDS = {
     "out": None, "device": None, "layout": None, "pin_memory": False, "memory_format": None, "requires_grad": False,
 }  # fmt: skip
+_KEYWORD_PARAMETERS = [
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default) for name, default in _KEYWORDS.items()
+]
 
 
 def factory(make, *names):
@@ -96,7 +99,7 @@ def factory(make, *names):
     create.__name__ = create.__qualname__ = make.__name__
     create.__doc__, create.__module__ = make.__doc__, getattr(make, "definition", make).__module__
     create.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [*signature.parameters.values(), *_keyword_parameters()], return_annotation=Tensor
+        [*signature.parameters.values(), *_KEYWORD_PARAMETERS], return_annotation=Tensor
     )
     return function(*names or (make.__name__,))(create)
 
@@ -118,10 +121,6 @@ def _in_layout(name, layout, args, own):
         )
     size = own.pop("size", None) or (args[0] if args and not isinstance(args[0], int) else args)
     return registry["sparse.without_entries"](size, layout=layout, **own)
-
-
-def _keyword_parameters():
-    return [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=d) for name, d in _KEYWORDS.items()]
 
 
 def _write_out(out, result):
