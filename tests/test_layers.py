@@ -224,7 +224,7 @@ RAGGED = f"{ROOT}.backend.ragged"
 # Modules that may use ragged arrays: their package, their kernels, the law about them, writers of structures, and the
 # root, which offers nested to the lower layers.
 RAGGED_PARTS = {"nested", "backend"}
-RAGGED_MODULES = {ROOT, f"{ROOT}.testing.nested_law", f"{ROOT}.export.json_values", f"{ROOT}.interop.pytorch_nested"}
+RAGGED_MODULES = {ROOT, f"{ROOT}.testing.nested_law", f"{ROOT}.interop.json_values", f"{ROOT}.interop.pytorch_nested"}
 
 
 def ragged_outside(edges: list[Import]) -> Iterator[str]:

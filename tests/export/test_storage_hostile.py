@@ -14,8 +14,8 @@ import pytest
 
 import retrograd as rg
 from retrograd import export, fx
-from retrograd.export import program_files
 from retrograd.export.storage import StorageError, load, save
+from retrograd.interop import program_files
 
 from ..files.damage import EVIL, mutated
 

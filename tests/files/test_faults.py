@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from retrograd.export import program_files
+from retrograd.interop import program_files
 from retrograd.utils.event_files import EventFile, encode_record
 from retrograd.utils.tensorboard import SummaryWriter
 

@@ -2,7 +2,6 @@
 
 from retrograd.export.capture import export
 from retrograd.export.dynamic_shapes import Dim, dims
-from retrograd.export.json_values import StorageError
 from retrograd.export.program import (
     ConstantArgument,
     ExportedProgram,
@@ -15,6 +14,7 @@ from retrograd.export.program import (
 )
 from retrograd.export.storage import load, save
 from retrograd.export.unflattening import unflatten
+from retrograd.interop.json_values import StorageError
 
 __all__ = [
     "ConstantArgument",

@@ -5,8 +5,8 @@ from typing import Any
 
 from retrograd.autograd.function import Function
 from retrograd.autograd.function.base import FunctionOp, operator_of
-from retrograd.export.json_values import StorageError, expect, fields, members, text
-from retrograd.export.pytree_json import find_class
+from retrograd.interop.json_values import StorageError, expect, fields, members, text
+from retrograd.interop.stored_names import find_class
 
 RANDOMNESS = ("error", "same", "different")
 

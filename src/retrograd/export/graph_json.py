@@ -2,40 +2,41 @@
 
 import keyword
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import retrograd.higher_order  # noqa: F401 (registers the operators of control flow)
 from retrograd.autograd.function import Function
 from retrograd.autograd.function.base import FunctionOp
-from retrograd.core import Aval, Op, parse, registry
-from retrograd.core.blocks import generator_block
+from retrograd.core import Aval, Op, registry
 from retrograd.core.schema import REQUIRED, Schema
 from retrograd.export.function_names import function_name, read_function, write_function
-from retrograd.export.json_values import Codec, Encoding, StorageError, add_encoding, expect, fields, members, text
 from retrograd.export.signature_json import read_signature, write_signature
 from retrograd.fx import Graph, Node, map_nodes
+from retrograd.fx.immutable_collections import immutable_dict, immutable_list
 from retrograd.fx.lint import SNAKE_CASE
 from retrograd.fx.namespace import RESERVED
 from retrograd.fx.node import map_leaves
 from retrograd.fx.subgraph import SubGraph
-from retrograd.interop.atomic_write import shorten
+from retrograd.interop.json_values import (
+    ENCODINGS,
+    LISTS,
+    Codec,
+    Encoding,
+    StorageError,
+    add_encoding,
+    error_context,
+    expect,
+    fields,
+    members,
+    text,
+)
+from retrograd.interop.stored_names import read_schema
 
 KINDS = ("placeholder", "get_attr", "call_function", "output")
 MAX_NODES = 5_000_000
 MAX_NESTING = 20  # of sub-graphs
-MAX_SCHEMA_LENGTH = 4_000
-MAX_MESSAGE_LENGTH = 1_500  # including quotes from a file
 _PLACEHOLDER = re.compile(r"\*{0,2}[^\W\d]\w*")
-
-
-@generator_block
-def error_context(position: str) -> Iterator[None]:
-    """Prefix a StorageError from the block with its position in the file or program."""
-    try:
-        yield
-    except StorageError as error:
-        raise StorageError(shorten(f"{position}: {error}", MAX_MESSAGE_LENGTH)) from error.__cause__
 
 
 # ------------------------------------------------------------------------------------------------- writing
@@ -139,7 +140,7 @@ class _Reader:
         codec.node_named = self._node_named
         stored = {name: data for name, data in operators.items() if type(data) is dict}
         self._functions = {name: read_function(data, codec.functions) for name, data in stored.items()}
-        self._schemas = {name: _read_schema(name, data) for name, data in operators.items() if name not in stored}
+        self._schemas = {name: read_schema(name, data) for name, data in operators.items() if name not in stored}
         self._nodes: dict[str, Node] = {}
 
     def _node_named(self, name: str) -> Node:
@@ -209,30 +210,6 @@ def _is_aval(value: Any) -> bool:
     return all(map(_is_aval, value)) if type(value) is tuple else value is None or type(value) is Aval
 
 
-def _read_schema(name: str, stored: Any) -> Schema:
-    """Return the schema that an operator had when the file was written; StorageError if the operator is unknown."""
-    text(name, "the name of an operator")
-    if name not in registry:
-        package = name.partition("::")[0] if "::" in name else ""
-        hint = (
-            f"import the code that registers the operators of {package!r}, then load again"
-            if package
-            else "it is of another version of retrograd, or of code that is not imported"
-        )
-        raise StorageError(f"no operator named {name!r} is registered: {hint}")
-    current = registry[name].schema
-    if stored == str(current):
-        return current
-    expect(type(stored) is str and len(stored) <= MAX_SCHEMA_LENGTH, f"the schema of {name}", stored)
-    try:
-        schema = parse(stored, type(current))
-    except Exception as error:  # the parser raises various errors for invalid text
-        raise StorageError(f"the schema of {name!r} can't be read: {error}") from None
-    if schema.name != name or schema.returns != current.returns:
-        raise StorageError(f"the operator {name!r} is {current} here, and was {schema} where the file was written")
-    return schema
-
-
 def _upgrade_call(old: Schema, new: Schema, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     """Translate a call by an operator's old schema to its present schema, with the old defaults."""
     if old is new:
@@ -288,4 +265,14 @@ def _next_nesting(codec: Codec) -> int:
     return codec.nesting + 1
 
 
+def _read_node(codec: Codec, data: Any, depth: int) -> Node:
+    expect(type(data) is str and codec.node_named is not None, "no reference to a node", data)
+    assert codec.node_named is not None
+    node: Node = codec.node_named(data)
+    return node
+
+
+LISTS.add(immutable_list)
+ENCODINGS[immutable_dict] = ENCODINGS[dict]
+add_encoding(Node, Encoding("node", lambda codec, value, depth: value.name, _read_node))
 add_encoding(SubGraph, Encoding("function", _write_subgraph, _read_subgraph))

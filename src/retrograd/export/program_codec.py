@@ -4,7 +4,6 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.export.dynamic_shapes import DynamicSignature
-from retrograd.export.json_values import StorageError, expect, members, text
 from retrograd.export.program import (
     ConstantArgument,
     ExportedProgram,
@@ -17,6 +16,7 @@ from retrograd.export.program import (
 )
 from retrograd.export.tensor_json import is_valid_name
 from retrograd.fx import GraphModule, Signature
+from retrograd.interop.json_values import StorageError, expect, members, text
 
 OUTPUTS = {OutputKind.BUFFER_MUTATION: "buffer", OutputKind.PARAMETER_MUTATION: "parameter",
            OutputKind.USER_INPUT_MUTATION: "user_input", OutputKind.CONSTANT_MUTATION: "constant",

@@ -1,13 +1,13 @@
 """The structure of nested containers as JSON, read without imports."""
 
-import sys
 from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
 import optree
 
-from retrograd.export.json_values import MAX_DEPTH, Codec, StorageError, expect, members, text
 from retrograd.fx.dataclass_pytrees import is_dataclass
+from retrograd.interop.json_values import MAX_DEPTH, Codec, StorageError, expect, members, text
+from retrograd.interop.stored_names import class_name, find_class
 
 LEAF = type("Leaf", (), {"__repr__": lambda self: "*"})()
 FACTORIES = {kind.__name__: kind for kind in (list, dict, set, tuple, int, float, str, bool)}  # of a defaultdict
@@ -43,28 +43,10 @@ def _write(value: Any, depth: int) -> Any:
         tag, description = _WRITERS[type(value)]
         return {tag: [description(value, metadata), parts]}
     if optree.is_namedtuple(value):
-        return {"namedtuple": [[*_name(type(value)), list(type(value)._fields)], parts]}
+        return {"namedtuple": [[*class_name(type(value)), list(type(value)._fields)], parts]}
     if optree.register_pytree_node.get(type(value)) is None:
         raise StorageError(f"a {type(value).__name__} can't be stored: its class is not registered with optree")
-    return {"class": [[*_name(type(value)), _codec.write(metadata)], parts]}
-
-
-def _name(kind: type) -> tuple[str, str]:
-    """Return the module and name by which a class can be looked up."""
-    if find_class(kind.__module__, kind.__qualname__) is not kind:
-        raise StorageError(
-            f"the class {kind.__qualname__} is not to be found under that name in {kind.__module__}: define it at the "
-            f"top of a module"
-        )
-    return kind.__module__, kind.__qualname__
-
-
-def find_class(module: str, name: str) -> Any:
-    """Return the object with a dotted name in an imported module, or None.  Nothing is imported, and no code runs."""
-    found: Any = sys.modules.get(module)
-    for part in name.split("."):
-        found = vars(found).get(part) if isinstance(found, (type, type(sys))) else None
-    return found
+    return {"class": [[*class_name(type(value)), _codec.write(metadata)], parts]}
 
 
 def _factory(kind: Any) -> str | None:

@@ -5,13 +5,13 @@ from typing import Any
 
 from retrograd.core import Aval
 from retrograd.export.dynamic_shapes import DynamicSignature, Guard, InputDim, Range, Sizes, linear
-from retrograd.export.json_values import Codec, Encoding, StorageError, add_encoding, expect, fields, members, text
 from retrograd.export.pytree_json import read_tree, write_tree
 from retrograd.export.tensor_json import is_valid_name
 from retrograd.export.traced_size import COMPARISONS
 from retrograd.foundation.symbolic_expr import Expression
 from retrograd.fx.signature import Constant, Input, Signature
 from retrograd.fx.traced_writes import ATTRIBUTE, BUFFER, CONSTANT, PARAMETER, USER_INPUT, Mutation
+from retrograd.interop.json_values import Codec, Encoding, StorageError, add_encoding, expect, fields, members, text
 
 _KIND: Any = type(inspect.Parameter.KEYWORD_ONLY)
 KINDS = {kind.name: kind for kind in _KIND}

@@ -5,29 +5,27 @@ docs/storage.md describes the format.
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from retrograd.autograd.function import Function
-from retrograd.core import Tensor
-from retrograd.export import program_files
-from retrograd.export.graph_json import error_context, read_graph, write_graph
-from retrograd.export.json_values import Codec, StorageError, expect, fields
+from retrograd.export.graph_json import read_graph, write_graph
 from retrograd.export.program import ExportedProgram
 from retrograd.export.program_codec import from_parts, to_parts
 from retrograd.export.tensor_json import (
     Entry,
     build_module,
-    decode_tensor,
-    encode_tensor,
     entries_of,
     read_entries,
     write_entry,
 )
 from retrograd.fx import GraphModule
 from retrograd.fx.traced_writes import ATTRIBUTE, USER_INPUT
-from retrograd.interop.safetensors import load_file, save_file
+from retrograd.interop import program_files
+from retrograd.interop.json_values import Codec, StorageError, error_context, expect, fields
+from retrograd.interop.program_files import check_version, library_version
+from retrograd.interop.safetensors import save_file
+from retrograd.interop.stored_tensors import encode_tensor, read_tensors
 
 __all__ = ["Kind", "StorageError", "add_kind", "load", "save"]
 
@@ -101,20 +99,13 @@ def _document(kind: str, module: GraphModule, entries: list[Entry], rest: Mappin
     return {
         "format": FORMAT,
         "version": VERSION,
-        "retrograd": _library_version(),
+        "retrograd": library_version(),
         "kind": kind,
         "training": module.training,
         "rest": {name: codec.write(value) for name, value in rest.items()},
         "tensors": [write_entry(entry, codec) for entry in entries],
         **write_graph(module.graph),
     }
-
-
-def _library_version() -> str:
-    try:
-        return metadata.version("retrograd")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 def load(path: str | os.PathLike[str], *, functions: Iterable[type[Function]] = ()) -> Any:
@@ -131,10 +122,10 @@ def load(path: str | os.PathLike[str], *, functions: Iterable[type[Function]] = 
     with error_context(os.fspath(path)), program_files.open_files(Path(path)) as folder:
         with error_context(program_files.GRAPH):
             document = program_files.read_json(folder / program_files.GRAPH)
-            _check_version(document)
+            check_version(document, FORMAT, VERSION)
             kind, training, rest, entries, graph = _read_document(document, functions)
         with error_context(program_files.TENSORS):
-            stored = _read_tensors(folder / program_files.TENSORS, entries)
+            stored = read_tensors(folder / program_files.TENSORS, {e.stored_as: e.aval for e in entries})
         try:
             home = build_module(entries, stored)
             home.training = training
@@ -144,17 +135,6 @@ def load(path: str | os.PathLike[str], *, functions: Iterable[type[Function]] = 
             raise
         except Exception as error:
             raise StorageError(f"it is not a valid program: {error}") from error
-
-
-def _check_version(document: Any) -> None:
-    expect(type(document) is dict and document.get("format") == FORMAT, f"the format {FORMAT!r}", document)
-    version = document.get("version")
-    expect(type(version) is int and version > 0, "the number of a version", version)
-    if version > VERSION:
-        raise StorageError(
-            f"it is of version {version} of the format, written by retrograd {ascii(document.get('retrograd'))[:50]}; "
-            f"this retrograd, {_library_version()}, reads up to version {VERSION}"
-        )
 
 
 def _read_document(document: dict[str, Any], functions: Iterable[type[Function]]) -> tuple:
@@ -196,15 +176,3 @@ def _check_write(kind: str, target: str, entries: dict[str, Entry]) -> None:
     pairs = [(f"{name}.", f"{target}.") for name in entries] if kind == ATTRIBUTE else []
     if any(a.startswith(b) or b.startswith(a) for a, b in pairs):
         raise StorageError(f"the graph writes to the attribute {target!r}, where a tensor or module is")
-
-
-def _read_tensors(path: Path, entries: list[Entry]) -> dict[str, Tensor]:
-    try:
-        found = load_file(path)
-    except Exception as error:  # the reader of a damaged file may raise anything
-        raise StorageError(f"it can't be read: {error}") from error
-    expected = {entry.stored_as: entry for entry in entries}
-    if found.keys() != expected.keys():
-        missing, more = sorted(expected.keys() - found.keys()), sorted(found.keys() - expected.keys())
-        raise StorageError(f"its tensors are not those of the graph: {missing} are missing, {more} are not expected")
-    return {name: decode_tensor(entry, found[name]) for name, entry in expected.items()}

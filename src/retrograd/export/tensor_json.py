@@ -3,17 +3,16 @@
 import re
 from typing import Any, NamedTuple
 
-from retrograd.core import Aval, Tensor, operator_named
-from retrograd.core.dtype import is_differentiable, is_floating
-from retrograd.export.json_values import Codec, StorageError, expect, fields, text
+from retrograd.core import Aval, Tensor
+from retrograd.core.dtype import is_differentiable
 from retrograd.fx import GraphModule
 from retrograd.fx.graph_module import tensor_names
 from retrograd.fx.traced_writes import get_or_add_submodule
+from retrograd.interop.json_values import Codec, StorageError, expect, fields, text
 from retrograd.nn import Module, Parameter
 
 KINDS = ("parameter", "buffer", "transient buffer", "constant")
 _CONSTANT = re.compile(r"_tensor_constant\d+")
-_detach, _as_real, _as_complex = map(operator_named, ("detach", "view_as_real", "view_as_complex"))
 
 
 class Entry(NamedTuple):
@@ -117,23 +116,7 @@ def _read_entry(data: Any, codec: Codec) -> Entry:
     return Entry(name, kind, requires_grad, known, text(stored_as, "a name"))
 
 
-# --------------------------------------------------------------------------------------------- values
-
-
-def encode_tensor(tensor: Tensor) -> Tensor:
-    """Return a tensor's values in a dtype that the file supports: complex ones as pairs."""
-    plain = _detach(tensor)
-    return _as_real(plain) if plain.dtype.kind == "c" else plain
-
-
-def decode_tensor(entry: Entry, tensor: Tensor) -> Tensor:
-    """Return the tensor that an entry describes, from its stored values; StorageError on a mismatch."""
-    restored = tensor
-    if entry.aval.dtype.kind == "c" and tensor.ndim and tensor.shape[-1] == 2 and is_floating(tensor.dtype):
-        restored = _as_complex(tensor) if tensor.dtype.itemsize >= 4 else tensor
-    if restored.aval != entry.aval:
-        raise StorageError(f"{entry.name} is {entry.aval} by the graph, but {tensor.aval} by the tensors' file")
-    return restored
+# --------------------------------------------------------------------------------------------- modules
 
 
 def build_module(entries: list[Entry], numbers: dict[str, Tensor]) -> Module:

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from retrograd.export.json_values import StorageError
 from retrograd.interop.atomic_write import name_in_errors
+from retrograd.interop.json_values import StorageError
 from retrograd.nn import Module
 from retrograd.nn.parameter import is_on_meta
 from retrograd.ops.generator import default_generator

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import optree
 
 from retrograd.core import Aval, Tensor
-from retrograd.export.graph_json import error_context
-from retrograd.export.json_values import Codec, StorageError, expect, fields
-from retrograd.export.program_files import read_json, write_json
-from retrograd.export.tensor_json import Entry, decode_tensor, encode_tensor
+from retrograd.export.tensor_json import Entry
 from retrograd.interop.atomic_write import atomic_replace
+from retrograd.interop.json_values import Codec, StorageError, error_context, expect, fields
+from retrograd.interop.program_files import read_json, write_json
 from retrograd.interop.safetensors import load_file, save_file
+from retrograd.interop.stored_tensors import decode_tensor, encode_tensor
 from retrograd.ops.functions import functions
 from retrograd.ops.generator import Generator, default_generator
 
@@ -278,7 +278,7 @@ def _read_tensors(path: Path, rows: list[Any], wanted: Collection[str]) -> dict[
         raise StorageError(str(error)) from error
     expect(found.keys() == read, f"the tensors {sorted(read)}", sorted(found))
     return {
-        name: decode_tensor(entry, found[name]) if name in found else _without_elements(entry.aval)
+        name: decode_tensor(name, entry.aval, found[name]) if name in found else _without_elements(entry.aval)
         for name, entry in expected.items()
     }
 

@@ -2,15 +2,14 @@
 
 import base64
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from retrograd.autograd.function import Function
 from retrograd.backend.ragged import RaggedSize, Structure
 from retrograd.core import Aval
 from retrograd.core import dtype as dtypes
-from retrograd.fx import Node
-from retrograd.fx.immutable_collections import immutable_dict, immutable_list
+from retrograd.core.blocks import generator_block
+from retrograd.interop.atomic_write import shorten
 from retrograd.ops.create import as_tensor
 from retrograd.ops.index import Slot, T
 from retrograd.ops.layout import Size
@@ -18,10 +17,20 @@ from retrograd.ops.layout import Size
 MAX_DEPTH = 50  # maximum nesting of values; Python's compiler and recursion have limits not far above
 MAX_DIMS = 64
 MAX_BYTES = 2**62  # maximum size that a tensor may claim
+MAX_MESSAGE_LENGTH = 1_500  # including quotes from a file
 
 
 class StorageError(ValueError):
     """The error if a program cannot be read or stored; the message names the part and the reason."""
+
+
+@generator_block
+def error_context(position: str) -> Iterator[None]:
+    """Prefix a StorageError from the block with its position in the file or program."""
+    try:
+        yield
+    except StorageError as error:
+        raise StorageError(shorten(f"{position}: {error}", MAX_MESSAGE_LENGTH)) from error.__cause__
 
 
 class Encoding(NamedTuple):
@@ -36,7 +45,7 @@ class Encoding(NamedTuple):
 
 
 class Codec:
-    """Writes values as JSON and reads them.  `node_named` returns the node with a name in the file.
+    """Writes values as JSON and reads them.  `node_named` returns the node of a graph with a name in the file.
 
     >>> codec = Codec()
     >>> codec.write((1, [None, -0.0], slice(2, None)))
@@ -47,9 +56,9 @@ class Codec:
 
     def __init__(
         self,
-        node_named: Callable[[str], Node] | None = None,
+        node_named: Callable[[str], Any] | None = None,
         nesting: int = 0,
-        functions: Iterable[type[Function]] = (),
+        functions: Iterable[type] = (),
     ) -> None:
         self.node_named = node_named
         self.nesting = nesting  # of sub-graphs in the arguments of nodes
@@ -65,7 +74,7 @@ class Codec:
             return value
         if depth > MAX_DEPTH:
             raise StorageError(f"values are nested more than {MAX_DEPTH} deep, or contain themselves")
-        if kind in (list, immutable_list):
+        if kind in LISTS:
             return [self.write(v, depth + 1) for v in value]
         encoding = ENCODINGS.get(kind) or (ENCODINGS[_DTYPE] if isinstance(value, _DTYPE) else None)
         if encoding is None:
@@ -134,12 +143,6 @@ def _write_all(codec: Codec, values: Any, depth: int) -> list:
 
 def _read_all(codec: Codec, data: Any, depth: int, count: int | None = None) -> list:
     return [codec.read(d, depth) for d in members(data, count, "a list")]
-
-
-def _read_node(codec: Codec, data: Any, depth: int) -> Node:
-    expect(type(data) is str and codec.node_named is not None, "no reference to a node", data)
-    assert codec.node_named is not None
-    return codec.node_named(data)
 
 
 def _write_dict(codec: Codec, value: dict, depth: int) -> list:
@@ -253,14 +256,14 @@ def _is_size(size: Any) -> bool:
 
 _PLAIN = (type(None), bool, int, str)
 _DTYPE = dtypes.DType
+LISTS: set[type] = {list}  # the classes whose objects are written as lists
 SIZES: list[type] = [RaggedSize]  # the non-integers that a shape may contain
 ENCODINGS: dict[type, Encoding] = {
-    Node: Encoding("node", lambda codec, value, depth: value.name, _read_node),
     float: Encoding("float", lambda codec, value, depth: str(value), _read_float),
     complex: Encoding("complex", lambda codec, v, depth: _write_all(codec, (v.real, v.imag), depth), _read_complex),
     bytes: Encoding("bytes", lambda codec, value, depth: base64.b64encode(value).decode(), _read_bytes),
     tuple: Encoding("tuple", _write_all, lambda codec, data, depth: tuple(_read_all(codec, data, depth))),
-    **dict.fromkeys((dict, immutable_dict), Encoding("dict", _write_dict, _read_dict)),
+    dict: Encoding("dict", _write_dict, _read_dict),
     slice: Encoding(
         "slice",
         lambda codec, v, depth: _write_all(codec, (v.start, v.stop, v.step), depth),

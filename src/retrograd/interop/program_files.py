@@ -7,13 +7,14 @@ import shutil
 import stat
 import zipfile
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from retrograd.core.blocks import generator_block
-from retrograd.export.json_values import StorageError
 from retrograd.interop.atomic_write import atomic_replace, name_in_errors, shorten
+from retrograd.interop.json_values import StorageError, expect
 
 GRAPH, TENSORS = "graph.json", "tensors.safetensors"
 NAMES = (GRAPH, TENSORS)
@@ -209,3 +210,26 @@ def _line(value: Any) -> str:
         return json.dumps(value, allow_nan=False)
     except ValueError as error:  # an integer of more digits than Python reads
         raise StorageError(str(error)) from None
+
+
+# ------------------------------------------------------------------------------------------------- versions
+
+
+def library_version() -> str:
+    """Return the version of this library."""
+    try:
+        return metadata.version("retrograd")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def check_version(document: Any, format: str, version: int) -> None:
+    """Raise StorageError unless a document has a format, in a version up to the given one."""
+    expect(type(document) is dict and document.get("format") == format, f"the format {format!r}", document)
+    found = document.get("version")
+    expect(type(found) is int and found > 0, "the number of a version", found)
+    if found > version:
+        raise StorageError(
+            f"it is of version {found} of the format, written by retrograd {ascii(document.get('retrograd'))[:50]}; "
+            f"this retrograd, {library_version()}, reads up to version {version}"
+        )
