@@ -154,7 +154,7 @@ template <class T>
 void join(const Call& call, const T* partial) {
     npy_intp size = room_for_sums(call), units = call.items() / call.chunks;
     parallel_for(units, 1, [&](npy_intp begin, npy_intp end) {
-        std::unique_ptr<T[]> room(new T[size]);
+        const AlignedArray<T> room = aligned_array<T>(size);
         for (npy_intp i = begin; i < end; i++) {
             const T* first = partial + i * call.chunks * size;
             std::copy(first, first + size, room.get());
@@ -173,7 +173,7 @@ void forward(const Call& call) {
 template <class T>
 void backward(const Call& call) {
     if (call.chunks == 1) return do_items<T, attend_grad>(call, nullptr);
-    std::unique_ptr<T[]> partial(new T[call.items() * room_for_sums(call)]());
+    const AlignedArray<T> partial = aligned_zeros<T>(call.items() * room_for_sums(call));
     do_items<T, attend_grad>(call, partial.get());
     join(call, partial.get());
 }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <memory>
 #include <vector>
 
 #include "loops.hpp"
@@ -171,7 +170,7 @@ struct Forward : Work<T, bytes> {
     using typename Base::Of;
     using Base::call, Base::e, Base::d, Base::unit;
     const npy_intp width = round_up(d, Of::LANES), keys = round_up(call.longest_keys, Of::PANEL);
-    std::unique_ptr<T[]> room{new T[QUERIES * (e + width + KEYS) + keys * (e + width)]};
+    AlignedArray<T> room = aligned_array<T>(QUERIES * (e + width + KEYS) + keys * (e + width));
     T *const q = room.get(), *const out = q + QUERIES * e, *const scores = out + QUERIES * width;
     T *const k = scores + QUERIES * KEYS, *const v = k + keys * e;
     T top[QUERIES];        // the largest score of each query so far,
@@ -256,7 +255,7 @@ struct Backward : Work<T, bytes> {
     using typename Base::Of;
     using Base::call, Base::e, Base::d, Base::unit;
     const npy_intp wide_e = wide(e), wide_d = wide(d), keys = round_up(call.longest_keys, KEYS);
-    std::unique_ptr<T[]> room{new T[QUERIES * (2 * wide_e + wide_d + 2 * KEYS) + keys * (e + d + wide_e)]};
+    AlignedArray<T> room = aligned_array<T>(QUERIES * (2 * wide_e + wide_d + 2 * KEYS) + keys * (e + d + wide_e));
     T *const q = room.get(), *const g = q + QUERIES * wide_e, *const dq = g + QUERIES * wide_d;
     T *const weights = dq + QUERIES * wide_e, *const score_grads = weights + QUERIES * KEYS;
     T *const k_transposed = score_grads + QUERIES * KEYS, *const v_transposed = k_transposed + keys * e;
@@ -340,7 +339,7 @@ INLINE void put_sums(const Call& call, const Unit& unit, T* for_sums) {
 template <class T, int bytes>
 INLINE void attend_grad(const Items<T>& items) {
     const npy_intp size = room_for_sums(*items.call);
-    std::unique_ptr<T[]> own(items.partial ? nullptr : new T[size]);
+    const AlignedArray<T> own = aligned_array<T>(items.partial ? 0 : size);
     Backward<T, bytes> work(*items.call);
     for (npy_intp item = items.begin; item < items.end; item++) {
         work.run(item, items.partial ? items.partial + item * size : own.get());

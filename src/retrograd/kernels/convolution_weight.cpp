@@ -1,6 +1,7 @@
 // The weight gradient of a convolution: sums in registers of the elements that a tap reads times the output cotangents.
 
 #include "conv_layout.hpp"
+#include "vectors.hpp"
 
 namespace retrograd {
 namespace {
@@ -19,7 +20,7 @@ struct Weights {
     const npy_intp* sizes;
     const T *x, *y;
     T* out;
-    std::vector<std::unique_ptr<T[]>> sums;  // one for each unit
+    std::vector<AlignedArray<T>> sums;  // one for each unit
 
     npy_intp each() const { return (channels + blocks - 1) / blocks; }  // channels of a unit
     npy_intp padded() const { return (each() * layout.taps + high - 1) / high * high; }
@@ -45,14 +46,14 @@ void sum_weights(Weights<T>& job, npy_intp begin, npy_intp end) {
     npy_intp volume = job.sizes[0] * job.sizes[1] * job.sizes[2];
     Grid<T> grid(job.layout, each, job.sizes, 1, job.group_size);
     const T* filled = grid.at(0);
-    std::unique_ptr<T[]> scratch(new T[std::min(job.group_size * pixels, PIXELS) * columns]());
+    const AlignedArray<T> scratch = aligned_zeros<T>(std::min(job.group_size * pixels, PIXELS) * columns);
     const std::vector<npy_intp> begins = job.layout.begins(each);
     std::vector<const T*> taps(padded);
     const npy_intp rows = job.group_size > 1 ? job.group_size * job.layout.rows : std::max<npy_intp>(1, PIXELS / job.layout.cols);
     const npy_intp cols = std::min(PIXELS, job.layout.cols);
     for (npy_intp unit = begin; unit < end; unit++) {
         npy_intp block = unit % job.blocks, span = unit / job.blocks % job.spans, group = unit / job.blocks / job.spans;
-        job.sums[unit].reset(new T[padded * columns]());
+        job.sums[unit] = aligned_zeros<T>(padded * columns);
         npy_intp first = std::min(block * each, job.channels - each);  // the last block may overlap the one before
         npy_intp last = (span + 1) * job.images / job.spans, some;
         for (npy_intp n = span * job.images / job.spans; n < last; n += some) {

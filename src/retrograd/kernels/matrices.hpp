@@ -147,14 +147,20 @@ INLINE void copy_rows(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, 
 // Copies a matrix to tiles of `ROWS` rows, each of which is a matrix by columns; pads the last one with zeros.
 template <class T, int bytes>
 INLINE void copy_tiles_inline(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T* out) {
-    constexpr std::ptrdiff_t tall = Tile<T, bytes>::ROWS;
-    const std::ptrdiff_t full = from.row == sizeof(T) ? rows / tall * tall : 0;
-    for (std::ptrdiff_t j = 0; j < columns; j++) {
-        for (std::ptrdiff_t i = 0; i < full; i += tall)
-            std::memcpy(out + i * columns + j * tall, &from.number<T>(i, j), tall * sizeof(T));
-        for (std::ptrdiff_t i = full; i < rows || i % tall; i++)
+    constexpr std::ptrdiff_t tall = Tile<T, bytes>::ROWS, each = 8;  // columns at a time, to wait for all at once
+    using V = Vector<T, tall * sizeof(T)>;
+    const std::ptrdiff_t full = from.row == sizeof(T) ? rows / tall * tall : 0, broad = columns / each * each;
+    for (std::ptrdiff_t j = 0; j < broad; j += each)
+        for (std::ptrdiff_t i = 0; i < full; i += tall) {
+            typename V::type column[each];
+            UNROLL
+            for (int k = 0; k < each; k++) column[k] = V::at(&from.number<T>(i, j + k));
+            UNROLL
+            for (int k = 0; k < each; k++) V::at(out + i * columns + (j + k) * tall) = column[k];
+        }
+    for (std::ptrdiff_t j = 0; j < columns; j++)
+        for (std::ptrdiff_t i = j < broad ? full : 0; i < rows || i % tall; i++)
             out[i / tall * tall * columns + j * tall + i % tall] = i < rows ? from.number<T>(i, j) : T(0);
-    }
 }
 
 template <class T, int bytes>

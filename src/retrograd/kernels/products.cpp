@@ -6,7 +6,6 @@
 // (2008) 12.  The order of summation does not depend on the blocks and threads.
 
 #include <algorithm>
-#include <memory>
 
 #include "matrices.hpp"
 #include "registration.hpp"
@@ -31,19 +30,44 @@ struct Pieces {
 
 inline npy_intp parts(npy_intp n, npy_intp size) { return (n + size - 1) / size; }
 
+// Copies panels `first` to `last` of rows of the right operand, which are contiguous, row by row: the processor prefetches
+// along rows.  `to` is the first panel of these rows.
+template <class T, int bytes>
+INLINE void copy_panels_by_rows(Matrix from, npy_intp rows, npy_intp first, npy_intp last, T* to) {
+    constexpr npy_intp lanes = Tile<T, bytes>::LANES, panel = Tile<T, bytes>::PANEL;
+    using V = Vector<T, bytes>;
+    for (npy_intp i = 0; i < rows; i++) {
+        const T* row = &from.number<T>(i, 0);
+        for (npy_intp j = first; j < last; j++) {
+            T* out = to + (j * rows + i) * panel;
+            const typename V::type x = V::at(row + j * panel), y = V::at(row + j * panel + lanes);
+            V::at(out) = x, V::at(out + lanes) = y;
+        }
+    }
+}
+
 // Copies panels, numbered through all blocks of rows.
 template <class T, int bytes>
 INLINE void copy_panels(const Pieces<T>& pieces) {
     constexpr npy_intp panel = Tile<T, bytes>::PANEL;
     const Product& of = *pieces.of;
-    const npy_intp count = parts(of.n, panel);
-    for (npy_intp item = pieces.begin; item < pieces.end; item++) {
-        npy_intp row = item / count * DEPTH, column = item % count * panel;
-        npy_intp rows = std::min(DEPTH, of.k - row), columns = std::min(panel, of.n - column);
-        T* to = pieces.panels + row * count * panel + column * rows;
-        Matrix from{of.b.at + row * of.b.row + column * of.b.column, of.b.row, of.b.column};
-        if (of.b.column == sizeof(T)) copy_rows<T, bytes>(from, rows, columns, T(1), to, panel, rows);
-        else copy_transposed<T, bytes>({from.at, from.column, from.row}, columns, rows, to);
+    const npy_intp count = parts(of.n, panel), whole = of.n / panel;
+    for (npy_intp begin = pieces.begin, end; begin < pieces.end; begin = end) {
+        npy_intp row = begin / count * DEPTH, rows = std::min(DEPTH, of.k - row);
+        npy_intp first = begin % count, last = std::min(count, first + pieces.end - begin);
+        end = begin + last - first;
+        T* to = pieces.panels + row * count * panel;
+        Matrix from{of.b.at + row * of.b.row, of.b.row, of.b.column};
+        if (of.b.column == sizeof(T)) {
+            copy_panels_by_rows<T, bytes>(from, rows, first, std::min(last, whole), to);
+            first = std::max(first, whole);
+        }
+        for (npy_intp j = first; j < last; j++) {
+            npy_intp columns = std::min(panel, of.n - j * panel);
+            Matrix some{from.at + j * panel * from.column, from.row, from.column};
+            if (of.b.column == sizeof(T)) copy_rows<T, bytes>(some, rows, columns, T(1), to + j * panel * rows, panel, rows);
+            else copy_transposed<T, bytes>({some.at, some.column, some.row}, columns, rows, to + j * panel * rows);
+        }
     }
 }
 
@@ -72,7 +96,7 @@ INLINE void multiply_blocks(const Pieces<T>& pieces) {
     using Of = Tile<T, bytes>;
     const Product& of = *pieces.of;
     const npy_intp across = parts(of.n, of.broad), width = round_up(of.n, Of::PANEL);
-    std::unique_ptr<T[]> room(new T[TALL * (DEPTH + BROAD)]);
+    const AlignedArray<T> room = aligned_array<T>(TALL * (DEPTH + BROAD));
     for (npy_intp item = pieces.begin; item < pieces.end; item++) {
         npy_intp row = item / across * TALL, rows = std::min(TALL, of.m - row);
         npy_intp column = item % across * of.broad, columns = std::min(of.broad, of.n - column);
@@ -108,7 +132,7 @@ void multiply_one(Product of) {
         return;
     }
     const npy_intp panel = 2 * vector_bytes / sizeof(T), width = round_up(of.n, panel);
-    std::unique_ptr<T[]> panels(new T[of.k * width]);
+    const AlignedArray<T> panels = aligned_array<T>(of.k * width);
     npy_intp copied = parts(of.k, DEPTH) * parts(of.n, panel), blocks = parts(of.m, TALL) * parts(of.n, of.broad);
     parallel_for(copied, 1 + ENOUGH / (std::min(of.k, DEPTH) * panel), [&](npy_intp begin, npy_intp end) {
         copy_panels(Pieces<T>{&of, panels.get(), begin, end});

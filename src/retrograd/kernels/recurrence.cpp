@@ -107,7 +107,7 @@ INLINE void run_forward(const Chunk<T>& chunk) {
     const Recurrence<T>& of = *chunk.of;
     const npy_intp n = of.size, rows = chunk.end - chunk.begin, columns = round_up(of.width, Tile<T, bytes>::LANES);
     const npy_intp filled = round_up(rows, SEQUENCES);
-    std::unique_ptr<T[]> room(new T[filled * (n + columns)]());
+    const AlignedArray<T> room = aligned_zeros<T>(filled * (n + columns));
     T *state = room.get(), *terms = state + filled * n;
     std::memcpy(state, of.h + chunk.begin * n, rows * n * sizeof(T));
     for (npy_intp step = 0; step < of.steps(); step++) {
@@ -186,7 +186,7 @@ INLINE void run_backward(const Chunk<T>& chunk) {
     const npy_intp n = of.size, rows = chunk.end - chunk.begin, columns = round_up(n, Tile<T, bytes>::LANES);
     const npy_intp filled = round_up(rows, SEQUENCES);
     const bool gru = of.cell == Cell::GRU;
-    std::unique_ptr<T[]> room(new T[filled * (of.width + columns)]());
+    const AlignedArray<T> room = aligned_zeros<T>(filled * (of.width + columns));
     T *of_terms = room.get(), *of_states = of_terms + filled * of.width;
     for (npy_intp step = 0; step < of.steps(); step++) {
         const npy_intp t = of.reverse ? step : of.steps() - 1 - step;
@@ -232,7 +232,7 @@ template <class T>
 void run(Recurrence<T>& of) {
     const npy_intp panel = 2 * vector_bytes / sizeof(T), rows = of.offsets.back();
     const npy_intp copied = of.backward ? round_up(of.size, panel) * of.width : round_up(of.width, panel) * of.size;
-    std::unique_ptr<T[]> panels(new T[copied]);
+    const AlignedArray<T> panels = aligned_array<T>(copied);
     std::unique_ptr<T[]> zeros(of.bias ? nullptr : new T[of.width]());
     of.panels = panels.get();
     if (!of.bias) of.bias = zeros.get();
