@@ -195,8 +195,14 @@ INLINE void copy_transposed(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t col
 template <class T>
 INLINE void put_rows_inline(const T* from, std::ptrdiff_t width, T factor, Matrix to, std::ptrdiff_t rows,
                             std::ptrdiff_t columns) {
-    for (std::ptrdiff_t i = 0; i < rows; i++)
-        for (std::ptrdiff_t j = 0; j < columns; j++) to.number<T>(i, j) = from[i * width + j] * factor;
+    for (std::ptrdiff_t i = 0; i < rows; i++, from += width) {
+        if (to.column == sizeof(T)) {
+            T* row = &to.number<T>(i, 0);
+            for (std::ptrdiff_t j = 0; j < columns; j++) row[j] = from[j] * factor;
+        } else {
+            for (std::ptrdiff_t j = 0; j < columns; j++) to.number<T>(i, j) = from[j] * factor;
+        }
+    }
 }
 
 template <class T, int bytes>
