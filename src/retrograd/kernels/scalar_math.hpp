@@ -129,7 +129,7 @@ INLINE double log1p_of_unit(double e) {
 // 1 / (1 + exp(-x)), and 1 minus that without cancellation.
 template <class T>
 INLINE T sigmoid_of(T x, T& other) {
-    T e = exp_of_negative(-std::fabs(x)), near = T(1) / (T(1) + e), rest = e / (T(1) + e);
+    T e = exp_of_negative(-std::fabs(x)), near = T(1) / (T(1) + e), rest = e * near;  // one division: it takes longest
     other = x >= T(0) ? rest : near;
     return x >= T(0) ? near : rest;
 }
