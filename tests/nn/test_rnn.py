@@ -110,6 +110,16 @@ def test_a_layer_is_one_node_of_the_graph(make, settings):
     assert node.name().endswith("LayerBackward0")
 
 
+def test_gradients_of_both_biases_have_memory_of_their_own():
+    network = nn.LSTM(2, 3)
+    network(rg.randn(4, 5, 2))[0].sum().backward()
+    both = network.bias_ih_l0.grad, network.bias_hh_l0.grad
+    expected = both[1].tolist()
+    assert both[0].tolist() == expected
+    both[0].zero_()
+    assert both[1].tolist() == expected
+
+
 @pytest.mark.parametrize(("make", "settings"), MODES)
 def test_results_do_not_depend_on_the_number_of_threads(make, settings):
     network, x, before = make(3, 17, **settings), rg.randn(3, 41, 3).requires_grad_(), rg.get_num_threads()

@@ -63,18 +63,18 @@ def recurrent_layer(cell, sizes, reverse, x, weights, biases, h, c):
     if not fits or any(b.shape != width for b in biases):  # NumPy would broadcast a bias
         raise ValueError("the shapes of input, states and biases do not fit")
     gates = product(rows, from_input.T)
-    hidden = None
+    bias = None
     if biases and cell == "gru":
         gates += biases[0]
-        hidden = np.ascontiguousarray(biases[1])
+        bias = np.ascontiguousarray(biases[1])
     elif biases:
-        gates += biases[0] + biases[1]
+        bias = biases[0] + biases[1]
     size = from_state.shape[1]
     out = kernels.empty((*x.shape[:-1], size), x.dtype)
     extra = kernels.empty((len(rows), size), x.dtype) if cell in ("lstm", "gru") else None
     h, c = h.copy(), None if c is None else c.copy()
     weight = np.ascontiguousarray(from_state)
-    kernels.recurrent_layer(cell, reverse, _counts(sizes), weight, hidden, gates, extra, h, c, row_matrix(out))
+    kernels.recurrent_layer(cell, reverse, _counts(sizes), weight, bias, gates, extra, h, c, row_matrix(out))
     return out, h, c, gates, extra
 
 
@@ -92,6 +92,10 @@ def recurrent_gradients(cell, sizes, reverse, gs, x, weights, h, c, out, gates, 
     from_input, from_state = weights
     before = kernels.empty((len(gates), from_state.shape[1]), gates.dtype)
     d, hidden, gh, gc = _backward(cell, sizes, reverse, gs, from_state, h, c, out, gates, extra, before)
+    of_biases = (None, None)
+    if output_mask[3]:
+        sums = kernels.column_sums(d)
+        of_biases = (sums, sums.copy() if hidden is None else kernels.column_sums(hidden))  # each has its own memory
     hidden = d if hidden is None else hidden
     return (
         product(d, from_input).reshape(x.shape) if output_mask[0] else None,
@@ -99,8 +103,7 @@ def recurrent_gradients(cell, sizes, reverse, gs, x, weights, h, c, out, gates, 
         product(hidden.T, before) if output_mask[2] else None,
         gh,
         gc,
-        kernels.column_sums(d) if output_mask[3] else None,
-        kernels.column_sums(hidden) if output_mask[3] else None,
+        *of_biases,
     )
 
 

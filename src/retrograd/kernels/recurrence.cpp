@@ -65,24 +65,27 @@ INLINE void multiply_panels(npy_intp rows, npy_intp depth, npy_intp columns, con
 
 // ------------------------------------------------------------------------------------------------------- forward
 
-// Each function computes a row: `x` are the gates' terms from the input, replaced by the gates, and `z` those from the state.
+// Each function computes a row: `x` are the gates' terms from the input, replaced by the gates, and `z` those from the
+// state. The bias is added here, because a pass over the terms of all steps before would take longer.
 template <class T>
-INLINE void rnn_row(bool relu, npy_intp n, const T* x, const T* z, T* h) {
+INLINE void rnn_row(bool relu, npy_intp n, const T* x, const T* z, const T* bias, T* h) {
+    const auto term = [=](npy_intp k) { return (x[k] + bias[k]) + z[k]; };
     if (relu) {
         IN_ANY_ORDER
-        for (npy_intp k = 0; k < n; k++) h[k] = x[k] + z[k] <= 0 ? T(0) : x[k] + z[k];
+        for (npy_intp k = 0; k < n; k++) h[k] = term(k) <= 0 ? T(0) : term(k);
     } else {
         IN_ANY_ORDER
-        for (npy_intp k = 0; k < n; k++) h[k] = tanh_of(x[k] + z[k]);
+        for (npy_intp k = 0; k < n; k++) h[k] = tanh_of(term(k));
     }
 }
 
 template <class T>
-INLINE void lstm_row(npy_intp n, T* x, const T* z, T* c, T* cell, T* h) {
+INLINE void lstm_row(npy_intp n, T* x, const T* z, const T* bias, T* c, T* cell, T* h) {
+    const auto term = [=](npy_intp k) { return (x[k] + bias[k]) + z[k]; };
     IN_ANY_ORDER
     for (npy_intp k = 0; k < n; k++) {
-        const T i = sigmoid_of(x[k] + z[k]), f = sigmoid_of(x[n + k] + z[n + k]);
-        const T g = tanh_of(x[2 * n + k] + z[2 * n + k]), o = sigmoid_of(x[3 * n + k] + z[3 * n + k]);
+        const T i = sigmoid_of(term(k)), f = sigmoid_of(term(n + k));
+        const T g = tanh_of(term(2 * n + k)), o = sigmoid_of(term(3 * n + k));
         const T after = f * c[k] + i * g;
         x[k] = i, x[n + k] = f, x[2 * n + k] = g, x[3 * n + k] = o;
         c[k] = cell[k] = after;
@@ -119,9 +122,9 @@ INLINE void run_forward(const Chunk<T>& chunk) {
             const npy_intp row = of.offsets[t] + chunk.begin + b;
             T *x = of.gates + row * of.width, *h = state + b * n;
             const T* z = terms + b * columns;
-            if (of.cell == Cell::LSTM) lstm_row(n, x, z, of.c + (chunk.begin + b) * n, of.extra + row * n, h);
+            if (of.cell == Cell::LSTM) lstm_row(n, x, z, of.bias, of.c + (chunk.begin + b) * n, of.extra + row * n, h);
             else if (of.cell == Cell::GRU) gru_row(n, x, z, of.bias, of.extra + row * n, h);
-            else rnn_row(of.cell == Cell::RNN_RELU, n, x, z, h);
+            else rnn_row(of.cell == Cell::RNN_RELU, n, x, z, of.bias, h);
             std::memcpy(of.out + row * n, h, n * sizeof(T));
         }
     }

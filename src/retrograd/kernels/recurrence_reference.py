@@ -23,7 +23,8 @@ def recurrent_layer(cell, reverse, sizes, weight, bias, gates, extra, h, c, out)
     """Run all steps: write the states after each row to `out`, and replace the states `h` and `c` by the last ones.
 
     `gates` (rows, gates n) are the terms from the input, replaced by the values of the gates, except those of an RNN.
-    The terms from the state are h times the transposed weight, plus `bias`, which may be None, for a GRU. `extra` is
+    The terms from the state are h times the transposed weight. `bias`, which may be None, is added to the terms from
+    the state for a GRU, and to those from the input for other cells. `extra` is
     written to: the states c of an LSTM, the term of n from the state of a GRU, None for an RNN.
     """
     given = {"h": h} | ({"c": c} if cell == "lstm" else {})
@@ -34,17 +35,18 @@ def recurrent_layer(cell, reverse, sizes, weight, bias, gates, extra, h, c, out)
     for rows in _steps(sizes, len(gates), len(h), reverse):
         active = slice(rows.stop - rows.start)
         z = h[active] @ weight.T
+        x = gates[rows] if bias is None or cell == "gru" else gates[rows] + bias
         if cell == "lstm":
-            new, extra[rows] = recurrent_formulas.lstm_step(*_parts(gates[rows] + z, 4), c[active], sigmoid, np.tanh)
+            new, extra[rows] = recurrent_formulas.lstm_step(*_parts(x + z, 4), c[active], sigmoid, np.tanh)
             c[active] = extra[rows]
-            _lstm_gates(gates[rows], z)
+            _write_lstm_gates(gates[rows], x + z)
         elif cell == "gru":
             (r, u, n), (zr, zu, zn) = _parts(gates[rows], 3), _parts(z if bias is None else z + bias, 3)
             new = recurrent_formulas.gru_step(r + zr, u + zu, n, zn, h[active], sigmoid, np.tanh)
             extra[rows] = zn
             _gru_gates(r, u, n, zr, zu, zn)
         else:
-            new = _rnn_step(cell, gates[rows] + z)
+            new = _rnn_step(cell, x + z)
         h[active] = out[rows] = new
 
 
@@ -131,10 +133,11 @@ def _rnn_step(cell, x):
     return np.tanh(x) if cell == "rnn_tanh" else np.where(x <= 0, 0, x)
 
 
-def _lstm_gates(x, z):
-    """Replace the terms from the input by the gates."""
-    (i, f, g, o), (zi, zf, zg, zo) = _parts(x, 4), _parts(z, 4)
-    i[...], f[...], g[...], o[...] = sigmoid(i + zi), sigmoid(f + zf), np.tanh(g + zg), sigmoid(o + zo)
+def _write_lstm_gates(gates, terms):
+    """Write the values of the gates from the sums of their terms."""
+    functions = (sigmoid, sigmoid, np.tanh, sigmoid)
+    for gate, term, function in zip(_parts(gates, 4), _parts(terms, 4), functions, strict=True):
+        gate[...] = function(term)
 
 
 def _gru_gates(r, u, n, zr, zu, zn):
