@@ -87,6 +87,27 @@ def test_several_passes_and_the_error_after_the_last():
     check(mixed, use)
 
 
+def test_a_loss_whose_backward_pass_has_run_in_the_call():
+    weight = numbers(3, 3).requires_grad_()
+
+    def f(x, w):
+        weight.grad = None
+        loss, other = (rg.tanh(x @ weight).sum() * w).sum(), (w * w).sum()
+        loss.backward(inputs=[weight])
+        return loss, loss + other, other
+
+    def use(call, x, w):
+        freed, both, kept = call(x, w)
+        assert freed.requires_grad
+        assert weight.grad is not None
+        kept.backward()
+        with pytest.raises(RuntimeError, match="a second time"):
+            freed.backward()
+        both.backward()  # the same error
+
+    check(f, use)
+
+
 def test_values_are_freed_node_by_node():
     def f(x, w):
         return x + w, (x * w).exp()

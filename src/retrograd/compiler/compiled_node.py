@@ -101,7 +101,7 @@ class CompiledCall:
     def __init__(self, compiled: CompiledGraph, saved: tuple, owners: tuple) -> None:
         self.compiled = compiled
         self.is_expanded = False
-        self.freed: frozenset[int] = frozenset()  # the nodes whose saved values are freed
+        self.freed = compiled.template.freed  # the nodes whose saved values are freed
         self.tensors: list[Any] = []
         self._saved: list[Any] = []
         self._counts: list[int] = []

@@ -98,6 +98,7 @@ class GraphTemplate:
         for root in roots:
             self._add_output(root)
         self.saving = frozenset([i for i, entry in enumerate(self.nodes) if entry.saved is not None])
+        self.freed = frozenset([i for i, fn in enumerate(found) if fn.freed])  # by a backward pass of the call itself
 
     def _find_outer_positions(self) -> dict[tuple[int, int], External]:
         """Return the tensors from outside that are part of a graph, by their positions."""
@@ -126,11 +127,12 @@ class GraphTemplate:
     def _add_node(self, fn: Any) -> None:
         if fn.rules is None:
             self._check_function(fn)
-        if fn._hooks is not None or fn.freed:
-            self._recorder.refuse("a result depends on a node with hooks, or on one whose saved values are freed")
+        if fn._hooks is not None:
+            self._recorder.refuse("a result depends on a node with hooks")
         numbers = fn.numbers or (0,) * len(fn.edges)
         edges = tuple([self._edge(i, e, n) for i, (e, n) in enumerate(zip(fn.edges, numbers, strict=True))])
-        self.nodes.append(NodeTemplate(fn, edges, None if fn.saved is None else _map_saved(self._save, fn)))
+        saved = () if fn.freed else None if fn.saved is None else _map_saved(self._save, fn)
+        self.nodes.append(NodeTemplate(fn, edges, saved))
 
     def _check_function(self, fn: Any) -> None:
         """Refuse a node of a user's Function or operator whose ctx has attributes that may differ between calls."""
