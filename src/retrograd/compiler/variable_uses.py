@@ -1,0 +1,147 @@
+"""Which local variables statements read and assign, from their syntax trees."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+NO_NAMES = frozenset[str]()
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """The variables that code reads before it assigns them, those that it assigns always, and all that it assigns.
+
+    >>> use = uses_of(ast.parse("y = x\\nif y:\\n  z = y").body)
+    >>> sorted(use.read), sorted(use.assigned), sorted(use.changed)
+    (['x'], ['y'], ['y', 'z'])
+    """
+
+    read: frozenset[str] = field(default=frozenset())
+    assigned: frozenset[str] = field(default=frozenset())
+    changed: frozenset[str] = field(default=frozenset())
+
+    def then(self, other: "Uses") -> "Uses":
+        """Return the uses of this code with other code after it."""
+        read = self.read | (other.read - self.assigned)
+        return Uses(read, self.assigned | other.assigned, self.changed | other.changed)
+
+    def either(self, other: "Uses") -> "Uses":
+        """Return the uses of code of which one of two parts runs."""
+        return Uses(self.read | other.read, self.assigned & other.assigned, self.changed | other.changed)
+
+
+NOTHING = Uses()
+
+
+def uses_of(body: Iterable[ast.stmt]) -> Uses:
+    """Return the uses of statements, one after the other; names count as variables, also those of globals."""
+    uses = NOTHING
+    for statement in body:
+        uses = uses.then(_of_statement(statement))
+    return uses
+
+
+def _of_statement(statement: ast.stmt) -> Uses:
+    match statement:
+        case ast.If(test, body, orelse):
+            return _reads(test).then(uses_of(body).either(uses_of(orelse)))
+        case ast.While(test, body, orelse):
+            return _reads(test).then(uses_of(body).either(NOTHING)).then(uses_of(orelse).either(NOTHING))
+        case ast.For(target, iterator, body, orelse):
+            once = _assigns(target).then(uses_of(body))
+            return _reads(iterator).then(once.either(NOTHING)).then(uses_of(orelse).either(NOTHING))
+        case ast.With(items, body):
+            uses = NOTHING
+            for item in items:
+                uses = uses.then(_reads(item.context_expr)).then(_assigns(item.optional_vars))
+            return uses.then(uses_of(body))
+        case ast.Try(body, handlers, orelse, finalbody):
+            uses = uses_of([*body, *orelse])
+            for handler in handlers:
+                uses = uses.either(uses_of(handler.body))
+            return uses.then(uses_of(finalbody))
+        case ast.FunctionDef(name):
+            return Uses(read_names(statement), frozenset({name}), frozenset({name}))
+        case ast.Assign(targets, value):
+            uses = _reads(value)
+            for each in targets:
+                uses = uses.then(_assigns(each))
+            return uses
+        case ast.AugAssign(target, _, value):
+            return Uses(read_names(value) | read_names(target) | _stored(target)).then(_assigns(target))
+        case ast.AnnAssign(target, _, value):
+            return NOTHING if value is None else _reads(value).then(_assigns(target))
+        case ast.Import(names) | ast.ImportFrom(_, names):
+            imported = frozenset([(name.asname or name.name).partition(".")[0] for name in names])
+            return Uses(frozenset(), imported, imported)
+        case _:
+            return Uses(read_names(statement), frozenset(), changed_names(statement))
+
+
+def _reads(expression: ast.expr) -> Uses:
+    return Uses(read_names(expression))
+
+
+def _assigns(target: ast.expr | None) -> Uses:
+    """Return the uses of an assignment to a target, such as `a, b[i]`."""
+    return NOTHING if target is None else Uses(read_names(target), _stored(target), _stored(target))
+
+
+def _stored(target: ast.expr) -> frozenset[str]:
+    return frozenset([n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)])
+
+
+def read_names(tree: ast.AST) -> frozenset[str]:
+    """Return the names that code reads, without the variables of functions and comprehensions inside.
+
+    >>> sorted(read_names(ast.parse("[f(x, y) for x in xs]")))
+    ['f', 'xs', 'y']
+    """
+    if isinstance(tree, ast.Name):
+        return frozenset() if isinstance(tree.ctx, ast.Store) else frozenset({tree.id})
+    found = NO_NAMES.union(*map(read_names, ast.iter_child_nodes(tree)))
+    if isinstance(tree, _COMPREHENSIONS):
+        targets = NO_NAMES.union(*[_stored(generator.target) for generator in tree.generators])
+        return (found - targets) | read_names(tree.generators[0].iter)
+    if isinstance(tree, FUNCTIONS):
+        own = {argument.arg for argument in ast.walk(tree.args) if isinstance(argument, ast.arg)}
+        body = tree.body if isinstance(tree.body, list) else []
+        return found - own - NO_NAMES.union(*map(changed_names, body))
+    return found
+
+
+def changed_names(tree: ast.AST) -> frozenset[str]:
+    """Return the names that code may assign or delete, without those in functions and comprehensions inside."""
+    if isinstance(tree, ast.FunctionDef):
+        return frozenset({tree.name})
+    if isinstance(tree, (*FUNCTIONS, *_COMPREHENSIONS)):
+        return frozenset()
+    own = NO_NAMES
+    if isinstance(tree, ast.Name) and not isinstance(tree.ctx, ast.Load):
+        own = frozenset({tree.id})
+    elif isinstance(tree, ast.ExceptHandler) and tree.name:
+        own = frozenset({tree.name})
+    return own.union(*map(changed_names, ast.iter_child_nodes(tree)))
+
+
+def deleted_names(tree: ast.AST) -> frozenset[str]:
+    """Return the names that code may delete."""
+    found = [node.id for node in inside(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del)]
+    return frozenset([*found, *[str(n.name) for n in inside(tree) if isinstance(n, ast.ExceptHandler)]])
+
+
+def captured_names(tree: ast.AST) -> frozenset[str]:
+    """Return the names that functions defined in code read from around them."""
+    if isinstance(tree, (*FUNCTIONS, ast.GeneratorExp)):
+        return read_names(tree)
+    return NO_NAMES.union(*map(captured_names, ast.iter_child_nodes(tree)))
+
+
+def inside(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and those below it, without those in functions that the code defines."""
+    yield tree
+    if not isinstance(tree, FUNCTIONS):
+        for child in ast.iter_child_nodes(tree):
+            yield from inside(child)
