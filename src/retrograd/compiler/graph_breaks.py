@@ -1,0 +1,378 @@
+"""Graph breaks: a function that cannot be captured as a whole runs statement by statement, with parts compiled.
+
+Parts are runs of statements between those that no program can replace.  Each becomes a function of the variables that
+it reads, which returns those that the rest of the code needs; the function itself calls these instead.
+"""
+
+import ast
+import copy
+import functools
+import types
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from retrograd.compiler.function_source import FunctionSource
+from retrograd.compiler.variable_uses import (
+    FUNCTIONS,
+    captured_names,
+    changed_names,
+    deleted_names,
+    inside,
+    read_names,
+    uses_of,
+)
+
+_MUTATIONS = {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popleft", "remove",
+              "setdefault", "update"}  # fmt: skip
+_EFFECTS = {"print", "input", "open"}
+_READERS = {"item", "tolist", "numpy"}
+_CONVERSIONS = {"bool", "float", "format", "int", "len", "repr", "round", "str"}
+_IMPORTS = ("retrograd", "math")  # as in `surroundings`
+_UNKNOWN_NAMES = {"super", "__class__", "locals", "vars", "dir", "eval", "exec"}
+_UNKNOWN_KINDS = (ast.NamedExpr, ast.Match, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith,
+                  ast.ClassDef, ast.Nonlocal)  # fmt: skip
+_CONDITIONAL = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def split_function(
+    source: FunctionSource, lines: set[int], changes_objects: bool, compile_part: Callable[[FunctionSource, str], Any]
+) -> tuple[types.FunctionType, list[types.CellType]] | None:
+    """Return a function that runs the statements at `lines` as they are, and calls compiled parts in place of others.
+
+    With `changes_objects`, statements that may change an object in place run as they are, too. `compile_part(source,
+    lines)` returns what is called for a part, and is the value of a cell, which are returned too. None if there would
+    be no part, or the code may look at its variables in ways that parts would change.
+    """
+    if any(map(_is_unknown, ast.walk(source.tree))):
+        return None
+    splitter = _Splitter(source, lines, changes_objects)
+    body = splitter.split(source.tree.body, source.parameters, is_loop=False)
+    if not splitter.parts or not splitter.has_breaks:
+        return None
+    cells = {name: types.CellType() for name in splitter.parts}
+    variables = _names(sorted(source.local_names), ast.Store())
+    never = ast.If(
+        ast.Constant(False), [ast.Assign([variables], ast.Constant(None))], []
+    )  # no variable becomes a global
+    main = _with(source.tree, body=[*body, ast.fix_missing_locations(ast.copy_location(never, body[-1]))])
+    made, *parts = source.make_functions([main, *splitter.parts.values()], cells)
+    for cell, part in zip(cells.values(), parts, strict=True):
+        first, last = part.tree.body[0].lineno, part.tree.body[-1].lineno
+        cell.cell_contents = compile_part(part, f"line {first}" if first == last else f"lines {first} to {last}")
+    return made.function, list(cells.values())
+
+
+def _with(tree: Any, **fields: Any) -> Any:
+    """Return a node of a syntax tree with other fields."""
+    return type(tree)(**{**vars(tree), **fields})
+
+
+def _is_unknown(node: ast.AST) -> bool:
+    """Return whether code may look at its variables by name or change those of others, or is no plain function."""
+    if isinstance(node, ast.Attribute) and node.attr.startswith("__") and not node.attr.endswith("__"):
+        return True  # its name depends on the class around
+    return isinstance(node, _UNKNOWN_KINDS) or (isinstance(node, ast.Name) and node.id in _UNKNOWN_NAMES)
+
+
+def _is_call(node: ast.AST) -> bool:
+    """Return whether a node is a call that does more than read the value of a variable."""
+    if not isinstance(node, ast.Call):
+        return False
+    function = node.func
+    return not (
+        (isinstance(function, ast.Name) and function.id in _CONVERSIONS)
+        or (isinstance(function, ast.Attribute) and function.attr in _READERS)
+    )
+
+
+def _computes(tree: ast.AST) -> bool:
+    return any(map(_is_call, inside(tree)))
+
+
+def _loads(body: Iterable[ast.AST]) -> Counter[str]:
+    """Return how often code reads each name, also in functions inside."""
+    found: Counter[str] = Counter()
+    for node in (node for tree in body for node in ast.walk(tree)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            found[node.id] += 1
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            found[node.target.id] += 1
+    return found
+
+
+class _Splitter:
+    """The parts of one function."""
+
+    def __init__(self, source: FunctionSource, lines: set[int], changes_objects: bool) -> None:
+        self.parts: dict[str, ast.FunctionDef] = {}  # by the names that the function calls them by
+        self.has_breaks = False
+        self._tree, self._lines, self._changes_objects = source.tree, lines, changes_objects
+        self._locals = set(source.local_names)
+        self._values: set[str] = set()  # variables that the function has not had
+        self._moved: set[ast.stmt] = set()  # their assignments
+        self._loads = _loads(source.tree.body)
+        self._globals = {name for n in ast.walk(source.tree) if isinstance(n, ast.Global) for name in n.names}
+        self._counters = frozenset[str]().union(*map(_counters, ast.walk(source.tree)))
+        self._numbers = self._counters.union(*map(_numbers, ast.walk(source.tree)))
+        # variables that functions inside read, after they may have changed
+        self._shared = _reassigned(source) & captured_names(ast.Module(source.tree.body, []))
+
+    def split(self, body: list[ast.stmt], assigned: frozenset[str], is_loop: bool) -> list[ast.stmt]:
+        """Return the statements with parts in place of those that can be compiled.
+
+        `assigned` are the variables that have a value before.
+        """
+        made: list[ast.stmt] = []
+        run: list[ast.stmt] = []
+        for statement in body:
+            if not self._must_stay(statement, is_loop):
+                run.append(statement)
+                continue
+            self.has_breaks = True
+            computed, stays = self._move_out(statement, assigned | uses_of(run).assigned)
+            run += computed
+            made += self._make_part(run, assigned, is_loop)
+            assigned |= uses_of(run).assigned
+            made.append(self._split_inside(stays, assigned, is_loop))
+            assigned = (assigned | uses_of([stays]).assigned) - deleted_names(stays)
+            run = []
+        return made + self._make_part(run, assigned, is_loop)
+
+    # ---------------------------------------------------------------------------------- statements that stay
+
+    def _must_stay(self, statement: ast.stmt, is_loop: bool) -> bool:
+        """Return whether a statement cannot be in a part."""
+        if statement in self._moved:
+            return False
+        if self._is_at_break(statement):
+            return True
+        if is_loop and isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+            return True  # often a number, which would differ at each call of a part
+        if not self._counters.isdisjoint(uses_of([statement]).read) and isinstance(statement, ast.If):
+            return True
+        if not self._shared.isdisjoint(captured_names(statement) | changed_names(statement)):
+            return True
+        return (
+            not changed_names(statement).isdisjoint(self._globals)
+            or (_leaves(statement) and not isinstance(statement, ast.Return))
+            or any(map(self._is_break, inside(statement)))
+        )
+
+    def _is_at_break(self, node: ast.stmt | ast.expr) -> bool:
+        return any(node.lineno <= line <= (node.end_lineno or 0) for line in self._lines)
+
+    def _is_break(self, node: ast.AST) -> bool:
+        """Return whether no program can replace a node, wherever it is."""
+        match node:
+            case ast.Try() | ast.TryStar() | ast.Delete() | ast.Global() | ast.FunctionDef():
+                return True
+            case ast.Import(names):
+                return any(name.name.partition(".")[0] not in _IMPORTS for name in names)
+            case ast.ImportFrom(module):
+                return str(module).partition(".")[0] not in _IMPORTS
+            case ast.Call(ast.Name(name)) if name in _EFFECTS:
+                return True
+            case ast.Attribute(_, _, ast.Store()) | ast.Subscript(_, _, ast.Store()):
+                return self._changes_objects
+            case ast.Call(ast.Attribute(_, name)):
+                return self._changes_objects and name in _MUTATIONS
+        return False
+
+    def _move_out(self, statement: ast.stmt, assigned: frozenset[str]) -> tuple[list[ast.stmt], ast.stmt]:
+        """Return assignments that can be a part, and the statement with their values in place of expressions.
+
+        So `return model(x).sum().item()` leaves `return value.item()`. `assigned` are the variables that have a value.
+        """
+        field = "test" if isinstance(statement, ast.If) else "value"
+        if not isinstance(statement, ast.If | ast.Assign | ast.AugAssign | ast.Expr | ast.Return):
+            return [], statement
+        if getattr(statement, field) is None:
+            return [], statement
+        if isinstance(statement, ast.AugAssign) and not changed_names(statement) <= assigned:
+            return [], statement
+        moved = _MovedOut(self._locals, assigned)
+        value = moved.visit(copy.deepcopy(getattr(statement, field)))
+        is_read = isinstance(statement, ast.If) and self._is_at_break(statement.test)  # its truth
+        if (is_read or isinstance(statement, ast.AugAssign)) and not moved.has_readers and _computes(value):
+            is_negated = isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not)
+            value = _with(value, operand=moved.take(value.operand)) if is_negated else moved.take(value)
+        self._values |= moved.names
+        self._moved.update(moved.assignments)
+        return moved.assignments, _with(statement, **{field: value})
+
+    def _split_inside(self, statement: ast.stmt, assigned: frozenset[str], is_loop: bool) -> ast.stmt:
+        """Return a statement with parts in its body, if it has one."""
+        match statement:
+            case ast.If():
+                bodies = {"body": is_loop, "orelse": is_loop}
+            case ast.For(target):
+                assigned, bodies = (assigned | changed_names(target)) - deleted_names(statement), {"body": True}
+            case ast.While():
+                assigned -= deleted_names(statement)
+                statement = self._move_test_inside(statement, assigned)
+                bodies = {"body": True}
+            case ast.With(items):
+                assigned, bodies = assigned.union(*map(changed_names, items)), {"body": is_loop}
+            case _:
+                return statement
+        split = {name: self.split(getattr(statement, name), assigned, loop) for name, loop in bodies.items()}
+        return _with(statement, **split)
+
+    def _move_test_inside(self, loop: ast.While, assigned: frozenset[str]) -> ast.While:
+        """Return a loop that ends by a `break` if what its test computes can be a part."""
+        if loop.orelse:
+            return loop
+        at = functools.partial(ast.copy_location, old_node=loop.test)
+        test = at(ast.If(at(ast.UnaryOp(ast.Not(), loop.test)), [at(ast.Break())], []))
+        computed, leave = self._move_out(test, assigned)
+        body = [*computed, leave, *loop.body]
+        return _with(loop, test=at(ast.Constant(True)), body=body) if computed else loop
+
+    # ------------------------------------------------------------------------------------------------- parts
+
+    def _make_part(self, run: list[ast.stmt], assigned: frozenset[str], is_loop: bool) -> list[ast.stmt]:
+        """Return the statements of a run, as the call of a part if they compute enough and it can be one."""
+        busy = [i for i, statement in enumerate(run) if self._is_busy(statement)]
+        if not busy:
+            return run
+        before, inner, after = run[: busy[0]], run[busy[0] : busy[-1] + 1], run[busy[-1] + 1 :]
+        assigned |= uses_of(before).assigned
+        uses, returns = uses_of(inner), isinstance(inner[-1], ast.Return)
+        elsewhere = set(self._loads - _loads(inner)) | self._values | (uses.read if is_loop else set())
+        results = [] if returns else sorted(uses.changed & elsewhere)
+        given = (uses.read | (set(results) - uses.assigned)) & self._locals
+        if not given <= assigned:
+            return run  # a variable may have no value yet
+        return [*before, self._call_part(inner, sorted(given), results), *after]
+
+    def _is_busy(self, statement: ast.stmt) -> bool:
+        """Return whether a statement computes with something else than plain numbers."""
+        if isinstance(statement, ast.Raise) or _is_mutation(statement):
+            return False
+        return any(
+            _is_call(node) or (isinstance(node, ast.BinOp) and not _operands(node) <= self._numbers)
+            for node in inside(statement)
+        )
+
+    def _call_part(self, body: list[ast.stmt], given: list[str], results: list[str]) -> ast.stmt:
+        """Note a part, and return the statement that calls it."""
+        first, last = body[0], body[-1]
+        name = f"<part {len(self.parts)}>"
+        call = ast.Call(ast.Name(name, ast.Load()), [ast.Name(each, ast.Load()) for each in given], [])
+        if isinstance(last, ast.Return):
+            statement: ast.stmt = ast.Return(call)
+        elif results:
+            statement = ast.Assign([_names(results, ast.Store())], call)
+            body = [*body, ast.copy_location(ast.Return(_names(results, ast.Load())), last)]
+        else:
+            statement = ast.Expr(call)
+        parameters = ast.arguments([], [ast.arg(each) for each in given], None, [], [], None, [])
+        self.parts[name] = ast.copy_location(_with(self._tree, args=parameters, body=body), first)
+        return ast.copy_location(statement, first)
+
+
+def _names(names: list[str], context: Any) -> ast.expr:
+    """Return the expression of one or more variables."""
+    found: list[ast.expr] = [ast.Name(name, context) for name in names]
+    return found[0] if len(found) == 1 else ast.Tuple(found, context)
+
+
+def _leaves(node: ast.AST, in_loop: bool = False) -> bool:
+    """Return whether code may return, or leave a loop around it."""
+    match node:
+        case ast.Return():
+            return True
+        case ast.Break() | ast.Continue():
+            return not in_loop
+        case ast.For(_, _, body, orelse) | ast.While(_, body, orelse):
+            return any(_leaves(each, True) for each in body) or any(_leaves(each, in_loop) for each in orelse)
+    return not isinstance(node, FUNCTIONS) and any(_leaves(each, in_loop) for each in ast.iter_child_nodes(node))
+
+
+def _counters(node: ast.AST) -> frozenset[str]:
+    """Return the variable that counts the iterations of a loop: that of a `range`, or the first of `enumerate`."""
+    match node:
+        case ast.For(ast.Name(name), ast.Call(ast.Name("range"))):
+            return frozenset({name})
+        case ast.For(ast.Tuple([ast.Name(name), _]), ast.Call(ast.Name("enumerate"))):
+            return frozenset({name})
+    return frozenset()
+
+
+def _numbers(node: ast.AST) -> frozenset[str]:
+    """Return the variables to which a statement assigns what is a number, as far as one can see."""
+    match node:
+        case ast.Assign(targets, value) if isinstance(value, ast.Constant) or (
+            isinstance(value, ast.Call) and not _is_call(value)
+        ):
+            return frozenset[str]().union(*map(changed_names, targets))
+        case ast.AugAssign(target, _, ast.Constant()):
+            return changed_names(target)
+    return frozenset()
+
+
+def _operands(node: ast.expr) -> frozenset[str]:
+    """Return the variables in an expression, without those that functions such as `len` make numbers of."""
+    if isinstance(node, ast.Call) and not _is_call(node):
+        return frozenset()
+    if isinstance(node, ast.BinOp):
+        return _operands(node.left) | _operands(node.right)
+    return read_names(node)
+
+
+def _is_mutation(statement: ast.stmt) -> bool:
+    """Return whether a statement is a call such as `losses.append(loss)`."""
+    match statement:
+        case ast.Expr(ast.Call(ast.Attribute(_, name), values)):
+            return name in _MUTATIONS and not any(map(_computes, values))
+    return False
+
+
+def _reassigned(source: FunctionSource) -> frozenset[str]:
+    """Return the variables that get a value more than once."""
+    count = Counter(source.parameters)
+    for node in inside(ast.Module(source.tree.body, [])):
+        if isinstance(node, ast.For | ast.While):
+            count.update(changed_names(node))
+        if isinstance(node, ast.stmt) and not isinstance(node, ast.If | ast.For | ast.While | ast.With | ast.Try):
+            count.update(changed_names(node))
+    return frozenset([name for name, times in count.items() if times > 1])
+
+
+class _MovedOut(ast.NodeTransformer):
+    """Moves the operands of expressions that read values into variables, in the order of evaluation."""
+
+    def __init__(self, taken: set[str], assigned: frozenset[str]) -> None:
+        self.assignments: list[ast.stmt] = []
+        self.names: set[str] = set()
+        self._taken = taken  # the names of all variables
+        self._missing = taken - assigned  # those that may have no value, which is an error
+        self.has_readers = False  # whether the expression reads the value of a tensor
+        self._stopped = False  # what comes next is evaluated after a call that stays
+
+    def take(self, value: ast.expr) -> ast.expr:
+        """Return a new variable in place of an expression."""
+        name = next(name for i in range(len(self._taken) + 1) if (name := f"<value {i}>") not in self._taken)
+        self._taken.add(name)
+        self.names.add(name)
+        self.assignments.append(ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), value))
+        return ast.copy_location(ast.Name(name, ast.Load()), value)
+
+    def visit(self, node: ast.AST) -> Any:
+        """Return an expression with variables in place of operands."""
+        if self._stopped or isinstance(node, _CONDITIONAL):
+            self._stopped = self._stopped or _computes(node)
+            return node
+        match node:
+            case ast.Name(name) if name in self._missing:
+                self._stopped = True
+            case ast.Call(ast.Attribute(operand, name) as function) if name in _READERS:
+                self.has_readers = True
+                if _computes(operand):
+                    return _with(node, func=_with(function, value=self.take(operand)))
+            case ast.Call(ast.Name(name), [operand]) if name in _CONVERSIONS and _computes(operand):
+                return _with(node, args=[self.take(operand)])
+        made = self.generic_visit(node)
+        self._stopped = self._stopped or _is_call(node)
+        return made
