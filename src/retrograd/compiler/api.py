@@ -28,12 +28,13 @@ def compile(
     methods of optimizers and schedules, which stay as they are. The results have the bits of the eager run. Guards
     check all that the code reads: shapes, dtypes, strides, numbers, modules, global variables, modes. Where they fail,
     another program is made, up to 8 of them, not counting sizes. A result that requires grad is the output of one node
-    for the whole call, whose backward pass is recorded when it first runs. A function that cannot be recorded runs
-    eagerly, and a warning says why: it reads the value of a tensor, prints, or changes Python objects.
+    for the whole call, whose backward pass is recorded when it first runs. Statements that cannot be recorded run
+    eagerly between programs for the others, and a warning says why: they read the value of a tensor, print, or change
+    Python objects.
 
     - model: a function, or a `Module`, of which a module with the same parameters is returned. None: return the
       decorator.
-    - fullgraph: raise RuntimeError in place of running eagerly. The call that finds the reason has run then.
+    - fullgraph: raise RuntimeError where one program cannot replace the function. The call that finds the reason has run then.
     - dynamic: each shape has a program of its own, made from those of other sizes where possible. None: programs that
       differ only in the sizes of tensors count as one for the limit, and the latest 64 of them are kept. True: this
       holds for integers, too. False: only for the sizes that `rg.compiler.mark_dynamic` names.

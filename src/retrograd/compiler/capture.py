@@ -136,6 +136,7 @@ class Capture:
     def __init__(self, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> None:
         self.program: Program | None = None
         self.has_changes = False  # whether the call changes Python objects, and nothing else refuses it
+        self.changes_objects = False  # whether it changes Python objects, or may do so
         self.modes = Modes()
         self.arguments = ArgumentGuards(args, kwargs)
         self.recorder, self.surroundings = Recorder(), Surroundings()
@@ -162,7 +163,9 @@ class Capture:
 
     def _find_refusal(self, args: tuple, kwargs: dict[str, Any]) -> str:
         """Return why no program can replace the call; "" if one can, as far as the instructions are concerned."""
-        refusal = self.arguments.refusal or self.surroundings.find_refusal() or self.recorder.refusal
+        reads_unknown = self.surroundings.find_refusal()
+        self.changes_objects = bool(reads_unknown)
+        refusal = self.arguments.refusal or reads_unknown or self.recorder.refusal
         if refusal:
             return refusal
         self.recorder.record_grads()
@@ -171,12 +174,13 @@ class Capture:
         if self.recorder.refusal:
             return self.recorder.refusal
         changed = first_change(self.surroundings.guards())
-        self.has_changes = changed is not None
+        self.has_changes = self.changes_objects = changed is not None
         if changed is not None:
             return f"the function changes {changed.name}"
-        return (
-            "" if self.arguments.is_unchanged(args, kwargs) else "the function changes a container among its arguments"
-        )
+        if self.arguments.is_unchanged(args, kwargs):
+            return ""
+        self.changes_objects = True
+        return "the function changes a container among its arguments"
 
     # ------------------------------------------------------------------------------------------ the program
 

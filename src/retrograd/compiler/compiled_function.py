@@ -10,6 +10,8 @@ from typing import Any
 
 from retrograd.autograd.profiler.recorder import lone_recorders
 from retrograd.compiler.capture import Capture, Program
+from retrograd.compiler.function_in_parts import FunctionInParts, code_of, split_captured
+from retrograd.compiler.function_source import FunctionSource, read_source
 from retrograd.compiler.group_report import group_names
 from retrograd.compiler.program_kind import MOST_UNUSED, ProgramKind
 from retrograd.compiler.recorder import Recorder
@@ -27,7 +29,7 @@ _functions: "weakref.WeakSet[CompiledFunction]" = weakref.WeakSet()
 
 
 class CompiledFunction(FunctionHolder):
-    """A function that runs by programs, captured from calls of it, or eagerly where that is not possible."""
+    """A function that runs by programs, captured from calls of it; where that is not possible, in parts, or eagerly."""
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class CompiledFunction(FunctionHolder):
         self._recent: list[Program] = []  # the latest one that ran is first; the list is replaced, never changed
         self._refused: dict[bool, str] = {}  # by grad mode: why the function runs eagerly
         self._changes: dict[bool, int] = {}  # by grad mode: in how many captures it changed Python objects
+        self._in_parts: FunctionInParts | None = None
         self._warned: set[str] = set()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -62,6 +65,8 @@ class CompiledFunction(FunctionHolder):
         stance = current_stance()
         if stance == "force_eager":
             return self._function(*args, **kwargs)
+        if self._in_parts is not None and self.in_parts is not None:
+            return self._in_parts(*args, **kwargs)
         found = self.find_program(args, kwargs)
         if found is not None:
             program, tensors = found
@@ -170,12 +175,33 @@ class CompiledFunction(FunctionHolder):
         self._changes[mode] = self._changes.get(mode, 0) + 1
         if not capture.has_changes or self._changes[mode] == TRIES:
             self._refused[mode] = capture.refusal
+            if self._in_parts is None and not self._fullgraph:
+                function = code_of(self._function)
+                source = self._read_source(getattr(function, "__func__", function))
+                self._in_parts = split_captured(self._function, source, capture, self._compile_part)
+
+    def _read_source(self, function: Any) -> FunctionSource | None:
+        return read_source(function)
+
+    def refusal(self) -> str:
+        """Return why no program replaces calls in this grad mode; "" if one may."""
+        return self._refused.get(current().grad_enabled, "")
+
+    @property
+    def in_parts(self) -> FunctionInParts | None:
+        """What runs in this grad mode if no program replaces the function: its statements, with compiled parts."""
+        return self._in_parts if current().grad_enabled in self._refused else None
+
+    def _compile_part(self, source: FunctionSource, lines: str) -> "CompiledFunction":
+        return CompiledPart(source, lines, self.whole_name, self._limit, self._dynamic)
 
     def _run_observed(self, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call inside of another observer or transform: by its program if there are only profiles, else eagerly.
 
         The profiles get the calls of the program, and the call as a range.
         """
+        if self.in_parts is not None and reason != INSIDE:
+            return self.in_parts(*args, **kwargs)
         recorders, found = [] if reason == INSIDE else lone_recorders(), None
         if recorders and current_stance() != "force_eager":
             with at(None, current().grad_enabled), override_state("watchers", None):
@@ -198,16 +224,40 @@ class CompiledFunction(FunctionHolder):
     @property
     def name(self) -> str:
         """The name in messages."""
-        return describe_function(self._function) if self._name is None else self._name
+        return describe_function(code_of(self._function)) if self._name is None else self._name
+
+    @property
+    def whole_name(self) -> str:
+        """The name of the function of which this may be a part."""
+        return self.name
 
     def _report(self, reason: str) -> None:
         """Raise, or warn once for each reason, that the function runs eagerly."""
-        message = f"compile: {self.name} runs eagerly: {reason}"
+        message = (
+            f"compile: {self.name} {'runs eagerly' if self._in_parts is None else 'is compiled in parts'}: {reason}"
+        )
         if self._fullgraph and not is_compiling():
             raise RuntimeError(message)
-        if reason != INSIDE and reason not in self._warned:
+        is_known = isinstance(self, CompiledPart) and self._in_parts is not None
+        if reason != INSIDE and not is_known and reason not in self._warned:
             self._warned.add(reason)
             warnings.warn(message, UserWarning, stacklevel=4)
+
+
+class CompiledPart(CompiledFunction):
+    """A part of a function that has graph breaks."""
+
+    def __init__(self, source: FunctionSource, lines: str, whole: str, limit: int, dynamic: bool | None) -> None:
+        self._source, self._whole = source, whole
+        super().__init__(source.function, limit=limit, name=f"{lines} of {whole}", dynamic=dynamic)
+
+    @property
+    def whole_name(self) -> str:
+        """The name of the function of which this is a part."""
+        return self._whole
+
+    def _read_source(self, function: Any) -> FunctionSource:
+        return self._source
 
 
 INSIDE = "it is called inside another transform, or a function that is being compiled"

@@ -7,6 +7,7 @@ from typing import Any
 
 from retrograd.compiler.capture import Capture, Program
 from retrograd.compiler.compiled_function import CompiledFunction, reason_to_run_eagerly
+from retrograd.compiler.function_in_parts import FunctionInParts
 from retrograd.compiler.group_report import GroupReport, name_instruction, report_groups
 from retrograd.compiler.program import Call, Eager, FusedCalls, Write
 from retrograd.compiler.report_page import in_bytes, in_time, render_report
@@ -45,9 +46,11 @@ class ExplainOutput:
         """Return the lines about the whole program."""
         if not self.graph_count:
             return ["Runs eagerly: " + "; ".join(self.break_reasons)]
-        counts = Counter(self.ops_per_graph[0]).most_common()
+        counts = Counter([name for names in self.ops_per_graph for name in names]).most_common()
+        programs = "One program" if self.graph_count == 1 else f"{self.graph_count} programs"
         return [
-            f"One program of {self.op_count} operators: " + ", ".join(f"{n} {name}" for name, n in counts),
+            f"{programs} of {self.op_count} operators: " + ", ".join(f"{n} {name}" for name, n in counts),
+            *[f"Graph break: {reason}" for reason in self.break_reasons],
             *self._left_out(),
             *self._fused(),
             *self._memory(),
@@ -100,7 +103,8 @@ def explain(f: Callable[..., Any]) -> Callable[..., ExplainOutput]:
 
     The report says how many operators the program runs, which of them are fused, how much memory they read and write,
     what is guarded, and the code; or why there is no program. If `f` is a compiled function that has a program for the
-    call, the program runs, and the report has the time of each part; otherwise the call runs eagerly.
+    call, the program runs, and the report has the time of each of its calls. If it is compiled in parts, the report is
+    on all programs that run, with the reasons of the graph breaks. Otherwise the call runs eagerly.
 
     Source: the names are those of torch._dynamo.explain.
 
@@ -122,15 +126,63 @@ def explain(f: Callable[..., Any]) -> Callable[..., ExplainOutput]:
         reason = reason_to_run_eagerly()
         if reason:
             return ExplainOutput(0, 1, (reason,), 0, (), (), "")
-        found = f.find_program(args, kwargs) if isinstance(f, CompiledFunction) else None
-        if found is not None:
-            return _report(found[0], run_timed(*found))
-        capture = Capture(f._function if isinstance(f, CompiledFunction) else f, args, kwargs)
-        if capture.program is None:
-            return ExplainOutput(0, 1, (capture.refusal,), 0, (), (), "")
-        return _report(capture.program)
+        return _run_reported(f, args, kwargs)[1]
 
     return report
+
+
+def _run_reported(f: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> tuple[Any, ExplainOutput]:
+    """Run a call; return its result and the report."""
+    if isinstance(f, CompiledFunction):
+        if f.in_parts is not None:
+            return _run_parts(f.in_parts, f.refusal(), args, kwargs)
+        found = f.find_program(args, kwargs)
+        if found is not None:
+            times = run_timed(*found)
+            return times.result, _report(found[0], times)
+        f = f._function
+    capture = Capture(f, args, kwargs)
+    if capture.program is None:
+        return capture.result, ExplainOutput(0, 1, (capture.refusal,), 0, (), (), "")
+    return capture.result, _report(capture.program)
+
+
+def _run_parts(f: FunctionInParts, reason: str, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, ExplainOutput]:
+    """Run a call of a function in parts; return its result, and one report for all parts that have run."""
+    reports: list[ExplainOutput] = []
+
+    def run_part(part: CompiledFunction, *args: Any) -> Any:
+        result, report = _run_reported(part, args, {})
+        reports.append(report)
+        return result
+
+    with f.calling_by(run_part):
+        result = f(*args, **kwargs)
+    return result, _join(reason, reports)
+
+
+def _join(reason: str, reports: list[ExplainOutput]) -> ExplainOutput:
+    """Return the report on a function in parts, from those on the parts."""
+
+    def all_of(name: str) -> tuple[Any, ...]:
+        return tuple([member for report in reports for member in getattr(report, name)])
+
+    times = [report.seconds for report in reports if report.seconds is not None]
+    reasons = (reason, *all_of("break_reasons"))
+    return ExplainOutput(
+        graph_count=sum(report.graph_count for report in reports),
+        graph_break_count=len(reasons),
+        break_reasons=reasons,
+        op_count=sum(report.op_count for report in reports),
+        ops_per_graph=all_of("ops_per_graph"),
+        out_guards=all_of("out_guards"),
+        code="\n".join(report.code for report in reports if report.code),
+        fused_groups=all_of("fused_groups"),
+        merged=sum(report.merged for report in reports),
+        folded=sum(report.folded for report in reports),
+        groups=all_of("groups"),
+        seconds=sum(times) if times else None,
+    )
 
 
 def _report(program: Program, times: TimedRun | None = None) -> ExplainOutput:

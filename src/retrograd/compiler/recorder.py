@@ -17,7 +17,7 @@ from retrograd.core.op import AuxOutput
 from retrograd.core.state import Watcher
 from retrograd.core.tensor import INFERENCE, count_of, is_floating_array, needs_no_promotion, version_of
 from retrograd.core.views import ASSIGNED, COPIED
-from retrograd.foundation.source_location import user_line
+from retrograd.foundation.source_location import current_lines, user_line
 from retrograd.library.operator import CustomOperator
 
 
@@ -67,6 +67,7 @@ class Recorder(TransparentLevel, Watcher):
         self.instructions: list[Instruction] = []
         self.externals: dict[int, External] = {}  # by the id of the tensor
         self.refusal = ""
+        self.refused_at: dict[Any, int] = {}  # by the code of each function that ran then: its line
         self._slots: dict[int, tuple[Any, Slot]] = {}  # by the id of an array: a weak reference to it, and its slot
         self._count = 0
         self.layouts: Layouts = {}
@@ -79,6 +80,7 @@ class Recorder(TransparentLevel, Watcher):
         if not self.refusal:
             where = user_line()
             self.refusal = f"{reason}, at {where}" if where else reason
+            self.refused_at = current_lines()
 
     # ---------------------------------------------------------------------------------------------- operators
 

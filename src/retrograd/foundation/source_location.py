@@ -29,6 +29,15 @@ def user_line():
     return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
 
 
+def current_lines():
+    """Return the current line of each function that runs on this thread, by its code."""
+    frame, lines = sys._getframe(1), {}
+    while frame is not None:
+        lines.setdefault(frame.f_code, frame.f_lineno)
+        frame = frame.f_back
+    return lines
+
+
 def describe_function(function):
     """Return a user's function by its name and where it is defined: `loss (train.py:12)`."""
     name = getattr(function, "__qualname__", type(function).__name__)
