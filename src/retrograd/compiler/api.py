@@ -34,7 +34,7 @@ def compile(
 
     - model: a function, or a `Module`, of which a module with the same parameters is returned. None: return the
       decorator.
-    - fullgraph: raise RuntimeError where one program cannot replace the function. The call that finds the reason has run then.
+    - fullgraph: raise RuntimeError where one program cannot replace the function. The call that finds it has run then.
     - dynamic: each shape has a program of its own, made from those of other sizes where possible. None: programs that
       differ only in the sizes of tensors count as one for the limit, and the latest 64 of them are kept. True: this
       holds for integers, too. False: only for the sizes that `rg.compiler.mark_dynamic` names.

@@ -189,7 +189,7 @@ class CompiledFunction(FunctionHolder):
 
     @property
     def in_parts(self) -> FunctionInParts | None:
-        """What runs in this grad mode if no program replaces the function: its statements, with compiled parts."""
+        """The function in parts, if it is refused in this grad mode; else None."""
         return self._in_parts if current().grad_enabled in self._refused else None
 
     def _compile_part(self, source: FunctionSource, lines: str) -> "CompiledFunction":
