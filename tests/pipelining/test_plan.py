@@ -16,7 +16,7 @@ from retrograd.pipelining.planning.balanced_split import Memory, NoFeasibleSplit
 from retrograd.pipelining.planning.link_cost import LinearCost, MessageCost, message_cost
 from retrograd.pipelining.planning.operator_cost import Operator, operators, preserve_state
 from retrograd.pipelining.planning.report import Choice, choose_recommended
-from retrograd.pipelining.planning.stage_cost import measure_stages
+from retrograd.pipelining.planning.stage_cost import StageCosts, measure_stages
 from retrograd.pipelining.planning.storage_cost import storage_cost
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule
 from retrograd.pipelining.schedules.actions import Action, Kind
@@ -226,7 +226,7 @@ def test_a_plan_counts_the_overhead_and_the_latency_of_messages(monkeypatch):
         """Return the seconds of a step of one microbatch, with two messages of 256 bytes, in units of one message."""
         free = {"latency": None, "bandwidth": None, "rounds": 1, "schedules": ["1f1b"]}
         found = planned(micro_batches=1, **free | given)
-        assert found.timeline.span == found.recommended.step
+        assert found.timeline.span == pytest.approx(found.recommended.step, rel=1e-12)
         sends = {round(event.end - event.start) for event in found.timeline.events if event.action.kind.is_send}
         assert sends == ({0} if len(given) == 2 else {1000 + 256 * 10**9})
         return int(found.recommended.step) // 2
@@ -235,6 +235,33 @@ def test_a_plan_counts_the_overhead_and_the_latency_of_messages(monkeypatch):
     assert hops(latency=5.0) == 11005 + 256 * 10**9
     assert hops(bandwidth=0.5) == 11100 + 512 + 256 * 10**9
     assert hops(latency=5.0, bandwidth=0.5) == 5 + 512
+
+
+@pytest.mark.parametrize("variation", ["none", "computations", "sends", "arrivals"])
+def test_a_planned_step_is_longer_if_computations_or_messages_vary(monkeypatch, variation):
+    def measured(pipes, *rest):
+        costs = measure_stages(pipes, *rest)[0]
+        seconds = {key: 2.0 if key[0] is Kind.B else 1.0 for key in costs.seconds}
+        samples = {key: [typical] * 8 for key, typical in seconds.items()}
+        found = StageCosts(seconds, costs.sizes, samples)
+        if variation == "computations":
+            found = found._replace(samples={key: [*values, 4.0] for key, values in samples.items()})
+        delays = {"sends": "send_delays", "arrivals": "wake_delays"}
+        return [found._replace(**{delays[variation]: [0.0] * 8 + [3.0]}) if variation in delays else found]
+
+    monkeypatch.setattr(choose, "measure_stages", measured)
+    options = {"schedules": ["1f1b"], "micro_batches": 8, "latency": None, "bandwidth": None}
+    found, again = planned(**options), planned(**options)
+    assert found.timeline.span == pytest.approx(found.recommended.step)
+    assert found.settings["variation"] == pytest.approx(again.settings["variation"], rel=1e-3)
+    assert ("times as long as with their median times" in str(found)) == (variation != "none")
+    if variation == "none":
+        assert found.settings["variation"] == 1.0
+    else:
+        assert 1.1 < found.settings["variation"] < 3
+        # Messages whose times are given do not vary.
+        given = planned(**options | FREE)
+        assert (given.settings["variation"] > 1) == (variation == "computations")
 
 
 # --------------------------------------------------------------------------------------------------------- choosing

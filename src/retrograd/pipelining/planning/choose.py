@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from random import Random
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -34,6 +35,9 @@ from retrograd.pipelining.split.manual_stages import AnyPipe
 from retrograd.pipelining.split.pipe import Pipe, split_as_traced
 from retrograd.pipelining.timeline.timeline import Timeline
 from retrograd.pipelining.transports import Transport
+
+# The steps that are simulated with costs that vary, and the actions of all these together at most.
+VARIED_STEPS, VARIED_ACTIONS = 15, 100_000
 
 
 class Settings(NamedTuple):
@@ -96,6 +100,7 @@ class Planner:
         self.splits: dict[tuple[int, ...], MeasuredSplit] = {}
         self.schedules: dict[tuple[str, int], list[list[Action]]] = {}
         self.found: dict[tuple[int, ...], FoundSchedule] = {}
+        self.variation: float | None = None if measured is None else measured.variation
 
     def plan(self, names: Sequence[str], stages_per_rank: Sequence[int] | None) -> Plan:
         """Compare the schedules with these names."""
@@ -269,13 +274,37 @@ class Planner:
         return add_reductions(actions) if self.settings.replicas > 1 else actions
 
     def _timeline(self, choice: Choice, ends: tuple[int, ...]) -> Timeline:
-        """Return the simulated timeline of a step of a replica, slowed down if there are fewer cores than ranks."""
-        schedule = self._with_sums(self._actions(choice.schedule, ends, choice.offloaded)[0])
-        edges = self.splits[ends].pipe.carried()
-        timeline = simulate(_lowered(schedule, edges), edges, *self._costs(ends))
+        """Return the simulated timeline of a step of a replica, as long as the step is planned to be."""
+        program, edges = self._program(choice, ends), self.splits[ends].pipe.carried()
+        timeline = simulate(program, edges, *self._costs(ends))
         if choice.step <= timeline.span:
             return timeline
-        return simulate(_lowered(schedule, edges), edges, *self._costs(ends, choice.step / timeline.span))
+        return simulate(program, edges, *self._costs(ends, choice.step / timeline.span))
+
+    def _program(self, choice: Choice, ends: tuple[int, ...]) -> list[list[Action]]:
+        """Return the actions of every rank of a replica, with messages and sums."""
+        schedule = self._with_sums(self._actions(choice.schedule, ends, choice.offloaded)[0])
+        return _lowered(schedule, self.splits[ends].pipe.carried())
+
+    def _measure_variation(self, choice: Choice, ends: tuple[int, ...]) -> float:
+        """Return how many times as long a step takes because computations and messages do not always take the medians.
+
+        Ranks wait for each other's slow ones, so the step is longer even where the mean is the median.
+        """
+        program, found = self._program(choice, ends), self.splits[ends]
+        cost, overhead = self._costs(ends)
+        draw = Random(0)
+
+        def span(*costs: Cost) -> float:
+            return simulate(program, found.pipe.carried(), *costs).span
+
+        costs = found.costs
+        if not self.settings.messages.sending.fixed:  # messages take the given times
+            costs = costs._replace(send_delays=[0.0], wake_delays=[0.0])
+        varied = costs.varied_cost(cost, draw), costs.varied_overhead(overhead, draw)
+        draws = min(VARIED_STEPS, VARIED_ACTIONS // sum(map(len, program)))
+        spans = [span(*varied) for _ in range(draws)]
+        return max(median(spans) / span(cost, overhead), 1.0) if spans else 1.0
 
     def _costs(self, ends: tuple[int, ...], times: float = 1.0) -> tuple[Cost, Cost]:
         """Return the costs of actions, multiplied by `times`, and the overheads of messages."""
@@ -322,10 +351,15 @@ class Planner:
     def _make_plan(self, choices: Mapping[Choice, tuple[int, ...]], skipped: Mapping[str, str]) -> Plan:
         best = choose_recommended(list(choices))
         ends = choices[best]
+        if self.variation is None:
+            self.variation = self._measure_variation(best, ends)
+        choices = {choice._replace(step=choice.step * self.variation): ends for choice, ends in choices.items()}
+        best = best._replace(step=best.step * self.variation)
         settings = self.settings._asdict()
         for name in ("workers", "replicas", "storage"):
             del settings[name]
         settings["messages"] = {name: part._asdict() for name, part in settings["messages"]._asdict().items()}
+        settings["variation"] = self.variation
         draw = partial(self._timeline, best, ends)
         own = best.schedule == AUTO or best.offloaded
         actions = self._actions(best.schedule, ends, best.offloaded)[0] if own else None

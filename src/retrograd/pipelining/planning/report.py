@@ -9,6 +9,7 @@ from retrograd.fx import GraphModule, Node
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.timeline.timeline import Timeline
 
+NOTED_VARIATION = 1.1  # from which on the report says how much longer steps are since computations vary
 TIE_FACTOR = 1.01  # steps that differ by less than this count as equal: memory decides
 
 
@@ -216,6 +217,11 @@ class Plan:
         if self.recommended.offloaded:
             listed = ", ".join(map(str, self.recommended.offloaded))
             notes.append(f"Stages that offload their activations to a file: {listed}.")
+        if self.settings["variation"] >= NOTED_VARIATION:
+            notes.append(
+                f"Computations vary, as if other programs use the machine: steps take {self.settings['variation']:.2f} "
+                f"times as long as with their median times."
+            )
         cores, ranks = self.settings["cores"], self.ranks * self.replicas
         if cores is not None and cores < ranks:
             notes.append(

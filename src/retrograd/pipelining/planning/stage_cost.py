@@ -1,14 +1,16 @@
 """Measure the stages of a pipe while ranks run them, as in a step."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from random import Random
 from statistics import median
 from typing import Any, NamedTuple
 
 from retrograd.pipelining.microbatch import MicroBatch
 from retrograd.pipelining.planning.link_cost import MessageCost
 from retrograd.pipelining.planning.operator_cost import bytes_of
+from retrograd.pipelining.planning.simulate import Cost
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.rank import Job, Rank
 from retrograd.pipelining.schedules import get_schedule
@@ -25,10 +27,17 @@ MICRO_BATCHES = 4  # for each rank: they wait for each other a fifth of the time
 
 
 class StageCosts(NamedTuple):
-    """The seconds of computations by kind and stage, and the bytes of a message on every route."""
+    """The seconds of computations by kind and stage, and the bytes of a message on every route.
+
+    samples: all measured seconds of computations, of which `seconds` are the medians.  send_delays, wake_delays: by how
+    much each send, and each arrival at a rank that waited for it, took longer than the quickest one of its stage.
+    """
 
     seconds: Seconds
     sizes: dict[Route, int]
+    samples: Mapping[tuple[Kind, int], Sequence[float]] = {}
+    send_delays: Sequence[float] = (0.0,)
+    wake_delays: Sequence[float] = (0.0,)
 
     def cost(self, action: Action, message: MessageCost) -> float:
         """Return the seconds of a computation, or the latency of a message."""
@@ -39,6 +48,21 @@ class StageCosts(NamedTuple):
     def overhead(self, action: Action, message: MessageCost) -> float:
         """Return the seconds for which a send or receive occupies its rank."""
         return (message.sending if action.kind.is_send else message.receiving).seconds(self._size(action))
+
+    def varied_cost(self, cost: Cost, draw: Random) -> Cost:
+        """Return costs in which computations and arrivals vary as in the measurements.  draw: chooses the samples."""
+
+        def varied(action: Action) -> float:
+            if not action.kind.is_compute:
+                return cost(action) + (draw.choice(self.wake_delays) if action.kind.is_send else 0.0)
+            kind = Kind.F if action.kind is Kind.R else action.kind
+            return cost(action) + draw.choice(self.samples[kind, action.stage]) - self.seconds[kind, action.stage]
+
+        return varied
+
+    def varied_overhead(self, overhead: Cost, draw: Random) -> Cost:
+        """Return the overheads of messages in which a send varies as in the measurements."""
+        return lambda action: overhead(action) + (draw.choice(self.send_delays) if action.kind.is_send else 0.0)
 
     def _size(self, action: Action) -> int:
         return self.sizes[action.message[:3]]
@@ -67,10 +91,20 @@ def measure_stages(
             for action, seconds in (timed for trial in runs for timed in trial.run(transport)):
                 if number:  # the first time warms up
                     found[action.kind, action.stage].append(seconds)
-    return [
-        StageCosts({key: median(values) for key, values in found.items()}, _sizes(pipe, batch))
-        for found, pipe in zip(samples, pipes, strict=True)
-    ]
+    return [_stage_costs(found, _sizes(pipe, batch)) for found, pipe in zip(samples, pipes, strict=True)]
+
+
+def _stage_costs(samples: Mapping[tuple[Kind, int], list[float]], sizes: dict[Route, int]) -> StageCosts:
+    """Return the costs from the seconds of computations, of sends, and of messages that ranks waited for."""
+
+    def delays(kinds: Sequence[Kind]) -> list[float]:
+        found = [values for (kind, _), values in samples.items() if kind in kinds]
+        return [seconds - min(values) for values in found for seconds in values] or [0.0]
+
+    computations = {key: values for key, values in samples.items() if key[0].is_compute}
+    seconds = {key: median(values) for key, values in computations.items()}
+    sends, receives = delays([Kind.SEND_F, Kind.SEND_B]), delays([Kind.RECV_F, Kind.RECV_B])
+    return StageCosts(seconds, sizes, computations, sends, receives)
 
 
 class _TimedRun:
@@ -88,7 +122,7 @@ class _TimedRun:
         self.program = make_program(padded, pipe.num_stages, micro_batches, pipe.carried())
 
     def run(self, transport: Transport) -> Iterator[tuple[Action, float]]:
-        """Yield every computation with its seconds."""
+        """Yield every computation and send with its seconds, and the receives that wait with those from the send on."""
         actions, placement = self.program.actions, self.program.placement
         inputs = self.pipe.named_inputs(self.batch.args, self.batch.kwargs)
         with Gradients(self.pipe.stages, placement, transport.local) as gradients:
@@ -104,10 +138,13 @@ class _TimedRun:
                 lambda stage, micro_batch: nullcontext(),
             )
             times = transport.launch(len(actions), lambda link: Rank(link, job).run().times)
-        for row, spans in zip(actions, times, strict=True):
-            for action, (start, end) in zip(row, spans, strict=True):
-                if action.kind.is_compute:
-                    yield action, end - start
+        timed = [pair for row, spans in zip(actions, times, strict=True) for pair in zip(row, spans, strict=True)]
+        sent = {action.message: end for action, (_, end) in timed if action.kind.is_send}
+        for action, (start, end) in timed:
+            if not action.kind.is_receive:
+                yield action, end - start
+            elif sent[action.message] > start:
+                yield action, end - sent[action.message]
 
 
 def _sizes(pipe: AnyPipe, batch: MicroBatch) -> dict[Route, int]:
