@@ -41,13 +41,12 @@ INLINE T clamp(T x, T low, T high) {
     return x > high ? high : x;
 }
 
-// 2^k for an integer k within the range of exponents.
+// 2^(k + more) for integers k and `more`, within the range of exponents; given k + shift.
 template <class T>
-INLINE T power_of_two(T k) {
-    T moved = k + Format<T>::shift;
+INLINE T power_of_two(T moved, int more = 0) {
     typename Format<T>::Bits bits;
     std::memcpy(&bits, &moved, sizeof bits);
-    bits = (bits + Format<T>::bias) << Format<T>::mantissa;
+    bits = (bits + (Format<T>::bias + more)) << Format<T>::mantissa;
     std::memcpy(&moved, &bits, sizeof bits);
     return moved;
 }
@@ -76,21 +75,20 @@ INLINE double exp_rest(double r) {
     return p * r + 0.5;
 }
 
-// z = k log(2) + r, with an integer k and small r.
+// z = k log(2) + r, with an integer k and small r; returns k + shift.
 template <class T>
 INLINE T split(T z, T& r) {
-    T k = (z * T(1.44269504088896340736) + Format<T>::shift) - Format<T>::shift;
+    T moved = z * T(1.44269504088896340736) + Format<T>::shift, k = moved - Format<T>::shift;
     r = z - k * Format<T>::log2_first;
     r -= k * Format<T>::log2_rest;
-    return k;
+    return moved;
 }
 
-// exp(z) for z <= 0.  2^k may be subnormal: it is multiplied in two halves, of which the last rounds.
+// exp(z) for z <= 0.  2^k may be subnormal: so 2^(k + 64) is multiplied first, and the last product alone rounds.
 template <class T>
 INLINE T exp_of_negative(T z) {
-    T r, k = split(z < Format<T>::lowest ? Format<T>::lowest : z, r);
-    T half = (k * T(0.5) + Format<T>::shift) - Format<T>::shift;
-    return (T(1) + (r + r * r * exp_rest(r))) * power_of_two(half) * power_of_two(k - half);
+    T r, moved = split(z < Format<T>::lowest ? Format<T>::lowest : z, r);
+    return (T(1) + (r + r * r * exp_rest(r))) * power_of_two(moved, 64) * T(0x1p-64);
 }
 
 // log(1 + e) for 0 <= e <= 1: twice the inverse hyperbolic tangent of s = e / (2 + e), at most 1/3, by its series.
@@ -142,7 +140,7 @@ INLINE T sigmoid_of(T x) {
 // With e = exp(-2 |x|) - 1, which is accurate near 0, the hyperbolic tangent of |x| is -e / (e + 2).
 template <class T>
 INLINE T tanh_of(T x) {
-    T z = T(-2) * std::fabs(x), r, k = split(z < T(-80) ? T(-80) : z, r), scale = power_of_two(k);  // -80: -1 in all digits
+    T z = T(-2) * std::fabs(x), r, scale = power_of_two(split(z < T(-80) ? T(-80) : z, r));  // -80: -1 in all digits
     T e = (scale - T(1)) + scale * (r + r * r * exp_rest(r)), y = -e / (e + T(2));
     return x < T(0) ? -y : y;
 }
