@@ -1,6 +1,8 @@
 """Planning: measured layers, the split under a memory limit, the choice of a schedule, and the report."""
 
+import itertools
 import json
+import math
 from itertools import combinations
 
 import pytest
@@ -9,21 +11,33 @@ from hypothesis import strategies as st
 
 import retrograd as rg
 from retrograd import nn
-from retrograd.pipelining import Pipeline, peak_activations, pipeline, planning, simulate, simulate_costs
+from retrograd.pipelining import (
+    Pipeline,
+    peak_activations,
+    pipeline,
+    planning,
+    simulate,
+    simulate_costs,
+    with_offload,
+    with_recomputation,
+)
 from retrograd.pipelining.microbatch import MicroBatch
 from retrograd.pipelining.planning import choose, plan, search_schedule
 from retrograd.pipelining.planning.balanced_split import Memory, NoFeasibleSplit, in_flight, split
 from retrograd.pipelining.planning.link_cost import LinearCost, MessageCost, message_cost
+from retrograd.pipelining.planning.memory_fit import StageBytes, fit_memory, peak_bytes
 from retrograd.pipelining.planning.operator_cost import Operator, operators, preserve_state
 from retrograd.pipelining.planning.report import Choice, choose_recommended
 from retrograd.pipelining.planning.stage_cost import StageCosts, measure_stages
 from retrograd.pipelining.planning.storage_cost import storage_cost
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule
 from retrograd.pipelining.schedules.actions import Action, Kind
-from retrograd.pipelining.schedules.lowering import chain
+from retrograd.pipelining.schedules.lowering import chain, lower, validate
 from retrograd.pipelining.schedules.program import make_program
 from retrograd.pipelining.schedules.replicas import add_reductions, replicate
 from retrograd.pipelining.transports import get_transport
+
+from .test_same_numbers import check
 
 FREE = {"latency": 0.0, "bandwidth": 1e12, "rounds": 1}
 
@@ -441,7 +455,8 @@ def test_under_a_memory_limit_stages_offload_where_no_schedule_fits(monkeypatch)
     assert best.offloaded
     assert max(best.memory) <= limit
     assert [choice.fits for choice in found.choices] == [True, False]
-    assert "GPipe, offload *" in str(found)
+    assert "GPipe, offload" in str(found)
+    assert "The schedule alone exceeds the memory limit. So" in str(found)
     assert "Stages that offload their activations to a file: 0" in str(found)
     assert {event.action.kind for event in found.timeline.events} >= {Kind.OFFLOAD, Kind.FETCH}
     assert found.timeline.span == pytest.approx(best.step)
@@ -452,14 +467,47 @@ def test_under_a_memory_limit_stages_offload_where_no_schedule_fits(monkeypatch)
 
 
 @pytest.mark.usefixtures("even_times")
-def test_moves_that_take_long_make_the_planned_step_long(monkeypatch):
+def test_where_moves_take_long_stages_recompute_instead(monkeypatch):
     args, target = batch(examples=512)
     options = {"target": target, "loss_fn": nn.functional.mse_loss, "schedules": ["gpipe"], **FREE}
     limit = max(plan(deep(), args, 2, 8, **options).recommended.memory) / 2
     monkeypatch.setattr(planning, "storage_cost", lambda: LinearCost(1000.0))
     found = plan(deep(), args, 2, 8, memory_limit=limit, **options)
-    moves = sum(action.kind.is_move for action in found.actions[0])
-    assert found.recommended.step >= 1000 * moves > 0
+    best = found.recommended
+    assert (best.offloaded, bool(best.recomputed)) == ((), True)
+    assert max(best.memory) <= limit
+    assert "GPipe, recompute *" in str(found)
+    assert best.step < 1000
+
+
+@pytest.mark.parametrize("name", ["gpipe", "1f1b"])
+def test_recomputation_and_offloading_together_are_no_slower_than_either_alone(name):
+    schedule, together = make_schedule(name, 4, 8), 0
+    for move, limit in itertools.product((0.2, 1.0, 1.5, 4.0), (2.0, 3.0, 4.5)):
+
+        def cost(action, move=move):
+            return {"F": 1.0, "R": 1.0, "B": 2.0}.get(action.kind.value, move if action.kind.is_move else 0.0)
+
+        def seconds(found, cost=cost):
+            return simulate_costs(found, chain(4), cost).span
+
+        stages = StageBytes(dict.fromkeys(range(4), 1.0), dict.fromkeys(range(4), 0.1), cost)
+        alone = [with_offload(schedule, range(count), ahead=1) for count in range(1, 5)]
+        alone += [with_recomputation(schedule, range(count)) for count in range(1, 5)]
+        fitting = [one for one in alone if max(peak_bytes(row, stages) for row in one) <= limit]
+        found = fit_memory(schedule, [limit] * 4, stages, seconds)
+        assert seconds(found) <= min(map(seconds, fitting), default=math.inf)
+        assert max(peak_bytes(row, stages) for row in found) <= limit * (1 + 1e-9)
+        validate(lower(found, chain(4)), chain(4))
+        kinds = {action.kind for row in found for action in row}
+        together += seconds(found) < min(map(seconds, fitting), default=math.inf) and {Kind.R, Kind.OFFLOAD} <= kinds
+    assert together
+
+
+def test_microbatches_of_one_stage_may_be_kept_recomputed_or_offloaded():
+    schedule = make_schedule("gpipe", 4, 3, ranks=2)
+    mixed = with_recomputation(with_offload(schedule, [(0, 0), (1, 1), (2, 0)], ahead=1), [(0, 1), (2, 2), (3, 1)])
+    check(mixed, 2, 2, 3)
 
 
 def test_moving_to_storage_is_measured():

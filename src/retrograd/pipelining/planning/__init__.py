@@ -60,7 +60,8 @@ def plan(
     stages_per_rank: to try for each schedule; None: the schedule's own.
     replicas: numbers of replicas to try, into which the ranks are divided, see `Pipeline`.
     memory_limit: bytes per rank for parameters, gradients, optimizer state and saved tensors.  A schedule that needs
-     more is tried with stages that offload activations to a file, too, see `with_offload`.
+     more is tried with microbatches that offload activations to a file or recompute them, too, see `with_offload` and
+     `with_recomputation`.
     optimizer_copies: bytes of optimizer state per byte of parameters: 2 for Adam, 0 for plain SGD.
     transport: messages are timed over it, unless `latency` (seconds) and `bandwidth` (bytes per second) are given.
     cores: how many the ranks share; None: one for each rank.

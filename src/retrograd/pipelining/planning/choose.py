@@ -12,6 +12,7 @@ from retrograd.nn import Module
 from retrograd.pipelining.microbatch import MicroBatch
 from retrograd.pipelining.planning.balanced_split import Memory, NoFeasibleSplit, in_flight, split
 from retrograd.pipelining.planning.link_cost import LinearCost, MessageCost
+from retrograd.pipelining.planning.memory_fit import StageBytes, fit_memory, peak_bytes
 from retrograd.pipelining.planning.operator_cost import Loss, Operator, operators
 from retrograd.pipelining.planning.report import (
     Choice,
@@ -27,7 +28,7 @@ from retrograd.pipelining.planning.simulate import Cost, peak_activations, simul
 from retrograd.pipelining.planning.stage_cost import StageCosts, measure_stages
 from retrograd.pipelining.schedules import get_schedule, make_schedule, stage_ranks
 from retrograd.pipelining.schedules.actions import Action, Kind
-from retrograd.pipelining.schedules.activations import with_offload
+from retrograd.pipelining.schedules.activations import runs_of
 from retrograd.pipelining.schedules.lowering import Edges, lower
 from retrograd.pipelining.schedules.program import AUTO
 from retrograd.pipelining.schedules.replicas import add_reductions, share_sizes
@@ -100,6 +101,7 @@ class Planner:
         self.splits: dict[tuple[int, ...], MeasuredSplit] = {}
         self.schedules: dict[tuple[str, int], list[list[Action]]] = {}
         self.found: dict[tuple[int, ...], FoundSchedule] = {}
+        self.fitted: dict[tuple[str, tuple[int, ...]], list[list[Action]]] = {}  # with R and moves
         self.variation: float | None = None if measured is None else measured.variation
 
     def plan(self, names: Sequence[str], stages_per_rank: Sequence[int] | None) -> Plan:
@@ -120,7 +122,7 @@ class Planner:
         self._measure_splits(sorted({ends for _, ends, _ in found}))
         choices = {self._choice(*one): one[1] for one in found}
         for name, ends, fits in found:
-            choice = None if fits else self._offloaded_choice(name, ends)
+            choice = None if fits else self._fitted_choice(name, ends)
             if choice is not None:
                 choices[choice] = ends
         if self.settings.search_seconds and self._same_shares:
@@ -162,18 +164,26 @@ class Planner:
         """Return whether one list of actions is the schedule of every replica."""
         return self.settings.micro_batches % self.settings.replicas == 0
 
-    def _offloaded_choice(self, name: str, ends: tuple[int, ...]) -> Choice | None:
-        """Return the fastest choice within the memory limit in which some stages offload; None if there is none.
-
-        The first stages hold the most microbatches, since theirs return last.
-        """
-        stages = len(ends)
-        if self.settings.storage is None or not self._same_shares:
+    def _fitted_choice(self, name: str, ends: tuple[int, ...]) -> Choice | None:
+        """Return a choice within the memory limit in which stages offload or recompute; None if there is none."""
+        settings = self.settings
+        if settings.storage is None or settings.memory_limit is None or not self._same_shares:
             return None
-        counts = sorted({-(-stages // 4), -(-stages // 2), -(-3 * stages // 4), stages})
-        found = [self._choice(name, ends, True, tuple(range(count))) for count in counts]
-        fitting = [one for one in found if max(one.memory) <= (self.settings.memory_limit or math.inf)]
-        return min(fitting, key=lambda one: one.step, default=None)
+        actions, placement = self._actions(name, ends)
+        fixed, _ = self._stage_memory(ends)
+        limits = [settings.memory_limit] * settings.ranks
+        for stage, rank in enumerate(placement):
+            limits[rank] -= fixed[stage]
+        edges, costs = self.splits[ends].pipe.carried(), self._costs(ends)
+
+        def seconds(schedule: list[list[Action]]) -> float:
+            return simulate_costs(self._with_sums(schedule), edges, *costs).span
+
+        found = fit_memory(actions, limits, self._stage_bytes(ends), seconds)
+        if found is None:
+            return None
+        self.fitted[name, ends] = found
+        return self._choice(name, ends, True, fitted=True)
 
     def _input_bytes(self, ends: tuple[int, ...]) -> dict[int, float]:
         """Return the bytes of each stage's inputs from others, for a microbatch."""
@@ -181,6 +191,10 @@ class Planner:
         for (way, _, target), size in self.splits[ends].costs.sizes.items():
             inputs[target] += size if way == "F" else 0.0
         return inputs
+
+    def _stage_bytes(self, ends: tuple[int, ...]) -> StageBytes:
+        saved = dict(enumerate(self._stage_memory(ends)[1]))
+        return StageBytes(saved, self._input_bytes(ends), self._costs(ends)[0])
 
     def _moved_bytes(self, ends: tuple[int, ...]) -> list[float]:
         """Return the bytes that each stage offloads for a microbatch: its inputs stay in memory."""
@@ -223,18 +237,16 @@ class Planner:
             self.schedules = {key: make_schedule(name, stages, self.settings.share, ranks=self.settings.ranks)}
         return self.schedules[key]
 
-    def _memory(
-        self, name: str, ends: Sequence[int], offloaded: tuple[int, ...] = ()
-    ) -> tuple[list[float], list[float]]:
+    def _memory(self, name: str, ends: Sequence[int], fitted: bool = False) -> tuple[list[float], list[float]]:
         """Return per rank the peak bytes of saved tensors, and the total bytes."""
         fixed, saved = self._stage_memory(ends)
         weights = dict(enumerate(saved))
-        actions, placement = self._actions(name, ends, offloaded)
+        actions, placement = self._actions(name, ends, fitted)
         if name == AUTO:
             peaks = self.found[tuple(ends)].peaks
-        elif offloaded:
-            moved = self._moved_bytes(tuple(ends))
-            peaks = [_peak_with_moves(row, weights, moved) for row in actions]
+        elif fitted:
+            stages = self._stage_bytes(tuple(ends))
+            peaks = [peak_bytes(row, stages) for row in actions]
         else:
             peaks = [peak_activations(row, weights) for row in actions]
         total = peaks.copy()
@@ -247,27 +259,27 @@ class Planner:
         ranges = list(_stage_spans(ends))
         return [self.memory.fixed(*span) for span in ranges], [self.memory.saved(*span) for span in ranges]
 
-    def _actions(
-        self, name: str, ends: Sequence[int], offloaded: tuple[int, ...] = ()
-    ) -> tuple[list[list[Action]], list[int]]:
+    def _actions(self, name: str, ends: Sequence[int], fitted: bool = False) -> tuple[list[list[Action]], list[int]]:
         """Return the computations of every rank of a replica, and the rank of each stage."""
         if name == AUTO:
             found = self.found[tuple(ends)]
             return found.schedule, found.placement
-        schedule, placement = self._schedule(name, len(ends)), stage_ranks(name, len(ends), self.settings.ranks)
-        return (with_offload(schedule, offloaded, ahead=1) if offloaded else schedule), placement
+        placement = stage_ranks(name, len(ends), self.settings.ranks)
+        return (self.fitted[name, tuple(ends)] if fitted else self._schedule(name, len(ends))), placement
 
     # ------------------------------------------------------------------------------------------------- simulating
 
-    def _choice(self, name: str, ends: tuple[int, ...], fits: bool, offloaded: tuple[int, ...] = ()) -> Choice:
+    def _choice(self, name: str, ends: tuple[int, ...], fits: bool, fitted: bool = False) -> Choice:
         found = self.splits[ends]
-        actions, ranks = self._actions(name, ends, offloaded)
+        actions, ranks = self._actions(name, ends, fitted)
         summary = simulate_costs(self._with_sums(actions), found.pipe.carried(), *self._costs(ends))
-        activations, memory = self._memory(name, ends, offloaded)
+        activations, memory = self._memory(name, ends, fitted)
         work = self.settings.replicas * sum(summary.busy)
         step = max(summary.span, work / self.settings.cores if self.settings.cores else 0.0)
         sizes = tuple(activations), tuple(memory)
-        return Choice(name, tuple(ranks), step, summary.bubble, *sizes, fits, self.settings.replicas, offloaded)
+        everything = [action for row in actions for action in row]
+        stored = [tuple(sorted({stage for stage, _ in runs_of(everything, kind)})) for kind in (Kind.OFFLOAD, Kind.R)]
+        return Choice(name, tuple(ranks), step, summary.bubble, *sizes, fits, self.settings.replicas, *stored)
 
     def _with_sums(self, actions: list[list[Action]]) -> list[list[Action]]:
         """Return the computations of a replica with the sums of gradients, if there are others."""
@@ -283,7 +295,7 @@ class Planner:
 
     def _program(self, choice: Choice, ends: tuple[int, ...]) -> list[list[Action]]:
         """Return the actions of every rank of a replica, with messages and sums."""
-        schedule = self._with_sums(self._actions(choice.schedule, ends, choice.offloaded)[0])
+        schedule = self._with_sums(self._actions(choice.schedule, ends, choice.is_fitted)[0])
         return _lowered(schedule, self.splits[ends].pipe.carried())
 
     def _measure_variation(self, choice: Choice, ends: tuple[int, ...]) -> float:
@@ -361,8 +373,8 @@ class Planner:
         settings["messages"] = {name: part._asdict() for name, part in settings["messages"]._asdict().items()}
         settings["variation"] = self.variation
         draw = partial(self._timeline, best, ends)
-        own = best.schedule == AUTO or best.offloaded
-        actions = self._actions(best.schedule, ends, best.offloaded)[0] if own else None
+        own = best.schedule == AUTO or best.is_fitted
+        actions = self._actions(best.schedule, ends, best.is_fitted)[0] if own else None
         return Plan(list(choices), self._stages(ends), draw, self._policy(ends), settings, skipped, actions)
 
     def _stages(self, ends: tuple[int, ...]) -> list[Stage]:
@@ -413,21 +425,3 @@ def _lowered(schedule: list[list[Action]], edges: Edges) -> list[list[Action]]:
     sums = [[action for action in row if action.kind.is_reduction] for row in schedule]
     lowered = lower([[action for action in row if not action.kind.is_reduction] for row in schedule], edges)
     return add_reductions(lowered) if any(sums) else lowered
-
-
-def _peak_with_moves(actions: Sequence[Action], saved: Mapping[int, float], moved: Sequence[float]) -> float:
-    """Return the peak bytes of a rank whose stages offload, with those that are being written."""
-    held = peak = 0.0
-    writing = 0.0
-    for action in actions:
-        if action.kind is Kind.OFFLOAD:
-            held -= moved[action.stage]
-            writing = moved[action.stage]
-        else:
-            held += _HELD.get(action.kind, 0) * saved[action.stage]
-            held += moved[action.stage] if action.kind is Kind.FETCH else 0.0
-        peak = max(peak, held + writing)
-    return peak
-
-
-_HELD = {Kind.F: 1, Kind.B: -1, Kind.W: -1}

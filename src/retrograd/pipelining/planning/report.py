@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from retrograd.autograd.profiler.report import format_memory, format_time
 from retrograd.fx import GraphModule, Node
 from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.program import AUTO
 from retrograd.pipelining.timeline.timeline import Timeline
 
 NOTED_VARIATION = 1.1  # from which on the report says how much longer steps are since computations vary
@@ -19,8 +20,8 @@ class Choice(NamedTuple):
     ranks: of the stages, in a replica.  step: seconds.  bubble: the share of all ranks' time without computation.
     activations: per rank, the peak bytes saved for backward.
     memory: per rank, including parameters, their gradients and the optimizer state.
-    fits: whether every rank is within the memory limit.  replicas: of the pipeline.  offloaded: the stages that offload
-    activations, see `with_offload`.
+    fits: whether every rank is within the memory limit.  replicas: of the pipeline.  offloaded, recomputed: the stages
+    that offload or recompute activations of some microbatches, see `with_offload` and `with_recomputation`.
     """
 
     schedule: str
@@ -32,6 +33,12 @@ class Choice(NamedTuple):
     fits: bool
     replicas: int = 1
     offloaded: tuple[int, ...] = ()
+    recomputed: tuple[int, ...] = ()
+
+    @property
+    def is_fitted(self) -> bool:
+        """Return whether it is a named schedule whose stages offload or recompute to be within the memory limit."""
+        return self.schedule != AUTO and bool(self.offloaded or self.recomputed)
 
     @property
     def stages(self) -> int:
@@ -196,7 +203,7 @@ class Plan:
         relative = self.relative(choice)
         mark = " *" if choice is self.recommended else "" if choice.fits else " !"
         return [
-            choice.schedule + (", offload" if choice.offloaded else "") + mark,
+            choice.schedule + self._storage(choice) + mark,
             *([str(choice.replicas)] if self._has_replicas else []),
             str(choice.stages),
             format_time(choice.step * 1e6),
@@ -206,17 +213,30 @@ class Plan:
             format_memory(round(max(choice.memory))),
         ]
 
+    @staticmethod
+    def _storage(choice: Choice) -> str:
+        if not choice.is_fitted:
+            return ""
+        return (", offload" if choice.offloaded else "") + (", recompute" if choice.recomputed else "")
+
     def notes(self) -> list[str]:
         """Return remarks for below the table."""
         notes = [f"* {self.reason}"]
         if not all(choice.fits for choice in self.choices):
             notes.append("! exceeds the memory limit.")
-        recomputed = {action.stage for actions in self.actions or () for action in actions if action.kind is Kind.R}
-        if recomputed:
-            notes.append(f"Stages that recompute their forward passes: {', '.join(map(str, sorted(recomputed)))}.")
+        if self.recommended.recomputed:
+            listed = ", ".join(map(str, self.recommended.recomputed))
+            notes.append(f"Stages that recompute their forward passes: {listed}.")
         if self.recommended.offloaded:
             listed = ", ".join(map(str, self.recommended.offloaded))
             notes.append(f"Stages that offload their activations to a file: {listed}.")
+        if self.recommended.is_fitted:
+            everything = [action.kind for actions in self.actions or () for action in actions]
+            moved, repeated = everything.count(Kind.OFFLOAD), everything.count(Kind.R)
+            notes.append(
+                f"The schedule alone exceeds the memory limit. So {moved} forward passes are offloaded and {repeated} "
+                f"are repeated, whichever makes the step shorter."
+            )
         if self.settings["variation"] >= NOTED_VARIATION:
             notes.append(
                 f"Computations vary, as if other programs use the machine: steps take {self.settings['variation']:.2f} "

@@ -15,7 +15,7 @@ from retrograd.pipelining.runtime.offload import BackgroundMoves
 from retrograd.pipelining.runtime.replica_buffers import ReplicaBuffers
 from retrograd.pipelining.runtime.stage import PipelineStageBase, PipeliningMetadataError, StageMessage
 from retrograd.pipelining.schedules.actions import Action, Kind
-from retrograd.pipelining.schedules.activations import offloaded_runs, recomputed_runs
+from retrograd.pipelining.schedules.activations import runs_of
 from retrograd.pipelining.schedules.lowering import StageGraph
 from retrograd.pipelining.schedules.replicas import ReplicaMesh
 from retrograd.pipelining.timeline.clocks import align_clocks
@@ -121,8 +121,8 @@ class Rank:
         self._values: dict[Edge, dict[str, StageMessage]] = {}
         self._gradients: dict[Edge, dict[str, Tensor | None]] = {}
         self._stage_graph = StageGraph(dict(enumerate(job.placement)), edges_of(job.carried))
-        self._recomputed = recomputed_runs(job.program[link.rank])
-        self._offloaded = offloaded_runs(job.program[link.rank])
+        self._recomputed = runs_of(job.program[link.rank], Kind.R)
+        self._offloaded = runs_of(job.program[link.rank], Kind.OFFLOAD)
         self._moves = BackgroundMoves()
         self._handlers: dict[Kind, Callable[[Action], None]] = {
             Kind.F: self._forward,

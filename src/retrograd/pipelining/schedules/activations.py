@@ -4,6 +4,9 @@ from collections.abc import Collection, Sequence
 
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
 
+Run = tuple[int, int]
+"""A forward pass: its stage and its microbatch."""
+
 _CHANGES = {Kind.F: 1, Kind.R: 1, Kind.B: -1, Kind.W: -1, Kind.OFFLOAD: -1, Kind.FETCH: 1}
 
 
@@ -17,27 +20,25 @@ def activation_changes(actions: Sequence[Action]) -> list[int]:
     >>> activation_changes([parse(text) for text in ("F0.0", "F0.1", "I0.0", "W0.0", "R0.1", "B0.1")])
     [1, 0, 0, -1, 1, -1]
     """
-    repeated = recomputed_runs(actions)
+    repeated = runs_of(actions, Kind.R)
     return [
         0 if action.kind is Kind.F and (action.stage, action.micro_batch) in repeated else _CHANGES.get(action.kind, 0)
         for action in actions
     ]
 
 
-def recomputed_runs(actions: Sequence[Action]) -> set[tuple[int, int]]:
-    """Return the stage and the microbatch of every forward pass that these actions repeat."""
-    return {(action.stage, action.micro_batch) for action in actions if action.kind is Kind.R}
+def runs_of(actions: Sequence[Action], kind: Kind) -> set[Run]:
+    """Return the forward passes that these actions repeat (R), or whose activations they offload (OFFLOAD)."""
+    return {(action.stage, action.micro_batch) for action in actions if action.kind is kind}
 
 
-def offloaded_runs(actions: Sequence[Action]) -> set[tuple[int, int]]:
-    """Return the stage and the microbatch of every forward pass whose activations these actions offload."""
-    return {(action.stage, action.micro_batch) for action in actions if action.kind is Kind.OFFLOAD}
-
-
-def with_offload(schedule: Schedule, stages: Collection[int] | None = None, ahead: int = 0) -> list[list[Action]]:
+def with_offload(
+    schedule: Schedule, stages: Collection[int] | Collection[Run] | None = None, ahead: int = 0
+) -> list[list[Action]]:
     """Return a schedule in which stages move activations to a file after each forward, and back before the backward.
 
-    schedule: computations only, as from `make_schedule`.  stages: which of them offload; None: all.
+    schedule: computations only, as from `make_schedule`.  stages: which of them offload, or pairs of a stage and a
+     microbatch; None: all.
     ahead: by how many computations a `FETCH` comes before the backward pass, so that it runs meanwhile.  A microbatch
      is offloaded only if the rank computes something else between the two moves.
 
@@ -61,14 +62,20 @@ def with_offload(schedule: Schedule, stages: Collection[int] | None = None, ahea
     return [_with_moves(list(actions), stages, ahead) for actions in schedule]
 
 
-def _with_moves(actions: Sequence[Action], stages: Collection[int] | None, ahead: int) -> list[Action]:
-    own = {action.stage for action in actions} if stages is None else set(stages)
+def _is_chosen(action: Action, stages: Collection[int] | Collection[Run] | None) -> bool:
+    return stages is None or action.stage in stages or (action.stage, action.micro_batch) in stages
+
+
+def _with_moves(
+    actions: Sequence[Action], stages: Collection[int] | Collection[Run] | None, ahead: int
+) -> list[Action]:
     forwards = {(a.stage, a.micro_batch): index for index, a in enumerate(actions) if a.kind is Kind.F}
     fetches: dict[int, list[Action]] = {}
     moved: set[tuple[int, int]] = set()
     for index, action in enumerate(actions):
         run = action.stage, action.micro_batch
-        if action.kind in (Kind.B, Kind.I) and action.stage in own and index - ahead > forwards[run] + 1:
+        is_backward = action.kind in (Kind.B, Kind.I)
+        if is_backward and _is_chosen(action, stages) and index - ahead > forwards[run] + 1:
             fetches.setdefault(index - ahead, []).append(action._replace(kind=Kind.FETCH))
             moved.add(run)
     found: list[Action] = []
@@ -79,10 +86,13 @@ def _with_moves(actions: Sequence[Action], stages: Collection[int] | None, ahead
     return found
 
 
-def with_recomputation(schedule: Schedule, stages: Collection[int] | None = None) -> list[list[Action]]:
+def with_recomputation(
+    schedule: Schedule, stages: Collection[int] | Collection[Run] | None = None
+) -> list[list[Action]]:
     """Return a schedule in which stages keep only their inputs, and repeat their forward before the backward pass.
 
-    schedule: computations only, as from `make_schedule`.  stages: which of them recompute; None: all.
+    schedule: computations only, as from `make_schedule`.  stages: which of them recompute, or pairs of a stage and a
+     microbatch; None: all.
 
     A stage that recomputes has the activations of a microbatch only during its backward pass, or from the input half
     to the weight half.  Its forward takes its time twice.  `R` is before the gradient is received, so a rank that
@@ -101,7 +111,7 @@ def with_recomputation(schedule: Schedule, stages: Collection[int] | None = None
     return [[step for action in actions for step in _with_repetition(action, stages)] for actions in schedule]
 
 
-def _with_repetition(action: Action, stages: Collection[int] | None) -> list[Action]:
-    if action.kind in (Kind.B, Kind.I) and (stages is None or action.stage in stages):
+def _with_repetition(action: Action, stages: Collection[int] | Collection[Run] | None) -> list[Action]:
+    if action.kind in (Kind.B, Kind.I) and _is_chosen(action, stages):
         return [action._replace(kind=Kind.R), action]
     return [action]
