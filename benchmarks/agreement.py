@@ -86,7 +86,13 @@ def measure(rounds: int) -> list[list[tuple[float, float]]]:
     from retrograd.pipelining.transports.rank_messaging import Peers
 
     stopwatch = Stopwatch()
-    for owner, name in ((Agreement, "begin"), (Agreement, "of_run"), (Peers, "begin"), (Peers, "_handle_hello")):
+    for owner, name in (
+        (Agreement, "begin"),
+        (Agreement, "of_run"),
+        (Peers, "begin"),
+        (Peers, "_handle_hello"),
+        (Peers, "announce"),
+    ):
         stopwatch.attach(owner, name)
     found = []
     for make_step, _ in STEPS.values():

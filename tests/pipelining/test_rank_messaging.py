@@ -7,7 +7,8 @@ import pytest
 
 from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.transports import spmd
-from retrograd.pipelining.transports.interface import Aborted, PeerLost
+from retrograd.pipelining.transports.fingerprint import Fingerprint
+from retrograd.pipelining.transports.interface import Aborted, PeerLost, RankMismatchError
 from retrograd.pipelining.transports.rank_messaging import EMPTY, Kind, Peers
 from retrograd.pipelining.transports.serialization import pack
 from retrograd.pipelining.transports.spmd import launch
@@ -44,13 +45,13 @@ def group(size):
     return [Peers(ThreadChannel(rank, boxes)) for rank in range(size)]
 
 
-def all_at_once(peers, work, timeout=None, leave=lambda rank: None):
+def all_at_once(peers, work, timeout=None, leave=lambda rank: None, fingerprints=None):
     """Return the outcome of a launch on every rank, its results or its error; `leave(rank)` follows its part."""
     outcomes = {}
 
     def play(one):
         try:
-            outcomes[one.rank] = launch(one, work, timeout)
+            outcomes[one.rank] = launch(one, work, timeout, fingerprints and fingerprints[one.rank])
         except BaseException as failure:
             outcomes[one.rank] = failure
         finally:
@@ -72,7 +73,7 @@ def test_mail_for_the_next_launch_waits_for_it():
     fast, slow = group(2)
     fast.end("done", EMPTY)
     fast.close()
-    fast.send(1, Kind.MAIL, tuple(MESSAGE), pack("next"))
+    fast.send_message(1, tuple(MESSAGE), pack("next"))
     slow.poll()
     assert slow.mail == {}
     slow.end("done", EMPTY)
@@ -82,11 +83,38 @@ def test_mail_for_the_next_launch_waits_for_it():
 
 def test_messages_that_a_launch_has_not_received_are_discarded():
     one, other = group(2)
-    one.send(1, Kind.MAIL, tuple(MESSAGE), pack("stale"))
+    one.send_message(1, tuple(MESSAGE), pack("stale"))
     other.poll()
     assert list(other.mail) == [MESSAGE]
     other.close()
     assert other.mail == {}
+
+
+def test_ranks_that_differ_and_all_wait_end_without_a_message_between_them():
+    def work(link):
+        link.receive(1 - link.rank, MESSAGE)
+
+    peers = group(2)
+    fingerprints = [Fingerprint.of_call("step"), Fingerprint.of_call("predict")]
+    failures = all_at_once(peers, work, fingerprints=fingerprints)
+    assert [type(failure) for failure in failures] == [RankMismatchError] * 2
+    assert str(failures[0]) == str(failures[1])
+    assert "call: step on rank 0; predict on rank 1" in str(failures[0])
+    assert all_at_once(peers, lambda link: link.rank) == [[0, 1]] * 2  # the next launch is clean
+
+
+def test_a_step_whose_ranks_agree_sends_its_messages_and_ends_only():
+    peers, sent = group(2), []
+    for one in peers:
+        one.channel.send = lambda rank, head, buffers, send=one.channel.send: (
+            sent.append(head[0]) or send(rank, head, buffers)
+        )
+
+    def work(link):
+        link.send(1, MESSAGE, "mail") if link.rank == 0 else link.receive(0, MESSAGE)
+
+    all_at_once(peers, work, fingerprints=[Fingerprint.of_call("step")] * 2)
+    assert sorted(sent) == [Kind.MAIL, Kind.END, Kind.END]
 
 
 def test_the_first_failure_is_that_of_the_earliest_time():

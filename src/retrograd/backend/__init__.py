@@ -65,16 +65,17 @@ def memory(size):
 
 
 def checksum(buffer, before=0):
-    """Return a 32-bit checksum of the bytes of a buffer, continued from another one; it depends on their order.
+    """Return a 32-bit checksum of the bytes of an array without gaps or a buffer, continued from another one.
 
-    A CRC of large buffers takes as long as a step of a small model.  Theirs is the CRC of sums over every 1021st word,
-    and of every 509th word: at the speed of the memory, so that moved rows differ in one or the other.
+    It depends on the order of the bytes.  A CRC of large buffers takes as long as a step of a small model.  Theirs is
+    the CRC of sums over every 1021st word, and of every 509th word: at the speed of the memory, so that moved rows
+    differ in one or the other.
     """
     crc32 = lazy_module("zlib").crc32
-    data = np.frombuffer(buffer, np.uint8)
     width = 8 * SUMMED_WORDS
-    if data.size < 4 * width:
-        return crc32(data, before)
+    if buffer.nbytes < 4 * width:
+        return crc32(buffer, before)
+    data = np.frombuffer(buffer, np.uint8)
     end = data.size // width * width
     words = data[:end].view(np.uint64)
     found = crc32(np.add.reduce(words.reshape(-1, SUMMED_WORDS), axis=0), before)

@@ -1,18 +1,15 @@
 """One operation of the ranks of a group, as messages between them."""
 
-import hashlib
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.distributed.work import Steps, Work
-from retrograd.pipelining.transports.fingerprint import Fingerprint, describe_mismatch
+from retrograd.distributed.work import Steps, Work, abandon
+from retrograd.pipelining.transports.fingerprint import DIGEST, Fingerprint, describe_mismatch
 from retrograd.pipelining.transports.interface import RankMismatchError
 from retrograd.pipelining.transports.process_group import ProcessGroup
 from retrograd.pipelining.transports.rank_messaging import Kind
 from retrograd.pipelining.transports.serialization import pack, unpack
-
-DIGEST = 8  # bytes of a fingerprint's digest
 
 
 class Exchange:
@@ -47,8 +44,7 @@ class Exchange:
         comm = self.group.comm
         if comm is None or self.group.size() == 1:
             return []
-        text = repr(sorted(self.fingerprint.fields.items())).encode()
-        mine = hashlib.blake2b(text, digest_size=DIGEST).digest()
+        mine = self.fingerprint.digest()
         found = bytearray(DIGEST * comm.size)
         request = comm.Iallgather(mine, found)
         yield request.Test
@@ -112,7 +108,11 @@ def _with_agreement(exchange: Exchange, steps: Steps) -> Steps:
         ready, result = None, end.value
     if agreed is not None:
         yield agreed
-        yield from agreement
+        try:
+            yield from agreement
+        except RankMismatchError:
+            abandon(steps)
+            raise
     if ready is None:
         return result or []
     yield ready

@@ -12,6 +12,7 @@ from retrograd.pipelining.transports.spmd import default_timeout
 
 # A running operation: it yields functions that return whether it may continue, and returns the tensors it has written.
 Steps = Generator[Callable[[], Any], None, list[Tensor]]
+_abandoned: list[Any] = []  # operations that have not ended: MPI may still write to their buffers
 GRACE = 0.5  # seconds for the last messages of a rank whose script has ended, or that has gone on to something else
 
 
@@ -108,10 +109,16 @@ class Work:
 
     def _fail(self, others_launch: bool) -> None:
         """Raise, because another rank has ended or runs something else; then all ranks learn of the difference."""
+        abandon(self._steps)
         if others_launch:
             self._group.launch(lambda link: None, self._compared)
         left = format_ranks(sorted(self._group.peers.left))
         raise PeerLost(f"the script of {left} is over, while rank {self._group.rank()} is in {self._call}")
+
+
+def abandon(steps: Steps) -> None:
+    """Keep the memory of an operation that will not be continued."""
+    _abandoned.append(steps)
 
 
 def _always() -> bool:

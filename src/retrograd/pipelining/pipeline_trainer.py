@@ -669,7 +669,7 @@ class Pipeline(SuggestsKeywords):
         """Return what the ranks must have in common in a run, if they are processes."""
         if self._transport.local is None:
             return None
-        weights = " ".join([f"{batch.weight:.9g}" for batch in batches])
+        weights = tuple([batch.weight for batch in batches])
         numbers = {"stages": captured[0].pipe.num_stages, "actions": program.digest, "loss weights": weights}
         return self._agreement.of_run(captured, self.model, numbers)
 

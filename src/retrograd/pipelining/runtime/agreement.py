@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 from zlib import crc32
 
@@ -18,8 +19,8 @@ from retrograd.pipelining.split.capture_cache import Captured
 from retrograd.pipelining.split.manual_stages import AnyPipe
 from retrograd.pipelining.split.meta_model import lacks_memory
 from retrograd.pipelining.split.pipe import Pipe
-from retrograd.pipelining.transports.fingerprint import Fingerprint
-from retrograd.pipelining.transports.serialization import pack
+from retrograd.pipelining.transports.fingerprint import Fingerprint, digest_of
+from retrograd.pipelining.transports.serialization import buffers_of
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
@@ -32,87 +33,115 @@ class Agreement:
 
     def __init__(self) -> None:
         self.state_checked = False  # whether the ranks have compared their parameters
-        self._call: dict[str, str] = {"call": "Pipeline"}
-        self._programs: WeakKeyDictionary[Captured, tuple[str, str]] = WeakKeyDictionary()
+        self._call = "Pipeline"
+        self._options: Mapping[str, Any] = {}
+        self._arguments: dict[str, str] = {}  # their types
+        self._checksums: dict[str, int] = {}  # of their values
+        self._programs: WeakKeyDictionary[Captured, _ProgramParts] = WeakKeyDictionary()
 
     def begin(
         self, call: str, options: Mapping[str, Any], args: Sequence[Any], kwargs: Mapping[str, Any], target: Any
     ) -> None:
-        """Begin a call with the options of the pipeline and its arguments."""
-        self._call = {"call": call, **{name: str(value) for name, value in options.items()}}
-        arguments = {f"argument {index}": value for index, value in enumerate(args)}
-        arguments |= {f"argument {name}": value for name, value in kwargs.items()} | {"target": target}
-        values = {}
-        for name, argument in arguments.items():
-            self._call[name], values[f"values of {name}"] = _describe(argument)
-        self._call |= {name: value for name, value in values.items() if value}
+        """Begin a call with the options of the pipeline, which are hashable, and its arguments."""
+        self._call, self._options, self._arguments, self._checksums = call, options, {}, {}
+        for index, value in enumerate(args):
+            self._add_argument(f"argument {index}", value)
+        for name, value in kwargs.items():
+            self._add_argument(f"argument {name}", value)
+        self._add_argument("target", target)
+
+    def _add_argument(self, name: str, argument: Any) -> None:
+        """Add the types of an argument's leaves, with the values of plain ones, and the checksum of its tensors."""
+        leaves = [argument] if isinstance(argument, Tensor) else optree.tree_leaves(argument, none_is_leaf=True)
+        self._arguments[name] = ", ".join([_kind(leaf) for leaf in leaves])
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        if tensors:
+            self._checksums[f"values of {name}"] = _checksum(tensors)
 
     def of_work(self, work: str) -> Fingerprint:
         """Return the fingerprint of a function that all ranks run as a part of the call."""
-        return Fingerprint({**self._call, "work": work})
+        return self._fingerprint({"work": work}, self._checksums, {})
 
     def of_run(self, captured: Sequence[Captured], model: Module, fields: Mapping[str, Any]) -> Fingerprint:
-        """Return the fingerprint of a run of microbatches with these captures, before it draws random numbers."""
-        programs = [self._programs.get(one) or self._add_program(one) for one in captured]
-        found = {**self._call, **{name: str(value) for name, value in fields.items()}}
-        found["program"] = " ".join(dict.fromkeys(digest for digest, _ in programs))
-        if any(one.random for one in captured):
-            found["generator state"] = _generator_states(captured)
+        """Return the fingerprint of a run of microbatches with these captures, before it draws random numbers.
+
+        fields: further fields, which are hashable.
+        """
+        programs = [self._programs.get(one) or self._add_program(one) for one in dict.fromkeys(captured)]
+        checksums = self._checksums.copy()
+        if sources := [source for one in programs for source in one.sources]:
+            checksums["generator state"] = _positions(dict.fromkeys(sources))
         if not self.state_checked and not lacks_memory(model):
-            found["parameters"] = _state_checksum(model)
-        return Fingerprint(found, {"program": "\n".join(dict.fromkeys(text for _, text in programs))})
+            checksums["parameters"] = _checksum(model.state_dict().values())
+        texts = {one.digest: one.text for one in programs}
+        return self._fingerprint({**fields, "program": tuple(texts)}, checksums, {"program": "\n".join(texts.values())})
 
-    def _add_program(self, one: Captured) -> tuple[str, str]:
+    def _fingerprint(
+        self, further: Mapping[str, Any], checksums: Mapping[str, int], details: Mapping[str, str]
+    ) -> Fingerprint:
+        groups = self._options, self._arguments, further
+        fields, digest = _fields(self._call, *[tuple(group.items()) for group in groups])
+        return Fingerprint(fields, details, checksums, digest)
+
+    def _add_program(self, one: Captured) -> "_ProgramParts":
         text = _program_text(one.pipe)
-        return self._programs.setdefault(one, (f"{crc32(text.encode()):08x}", text))
+        sources = [default_generator, *[draw.source for draw in one.draws]] if one.random else []
+        return self._programs.setdefault(
+            one, _ProgramParts(f"{crc32(text.encode()):08x}", text, list(dict.fromkeys(sources)))
+        )
 
 
-def _describe(argument: Any) -> tuple[str, str]:
-    """Return the types of an argument's leaves, with the values of plain ones, and the checksum of its tensors."""
-    leaves = optree.tree_leaves(argument, none_is_leaf=True)
-    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
-    kinds = ", ".join([_kind(leaf) for leaf in leaves])
-    return kinds, f"{_checksum(tensors):08x}" if tensors else ""
+@lru_cache(maxsize=64)  # the same in every step
+def _fields(call: str, *groups: tuple[tuple[str, Any], ...]) -> tuple[dict[str, str], bytes]:
+    """Return the fields of a call as texts by name, and their digest."""
+    fields = {"call": call}
+    for name, value in chain.from_iterable(groups):
+        fields[name] = " ".join(map(_short, value)) if isinstance(value, tuple) else str(value)
+    return fields, digest_of(fields)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+class _ProgramParts(NamedTuple):
+    """The code of a capture, and the generators that it draws from."""
+
+    digest: str
+    text: str
+    sources: list[Generator]
 
 
 def _kind(leaf: Any) -> str:
     if isinstance(leaf, Tensor):
-        if symbolic(leaf.shape) is not None:
-            return f"ragged {leaf.dtype}"  # the names of its sizes are this process's own
-        return _tensor_kind(leaf.aval, leaf.requires_grad)
+        return _tensor_kind(leaf.shape, leaf.dtype, leaf.requires_grad)
     return repr(leaf) if isinstance(leaf, PLAIN) else type(leaf).__qualname__
 
 
 @lru_cache(maxsize=256)  # the text of a shape takes longer than all the rest of a fingerprint
-def _tensor_kind(aval: Aval, requires_grad: bool) -> str:
-    return f"{aval} with grad" if requires_grad else str(aval)
+def _tensor_kind(shape: Any, dtype: Any, requires_grad: bool) -> str:
+    if symbolic(shape) is not None:
+        return f"ragged {dtype}"  # the names of its sizes are this process's own
+    return f"{Aval(shape, dtype)} with grad" if requires_grad else str(Aval(shape, dtype))
 
 
 def _checksum(tensors: Iterable[Tensor]) -> int:
     found = 0
     for tensor in tensors:
-        for buffer in pack(tensor.detach())[1]:
+        for buffer in buffers_of(tensor.detach()):
             found = checksum(buffer, found)
     return found
 
 
-def _state_checksum(model: Module) -> str:
-    """Return a checksum of the parameters and buffers of a model."""
-    return f"{_checksum(model.state_dict().values()):08x}"
-
-
-def _generator_states(captured: Sequence[Captured]) -> str:
-    """Return a checksum of the states of the generators that the programs draw from, and the default one."""
-    sources: dict[Generator, None] = {default_generator: None}
-    sources |= dict.fromkeys(draw.source for one in captured for draw in one.draws)
-    return " ".join([f"{_position(source):08x}" for source in sources])
-
-
-def _position(source: Generator) -> int:
-    """Return a checksum of the position of a generator in its stream."""
-    state = source.get_state()
-    rest = repr((state["buffer_pos"], state["has_uint32"])).encode()
-    return crc32(rest, crc32(state["state"]["key"], crc32(state["state"]["counter"])))
+def _positions(sources: Iterable[Generator]) -> int:
+    """Return a checksum of the positions of generators in their streams."""
+    found = 0
+    for source in sources:
+        state = source.get_state()
+        numbers = state["state"]
+        rest = b"%d %d" % (state["buffer_pos"], state["has_uint32"])
+        found = crc32(rest, crc32(numbers["key"], crc32(numbers["counter"], found)))
+    return found
 
 
 def _program_text(pipe: AnyPipe) -> str:

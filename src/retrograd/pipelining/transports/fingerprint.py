@@ -1,10 +1,12 @@
 """Fingerprints of launches: short texts that must be the same on all ranks."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import groupby, zip_longest
+from itertools import groupby, pairwise, zip_longest
 from typing import Any, NamedTuple
 
+DIGEST = 8  # bytes
 SHOWN_FIELDS = 5
 SHOWN_CHARACTERS = 200
 # The remedy for a difference, by the first word of its field.
@@ -21,7 +23,8 @@ class Fingerprint(NamedTuple):
     """A description of a launch by one rank.
 
     fields: short texts by name, those that may cause other differences first.  details: for some fields a long text,
-    which is equal if the field is, and serves to find the first line that differs.
+    which is equal if the field is, and serves to find the first line that differs.  checksums: 32-bit numbers by name,
+    of what varies from step to step.  known: the digest of the fields, if the caller has it.
 
     >>> Fingerprint.of_call("all_reduce", tensor="float32[2]").fields
     {'call': 'all_reduce', 'tensor': 'float32[2]'}
@@ -29,6 +32,17 @@ class Fingerprint(NamedTuple):
 
     fields: Mapping[str, str]
     details: Mapping[str, str] = {}
+    checksums: Mapping[str, int] = {}
+    known: bytes = b""
+
+    def digest(self) -> bytes:
+        """Return a digest of the fields, followed by the checksums."""
+        varying = [number.to_bytes(4, "little") for number in self.checksums.values()]
+        return b"".join([self.known or digest_of(self.fields), *varying])
+
+    def texts(self) -> dict[str, str]:
+        """Return the fields and the checksums as texts by name."""
+        return {**self.fields, **{name: f"{number:08x}" for name, number in self.checksums.items()}}
 
     @staticmethod
     def of_call(call: str, **fields: Any) -> "Fingerprint":
@@ -39,6 +53,12 @@ class Fingerprint(NamedTuple):
     def of_work(work: Callable[..., Any]) -> "Fingerprint":
         """Return a fingerprint that has only the name of the function that the ranks run."""
         return Fingerprint.of_call(qualified_name(work))
+
+
+def digest_of(fields: Mapping[str, str]) -> bytes:
+    """Return a digest of texts by name."""
+    text = "\0".join([*fields, *fields.values()])
+    return hashlib.blake2b(text.encode(), digest_size=DIGEST).digest()
 
 
 def qualified_name(function: Callable[..., Any]) -> str:
@@ -100,12 +120,22 @@ def format_ranks(ranks: Sequence[int]) -> str:
     return f"rank{'s' if len(ranks) > 1 else ''} {text}"
 
 
-def first_difference(one: str, other: str) -> tuple[str, str]:
-    """Return the first lines that differ in two texts, without their indentation.
+def describe_details(by_rank: Mapping[int, Fingerprint]) -> str:
+    """Return a line on the first lines that differ in the long texts of two ranks, or an empty text.
 
-    >>> first_difference("a\\n  b = 1", "a\\n  b = 2\\nc")
-    ('b = 1', 'b = 2')
+    >>> describe_details({rank: Fingerprint({}, {"program": f"a\\n  b = {rank}"}) for rank in range(2)})
+    "  the first difference: 'b = 0' on rank 0, 'b = 1' on rank 1"
     """
+    for (rank, one), (other_rank, other) in pairwise(sorted(by_rank.items())):
+        for name, text in one.details.items():
+            if text != other.details.get(name, text):
+                lines = _first_difference(text, other.details[name])
+                return f"  the first difference: {lines[0]!r} on rank {rank}, {lines[1]!r} on rank {other_rank}"
+    return ""
+
+
+def _first_difference(one: str, other: str) -> tuple[str, str]:
+    """Return the first lines that differ in two texts, without their indentation."""
     pairs = zip_longest(one.splitlines(), other.splitlines(), fillvalue="nothing")
     found = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
     return found[0].strip()[:SHOWN_CHARACTERS], found[1].strip()[:SHOWN_CHARACTERS]

@@ -53,12 +53,6 @@ class MPI:
         """Return the messaging of this process."""
         return _peers()
 
-    @property
-    def comm(self) -> Any:
-        """Return the communicator of mpi4py for collective operations on buffers."""
-        _peers()
-        return _collectives[0]
-
     def launch(self, ranks: int, work: Callable[[Link], Any], fingerprint: Fingerprint | None = None) -> list[Any]:
         """Run `work(link)` for this process's rank while the other processes do so for theirs.
 
@@ -82,15 +76,12 @@ def _mpi() -> Any:
     return mpi
 
 
-_collectives: list[Any] = []  # the communicator for collective operations, once there is messaging
-
-
 @cache
 def _peers() -> Peers:
     """Return the messaging of this process; all transports of a process share it."""
     mpi = _mpi()
-    peers = Peers(_MPIChannel(mpi, mpi.COMM_WORLD.Dup()))
-    _collectives[:] = [mpi.COMM_WORLD.Dup()]  # here, because all processes must do so at the same time
+    # Both communicators are made here, because all processes must do so at the same time.
+    peers = Peers(_MPIChannel(mpi, mpi.COMM_WORLD.Dup()), comm=mpi.COMM_WORLD.Dup())
     atexit.register(_leave, mpi, peers)
     report_uncaught_errors(peers)
     return peers

@@ -36,10 +36,10 @@ class ProcessGroup:
         found: Peers | None = getattr(self.transport, "peers", None)
         return Peers(_Alone()) if found is None else found
 
-    @cached_property
+    @property
     def comm(self) -> Any:
         """Return mpi4py's communicator of the ranks, or None if they are not processes of MPI."""
-        return getattr(self.transport, "comm", None)
+        return self.peers.comm
 
     def rank(self) -> int:
         """Return the rank of this process."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
-from retrograd.pipelining.transports.fingerprint import Fingerprint, first_difference
+from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.status_file import StatusFile
 
 Packed = tuple[bytes, Sequence[Any]]  # the result of `wire.pack`: a header, buffers
@@ -20,6 +20,7 @@ Head = tuple[int, Any, bytes]  # the `Kind` of packet, plain data, and the heade
 Subject = tuple[str, int, int, int]  # a `Message` as a plain tuple, which equals it
 Packet = tuple[int, Head, Sequence[Any]]  # the sender's rank, a header, buffers
 EMPTY: Packed = (b"", ())
+NO_FINGERPRINT = Fingerprint({}), b""  # between two launches
 
 
 class Channel(Protocol):
@@ -62,23 +63,21 @@ class Kind(IntEnum):
     ASK = 2  # what are you doing?
     ANSWER = 3
     LEFT = 4  # the sender's script has ended
-    HELLO = 5  # the sender's fingerprint of its launch
+    HELLO = 5  # the digest of the sender's fingerprint of its launch, which waits for a message
     DIRECT = 6  # a message outside of launches
     GROUP = 7  # a packet of a group of some of the ranks
+    FINGERPRINT = 8  # the sender's fingerprint, since another rank has another one
 
 
 class End(NamedTuple):
     """The end of a rank's part of a launch.
 
-    at: seconds of the sender's clock.  fields: of its fingerprint.  detail: a line on how its fingerprint differs from
-    another one, if it has found out.  packed: the result, or a failure packed by `failures.pack_failure`.
+    at: seconds of the sender's clock.  packed: the result, or a failure packed by `failures.pack_failure`.
     """
 
     rank: int
     at: float
     outcome: str  # "done"; "failed"; "timed out", "differs", also failures; "aborted", since another rank failed
-    fields: Mapping[str, str]
-    detail: str
     packed: Packed
 
     @property
@@ -91,22 +90,24 @@ class Peers:
     """The messaging of one process with the others.  All processes number the launches in the same way.
 
     launch: the number of the present launch, or of the next.  over: whether it cannot be completed, since a rank has
-    failed, is gone or runs something else.  fingerprint: of the present launch.  differs: whether another rank is
-    known to have another one; that of the previous rank arrives first, the others with the ends.  lost: the ranks
+    failed, is gone or runs something else.  fingerprint: of the present launch; its digest is in each message and each
+    end.  differs: whether another rank is known to have another one; then all ranks send theirs.  lost: the ranks
     without which a launch has ended; no further launch is possible.
     direct: the messages outside of launches, by sender and subject, in the order in which they were sent.
     group_packets: the packets of groups of some of the ranks, by the group's key.  groups: the number of groups made.
+    comm: mpi4py's communicator for collective operations, if the ranks are processes of MPI.
     slowest: seconds of the longest completed launch.  clock: returns the seconds that timeouts are measured in.
     """
 
-    def __init__(self, channel: Channel, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, channel: Channel, clock: Callable[[], float] = time.monotonic, comm: Any = None) -> None:
         self.channel = channel
+        self.comm = comm
         self.clock = clock
         self.rank, self.size = channel.rank, channel.size
         self.launch = 0
         self.over = False
         self.differs = False
-        self.fingerprint = Fingerprint({})
+        self.fingerprint, self.digest = NO_FINGERPRINT
         self.slowest = 0.0
         self.lost: list[int] = []
         self.left: set[int] = set()
@@ -119,9 +120,8 @@ class Peers:
         self.receives: list[Any] = []  # the receives that wait for messages outside of launches
         self._ends: dict[int, dict[int, End]] = {}  # by launch and rank
         self._later: list[tuple[int, Subject, Packed]] = []  # messages for later launches
-        self._hellos: dict[int, Mapping[str, str]] = {}  # by launch, the fields of the previous rank
-        self._details: dict[tuple[str, str], str] = {}  # by field and its text, the long text of the previous rank
-        self._sent_details: set[tuple[str, str]] = set()
+        self._digests: dict[int, set[bytes]] = {}  # by launch, those of other ranks
+        self._fingerprints: dict[int, dict[int, Fingerprint]] = {}  # by launch and rank, once ranks differ
         self._ended = [0] * channel.size  # how many launches each rank has ended
         self._answers: dict[int, str] = {}
         self._handlers: dict[int, Callable[[int, Any, Packed], None]] = {
@@ -133,6 +133,7 @@ class Peers:
             Kind.HELLO: self._handle_hello,
             Kind.DIRECT: self.accept_direct,
             Kind.GROUP: self._handle_group_packet,
+            Kind.FINGERPRINT: self._handle_fingerprint,
         }
 
     @property
@@ -141,10 +142,15 @@ class Peers:
         return self._ends.setdefault(self.launch, {})
 
     @property
+    def fingerprints(self) -> dict[int, Fingerprint]:
+        """Return the known fingerprints of the present launch, by rank; ranks that agree do not send them."""
+        return self._fingerprints.setdefault(self.launch, {})
+
+    @property
     def missing(self) -> list[int]:
-        """Return the ranks whose end is not known."""
-        ends = self.ends
-        return [rank for rank in range(self.size) if rank not in ends]
+        """Return the ranks whose end is not known, and if ranks differ, those whose fingerprint is not known."""
+        ends, known = self.ends, self.fingerprints if self.differs else self.ends
+        return [rank for rank in range(self.size) if rank not in ends or rank not in known]
 
     @property
     def gone(self) -> list[int]:
@@ -186,52 +192,57 @@ class Peers:
                 return bool(done())
         return True
 
+    def send_message(self, rank: int, message: Subject, packed: Packed) -> None:
+        """Send a message of the work to another rank, with the digest of this rank's fingerprint."""
+        self.send(rank, Kind.MAIL, (message, self.digest), packed)
+
     def begin(self, fingerprint: Fingerprint) -> None:
-        """Send the fingerprint of the present launch to the next rank, which compares it with its own.
+        """Begin the present launch.
 
-        The ranks form a ring, so if any two differ, a rank differs from its previous one.  Long texts are sent once.
+        Ranks compare digests when messages and ends arrive, so a step without a difference needs no other packet.
         """
-        self.fingerprint = fingerprint
-        if self.size > 1:
-            keys = {(name, fingerprint.fields[name]): text for name, text in fingerprint.details.items()}
-            new = {key: text for key, text in keys.items() if key not in self._sent_details}
-            self._sent_details.update(new)
-            self.send((self.rank + 1) % self.size, Kind.HELLO, (dict(fingerprint.fields), new))
-        self._update_over()
+        self.fingerprint, self.digest = fingerprint, fingerprint.digest()
+        if self._digests or self._ends or self.left:
+            self._update_over()
 
-    def difference(self) -> str:
-        """Return a line on the first lines that differ in the long texts of this rank and the previous one."""
-        before, fields = (self.rank - 1) % self.size, self._hellos.get(self.launch, {})
-        for name, own in self.fingerprint.details.items():
-            other = self._details.get((name, fields.get(name, "")))
-            if other is not None and other != own:
-                lines = first_difference(other, own)
-                return f"  the first difference: {lines[0]!r} on rank {before}, {lines[1]!r} on rank {self.rank}"
-        return ""
+    def announce(self) -> None:
+        """Send the digest to the next rank, since this rank waits; its end, if it was sent, has the digest too.
+
+        Ranks that differ may all wait for messages that nobody sends.  The ranks form a ring, so if any two differ, a
+        rank differs from its previous one.
+        """
+        if self.size > 1 and self.rank not in self.ends:
+            self.send((self.rank + 1) % self.size, Kind.HELLO, self.digest)
 
     def end(self, outcome: str, packed: Packed) -> None:
         """Send everybody the end of this rank's part."""
-        subject = time.time(), outcome, dict(self.fingerprint.fields), self.difference() if self.differs else ""
-        self.ends[self.rank] = End(self.rank, *subject, packed)
+        at = time.time()
+        self.ends[self.rank] = End(self.rank, at, outcome, packed)
         self._ended[self.rank] += 1
         self._update_over()
-        self.broadcast(Kind.END, subject, packed)
+        self.broadcast(Kind.END, (at, outcome, self.digest), packed)
 
     def close(self) -> None:
         """Close a launch, discard its remaining messages, and open the next one."""
         self._ends.pop(self.launch, None)
-        self._hellos.pop(self.launch, None)
+        self._digests.pop(self.launch, None)
+        self._fingerprints.pop(self.launch, None)
         self.launch += 1
         self.differs = False
-        self.fingerprint = Fingerprint({})
+        self.fingerprint, self.digest = NO_FINGERPRINT
         self.doing = _idle_text
         self.mail = {message: packed for number, message, packed in self._later if number == self.launch}
         self._later = [entry for entry in self._later if entry[0] > self.launch]
         self._update_over()
 
+    def renew_comm(self) -> None:
+        """Replace the communicator, on which the ranks may have started different operations; all must call it."""
+        if self.comm is not None and not self.lost:
+            self.comm = self.comm.Create_group(self.comm.group)
+
     def awaits_this_rank(self) -> bool:
         """Return whether another rank is known to be in a launch, while this rank is between two."""
-        return self.launch in self._hellos or bool(self.ends)
+        return self.launch in self._digests or bool(self.ends)
 
     def ask(self, ranks: Sequence[int], patience: float) -> dict[int, str]:
         """Return the current action of each rank that answers in time."""
@@ -247,21 +258,32 @@ class Peers:
         self.broadcast(Kind.LEFT, None)
         return self.until(lambda: len(self.left) == self.size - 1, patience if self.lost else None)
 
-    def _handle_message(self, rank: int, subject: Subject, packed: Packed) -> None:
+    def _handle_message(self, rank: int, subject: tuple[Subject, bytes], packed: Packed) -> None:
+        message, digest = subject
         number = self._ended[rank]
+        if digest != self.digest or number != self.launch:
+            self._handle_hello(rank, digest, EMPTY)  # also before this rank's launch begins
         if number == self.launch:
-            self.mail[subject] = packed
+            self.mail[message] = packed
         elif number > self.launch:
-            self._later.append((number, subject, packed))
+            self._later.append((number, message, packed))
 
-    def _handle_hello(self, rank: int, subject: tuple[dict[str, str], dict[tuple[str, str], str]], _: Packed) -> None:
-        fields, details = subject
-        self._hellos[self._ended[rank]] = fields
-        self._details |= details
-        self._update_over()
+    def _handle_hello(self, rank: int, digest: bytes, _: Packed) -> None:
+        if self._ended[rank] >= self.launch:
+            self._digests.setdefault(self._ended[rank], set()).add(digest)
+            self._update_over()
 
-    def _handle_end(self, rank: int, subject: tuple[float, str, dict[str, str], str], packed: Packed) -> None:
-        self._ends.setdefault(self._ended[rank], {})[rank] = End(rank, *subject, packed)
+    def _handle_fingerprint(
+        self, rank: int, subject: tuple[int, Mapping[str, str], Mapping[str, str]], _: Packed
+    ) -> None:
+        number, fields, details = subject
+        if number >= self.launch:
+            self._fingerprints.setdefault(number, {})[rank] = Fingerprint(fields, details)
+
+    def _handle_end(self, rank: int, subject: tuple[float, str, bytes], packed: Packed) -> None:
+        at, outcome, digest = subject
+        self._handle_hello(rank, digest, EMPTY)
+        self._ends.setdefault(self._ended[rank], {})[rank] = End(rank, at, outcome, packed)
         self._ended[rank] += 1
         self._update_over()
 
@@ -287,10 +309,13 @@ class Peers:
         self.group_packets.setdefault(key, []).append((rank, (kind, inner, header), buffers))
 
     def _update_over(self) -> None:
-        """Update whether the launch cannot be completed; its fingerprint is empty before and after it."""
-        own = self.fingerprint.fields
-        others = [self._hellos.get(self.launch, own), *[end.fields for end in self.ends.values()]]
-        self.differs = bool(own) and any(fields != own for fields in others)
+        """Update whether the launch cannot be completed; its digest is empty before and after it."""
+        others = self._digests.get(self.launch, ())
+        self.differs = bool(self.digest) and any(digest != self.digest for digest in others)
+        if self.differs and self.rank not in self.fingerprints:
+            own = self.fingerprint
+            self.fingerprints[self.rank] = Fingerprint(own.texts(), own.details)
+            self.broadcast(Kind.FINGERPRINT, (self.launch, own.texts(), dict(own.details)))
         self.over = bool(self.differs or self.failures or self.gone)
 
 

@@ -6,9 +6,14 @@ from typing import Any, NamedTuple, NoReturn
 
 from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.transports.failures import causes, pack_failure, unpack_failure
-from retrograd.pipelining.transports.fingerprint import Fingerprint, describe_mismatch, format_ranks
+from retrograd.pipelining.transports.fingerprint import (
+    Fingerprint,
+    describe_details,
+    describe_mismatch,
+    format_ranks,
+)
 from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost, RankMismatchError
-from retrograd.pipelining.transports.rank_messaging import EMPTY, Kind, Packed, Peers
+from retrograd.pipelining.transports.rank_messaging import EMPTY, Packed, Peers
 from retrograd.pipelining.transports.serialization import pack, unpack
 from retrograd.pipelining.transports.status_file import StatusFile, open_status_file
 
@@ -16,6 +21,7 @@ from retrograd.pipelining.transports.status_file import StatusFile, open_status_
 TIMEOUT_FACTOR, SHORTEST_TIMEOUT = 20.0, 600.0
 # The time after which a waiting rank prints a hint: likewise.
 HINT_FACTOR, SHORTEST_HINT = 3.0, 30.0
+ANNOUNCED = 0.5  # seconds after which a waiting rank sends the digest of its fingerprint
 STATUS_TIMEOUT = 1.0  # seconds for the ranks to report what they are doing
 GRACE = 5.0  # seconds for ranks without a sign of life, before the others continue without them
 
@@ -43,6 +49,9 @@ def launch(
         found = _results(peers, result)
         peers.slowest = max(peers.slowest, peers.clock() - start)
         return found
+    except RankMismatchError:
+        peers.renew_comm()
+        raise
     finally:
         peers.close()
 
@@ -57,22 +66,31 @@ def default_timeout(slowest: float) -> float:
 
 
 class _Patience:
-    """Waits for the others: with a hint on stderr after a while, and not longer than the timeout."""
+    """Waits for the others, not longer than the timeout.
+
+    A rank that waits first sends the digest of its fingerprint, and after a while prints a hint on stderr, each once.
+    """
 
     def __init__(self, peers: Peers, timeout: float) -> None:
         self.timeout = timeout
         self._peers = peers
-        self._hint: float | None = max(SHORTEST_HINT, HINT_FACTOR * peers.slowest)
+        hint = max(SHORTEST_HINT, HINT_FACTOR * peers.slowest)
+        self._signs: list[tuple[float, Callable[[float, str], None]]] = [
+            (ANNOUNCED, lambda waited, awaited: peers.announce()),
+            (hint, self._print_hint),
+        ]
 
     def until(self, done: Callable[[], Any], awaited: Callable[[], str]) -> bool:
         """Wait until `done()` is true; return False after the timeout.  awaited: what this rank waits for."""
-        timeout = self.timeout
-        if self._hint is not None and self._hint < timeout:
-            if self._peers.until(done, self._hint):
+        waited = 0.0
+        while self._signs and self._signs[0][0] < self.timeout:
+            after, give_sign = self._signs[0]
+            if self._peers.until(done, after - waited):
                 return True
-            self._print_hint(self._hint, awaited())
-            timeout, self._hint = timeout - self._hint, None  # once in a launch
-        return self._peers.until(done, timeout)
+            del self._signs[0]
+            give_sign(after, awaited())
+            waited = after
+        return self._peers.until(done, self.timeout - waited)
 
     def _print_hint(self, waited: float, awaited: str) -> None:
         print(
@@ -154,10 +172,12 @@ def _results(peers: Peers, own_result: _WorkResult) -> list[Any]:
 
 
 def _mismatch(peers: Peers) -> RankMismatchError:
-    """Return the error about different fingerprints, which is the same on all ranks that know of all ends."""
-    ends = [end for _, end in sorted(peers.ends.items())]
-    detail = next((end.detail for end in ends if end.detail), "")
-    return RankMismatchError(describe_mismatch({end.rank: end.fields for end in ends}, detail))
+    """Return the error about different fingerprints, which is the same on all ranks that know all of them."""
+    found = dict(sorted(peers.fingerprints.items()))
+    if len(found) == 1:
+        return RankMismatchError(f"the ranks run different programs; {_missing(peers)} did not say which")
+    fields = {rank: one.fields for rank, one in found.items()}
+    return RankMismatchError(describe_mismatch(fields, describe_details(found)))
 
 
 def _report(peers: Peers, timeout: float) -> str:
@@ -208,7 +228,7 @@ class _ProcessLink:
         if rank == self.rank:
             peers.mail[message] = packed
         else:
-            peers.send(rank, Kind.MAIL, tuple(message), packed)
+            peers.send_message(rank, message, packed)
         peers.poll()
 
     def has_arrived(self, rank: int, message: Message) -> bool:

@@ -17,8 +17,7 @@ class Subgroup:
     """
 
     def __init__(self, peers: Peers, ranks: Sequence[int], key: Any, timeout: float | None, comm: Any = None) -> None:
-        self.peers = Peers(_SubgroupChannel(peers, ranks, key), peers.clock)
-        self.comm = comm
+        self.peers = Peers(_SubgroupChannel(peers, ranks, key), peers.clock, comm)
         self.timeout = timeout
         self.world: int | None = len(ranks)
         self.local = [self.peers.rank]
