@@ -110,13 +110,27 @@ INLINE void from_half(const uint16_t* x, float* out, npy_intp n, bool*) {
     }
 }
 
-// Rounds to nearest, ties to even; every NaN becomes the quiet one of its sign, as in ml_dtypes.
-INLINE void to_bfloat16(const float* x, uint16_t* out, npy_intp n, bool*) {
+// Writes the NaNs of ml_dtypes.
+NOT_INLINE void mend_nan(const float* x, uint16_t* out, npy_intp n) {
     IN_ANY_ORDER
     for (npy_intp i = 0; i < n; i++) {
-        const uint32_t bits = bits_of(x[i]);
-        const int32_t nan = (bits >> 16 & 0x8000) | 0x7fc0, rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-        out[i] = static_cast<uint16_t>(int32_t(bits & 0x7fffffff) > INFINITE ? nan : rounded);
+        const int32_t bits = bits_of(x[i]), nan = (bits >> 16 & 0x8000) | 0x7fc0;
+        out[i] = static_cast<uint16_t>((bits & 0x7fffffff) > INFINITE ? nan : out[i]);
+    }
+}
+
+// Rounds to nearest, ties to even; every NaN becomes the quiet one of its sign.
+INLINE void to_bfloat16(const float* x, uint16_t* out, npy_intp n, bool*) {
+    for (npy_intp count; n > 0; x += count, out += count, n -= count) {
+        count = std::min(n, BLOCK);
+        int32_t most = 0;
+        IN_ANY_ORDER
+        for (npy_intp i = 0; i < count; i++) {
+            const int32_t bits = bits_of(x[i]), size = bits & 0x7fffffff;
+            most = size > most ? size : most;
+            out[i] = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+        }
+        if (most > INFINITE) mend_nan(x, out, count);
     }
 }
 
