@@ -1,5 +1,6 @@
 """NumPy's part in compiled programs: which arrays they contain, how one is described, and how warnings are switched."""
 
+import itertools
 import math
 from functools import partial
 
@@ -42,6 +43,32 @@ def bytes_of(layout):
     """Return the size of an array of a layout; 0 for one that consists of several arrays."""
     shape, dtype, strides = layout
     return 0 if strides is None else math.prod(shape) * dtype.itemsize
+
+
+def example(layout):
+    """Return an array of a layout without memory for its elements, which nobody may read."""
+    shape, dtype, strides = layout
+    return np.lib.stride_tricks.as_strided(np.zeros((), dtype), shape, strides, writeable=False)
+
+
+def in_layout(array, layout):
+    """Return a copy of an array in which the dimensions have the order in memory that a layout has, if it has another.
+
+    The strides are those of the layout only if that has no gaps.
+    """
+    if layout is None or array.strides == layout[2] or array.ndim != len(layout[2]):
+        return array
+    order = sorted(range(array.ndim), key=lambda d: -layout[2][d])
+    return array.transpose(order).copy().transpose([order.index(d) for d in range(array.ndim)])
+
+
+def overlapping(arrays):
+    """Return the numbers of two arrays whose ranges in memory overlap; None if there are none."""
+    ends = sorted((*np.lib.array_utils.byte_bounds(a), i) for i, a in enumerate(arrays) if a.size)
+    for (_, end, i), (start, _, k) in itertools.pairwise(ends):
+        if start < end:
+            return i, k
+    return None
 
 
 def owner(array):

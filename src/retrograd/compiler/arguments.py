@@ -37,10 +37,15 @@ def is_ordinary(t: Any) -> bool:
 
 def is_record(value: Any) -> bool:
     """Return whether a value is an object of a dataclass with fields in a dict: they count, not its identity."""
-    return dataclasses.is_dataclass(value) and not isinstance(value, type | Module) and hasattr(value, "__dict__")
+    return is_record_class(type(value)) and hasattr(value, "__dict__")
 
 
-class _Object:
+def is_record_class(kind: Any) -> bool:
+    """Return whether a value is the class of a dataclass, and not of a module."""
+    return isinstance(kind, type) and dataclasses.is_dataclass(kind) and not issubclass(kind, Module)
+
+
+class ObjectPattern:
     """The pattern of an argument that is no container, tensor or plain value: this object itself."""
 
     __slots__ = ("value",)
@@ -57,10 +62,10 @@ class ArgumentGuards:
         self.objects: list[tuple[str, Any]] = []
         self.containers: list[Any] = []
         self.refusal = ""
-        self._args = [self._pattern(a, f"argument {i}") for i, a in enumerate(args)]
-        self._kwargs = {name: self._pattern(a, f"argument {name!r}") for name, a in kwargs.items()}
+        self.args = [self._pattern(a, f"argument {i}") for i, a in enumerate(args)]
+        self.kwargs = {name: self._pattern(a, f"argument {name!r}") for name, a in kwargs.items()}
         self._is_flat = not self.containers
-        self._same = _repetitions(self.tensors)
+        self.repetitions = _repetitions(self.tensors)
         # A program for different tensors does not compute the sum of gradients that a tensor given twice gets.
         self._identity = any(t.requires_grad for t in self.tensors)
 
@@ -69,11 +74,11 @@ class ArgumentGuards:
         if isinstance(value, Tensor):
             if not is_ordinary(value):
                 self.refusal = self.refusal or f"{name} is no plain tensor of the ground"
-                return _Object(value)
+                return ObjectPattern(value)
             self.tensors.append(value)
             return TensorGuard(value)
         if is_plain_value(value):
-            return _Object(value)
+            return ObjectPattern(value)
         if kind in (list, tuple):
             self.containers.append(value)
             return kind, [self._pattern(v, f"{name}[{i}]") for i, v in enumerate(value)]
@@ -88,56 +93,56 @@ class ArgumentGuards:
             self.objects.append((f"the class of {name}", kind))
             return kind, {key: self._pattern(v, f"{name}.{key}") for key, v in vars(value).items()}
         self.objects.append((name, value))
-        return _Object(value)
+        return ObjectPattern(value)
 
     def match(self, args: tuple, kwargs: dict[str, Any]) -> list[Any] | None:
         """Return the tensors among the arguments if the program is for such arguments; else None."""
         tensors: list[Any] = []
-        if len(args) != len(self._args):
+        if len(args) != len(self.args):
             return None
         if self._is_flat:
-            if not match_values(self._args, args, tensors, is_same):
+            if not match_values(self.args, args, tensors, is_same):
                 return None
-        elif not _match_all(self._args, args, tensors):
+        elif not _match_all(self.args, args, tensors):
             return None
-        if (kwargs or self._kwargs) and not _match_dict(self._kwargs, kwargs, tensors):
+        if (kwargs or self.kwargs) and not _match_dict(self.kwargs, kwargs, tensors):
             return None
         return tensors if self._repeats(tensors) else None
 
     def _repeats(self, tensors: list[Any]) -> bool:
         """Return whether arguments repeat as they did: the program has one operand for repeated arguments."""
-        if not self._same:
+        if not self.repetitions:
             return not self._identity or have_arrays_of_their_own(tensors)
-        if any(tensors[i].value is not tensors[j].value for i, j in self._same):
+        if any(tensors[i].value is not tensors[j].value for i, j in self.repetitions):
             return False
-        return not self._identity or _repetitions(tensors) == self._same
+        return not self._identity or _repetitions(tensors) == self.repetitions
 
     def is_unchanged(self, args: tuple, kwargs: dict[str, Any]) -> bool:
         """Return whether the arguments have the same members as when the guards were made, whatever their values."""
         now = ArgumentGuards(args, kwargs)
         same = [a is b for a, b in zip(self.tensors, now.tensors, strict=False)]
-        return len(self.tensors) == len(now.tensors) and all(same) and _is_alike(self._args, now._args)
+        return len(self.tensors) == len(now.tensors) and all(same) and _is_alike(self.args, now.args)
 
     def size_changes(self, args: tuple, kwargs: dict[str, Any]) -> list[Change] | None:
         """Return in which sizes arguments differ from those of the guards; None if they differ in anything else."""
         now, changes = ArgumentGuards(args, kwargs), _SizeChanges()
-        if now.refusal or now._same != self._same:
+        if now.refusal or now.repetitions != self.repetitions:
             return None
-        same = changes.compare(self._args, now._args) and changes.compare(self._kwargs, now._kwargs)
+        same = changes.compare(self.args, now.args) and changes.compare(self.kwargs, now.kwargs)
         return changes.found if same else None
 
     def sizes(self) -> dict[Place, int]:
         """Return the sizes of the tensors, and the integers among the arguments."""
         found = {Place(i, dim): n for i, t in enumerate(self.tensors) for dim, n in enumerate(t.shape)}
-        integers = [n for n in _plain_members([self._args, self._kwargs]) if type(n) is int]
+        integers = [n for n in _plain_members([self.args, self.kwargs]) if type(n) is int]
         return {**found, **{Place(None, i): n for i, n in enumerate(integers)}}
 
     def find_difference(self, args: tuple, kwargs: dict[str, Any]) -> str:
         """Return which argument does not match, in words; "" if all do."""
-        if len(args) != len(self._args) or list(kwargs) != list(self._kwargs):
+        if len(args) != len(self.args) or list(kwargs) != list(self.kwargs):
             return "the number or names of the arguments changed"
-        pairs = [*zip(self._args, args, [f"argument {i}" for i in range(len(args))], strict=True)]
-        pairs += [(self._kwargs[name], value, f"argument {name!r}") for name, value in kwargs.items()]
+        pairs = [*zip(self.args, args, [f"argument {i}" for i in range(len(args))], strict=True)]
+        pairs += [(self.kwargs[name], value, f"argument {name!r}") for name, value in kwargs.items()]
         for pattern, value, name in pairs:
             if not _match(pattern, value, []):
                 return _difference(pattern, value, name)
@@ -146,7 +151,7 @@ class ArgumentGuards:
 
 def _plain_members(pattern: Any) -> list[Any]:
     """Return the values of a pattern that are no containers or tensors."""
-    if isinstance(pattern, _Object):
+    if isinstance(pattern, ObjectPattern):
         return [pattern.value]
     members = pattern.values() if type(pattern) is dict else pattern if type(pattern) in (list, tuple) else ()
     return [value for member in members for value in _plain_members(member)]
@@ -223,7 +228,7 @@ def _match(pattern: Any, value: Any, tensors: list[Any]) -> bool:
     if type(pattern) is TensorGuard:
         tensors.append(value)
         return pattern.holds(value)
-    if type(pattern) is _Object:
+    if type(pattern) is ObjectPattern:
         return is_same(pattern.value, value)
     kind, members = pattern
     if type(value) is not kind:
@@ -248,6 +253,6 @@ def _match_dict(patterns: dict[Any, Any], values: dict[Any, Any], tensors: list[
 def _difference(pattern: Any, value: Any, name: str) -> str:
     if type(pattern) is TensorGuard and isinstance(value, Tensor):
         return f"the {difference(pattern, value)} of {name}"
-    if type(pattern) is _Object and (is_plain_value(value) and is_plain_value(pattern.value)):
+    if type(pattern) is ObjectPattern and (is_plain_value(value) and is_plain_value(pattern.value)):
         return f"{name} changed from {pattern.value!r} to {value!r}"
     return f"the structure or identity of {name} changed"

@@ -1,5 +1,6 @@
 """Capture: run a call once, record it, and make the program that can replace it."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -54,6 +55,7 @@ class Program:
         self.play: Any = None
         self.timed: Any = None  # the `TimedPlayer`, once there is one
         self.kind: Any = None  # the `ProgramKind`
+        self.serves_sizes = False  # whether programs for other sizes may be made from it
         self.is_planned = False
         self.is_made_from_others = False  # without a capture
         self.uses = 0  # calls that it has run
@@ -110,6 +112,12 @@ class Program:
         if not changes or not self.kind.allows(changes):
             return False
         return self.guards.hold() and all_hold(self.tensor_guards, self.tensors)
+
+    def without_surroundings(self, modes: Any) -> "Program":
+        """Return the program with guards of arguments and tensors only, in other modes."""
+        made = copy.copy(self)
+        made.modes, made.guards = modes, Guards([])
+        return made
 
     def find_difference(self, args: tuple, kwargs: dict[str, Any]) -> str:
         """Return why the program is not for a call, in words."""
@@ -198,10 +206,12 @@ class Capture:
         program.graph = graph
         if not self.recorder.refusal:
             program.write(self._parts(instructions, output))
-            if graph is None and not self.surroundings.reads_sizes and not program.parts.has_grads_of_arguments:
+            if graph is None:
                 program.parts.results = ResultTree(output.tree, output.leaves)
+                has_grads = program.parts.has_grads_of_arguments
+                program.serves_sizes = not self.surroundings.reads_sizes and not has_grads
             else:
-                program.parts = None  # no program for other sizes is made from it
+                program.parts = None  # neither programs for other sizes nor files are made from it
         return program
 
     def _parts(self, instructions: list[Instruction], results: Any) -> Parts:

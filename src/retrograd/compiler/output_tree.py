@@ -76,7 +76,7 @@ class OutputTree(ResultTree):
         if is_record(value):
             fields = vars(value)
             return Rebuilt(
-                partial(_make_record, kind, tuple(fields)), [self._describe(m, leaves) for m in fields.values()]
+                partial(make_record, kind, tuple(fields)), [self._describe(m, leaves) for m in fields.values()]
             )
         self._recorder.refuse(f"the function returns a {kind.__name__}")
         return None
@@ -102,7 +102,7 @@ class Rebuilt:
     members: list[Any]
 
 
-def _make_record(kind: type, names: tuple[str, ...], members: list[Any]) -> Any:
+def make_record(kind: type, names: tuple[str, ...], members: list[Any]) -> Any:
     """Return an object of a dataclass with the given fields."""
     out: Any = object.__new__(kind)
     vars(out).update(zip(names, members, strict=True))

@@ -27,9 +27,10 @@ from retrograd.optim.optimizer import Optimizer
 _PURE = (
     "amp/autocast_mode", "autograd/backward", "autograd/function", "autograd/grad_mode", "autograd/graph",
     "autograd/hooks", "autograd/outer_graph", "autograd/seeds", "autograd/variable", "backend", "compiler", "core",
-    "distributions", "fft", "foundation", "func", "fx/codegen", "fx/graph_module", "fx/operators",
-    "fx/signature", "interop/array_namespace", "interop/numpy_protocol", "kernels",
-    "levels", "library/autograd_formula", "library/custom_definition", "library/derived_jvp", "library/function_schema",
+    "distributions", "export/dynamic_shapes", "export/size_operators", "fft", "foundation", "func", "fx/codegen",
+    "fx/dataclass_pytrees", "fx/graph_module", "fx/operators", "fx/signature", "interop/array_namespace",
+    "interop/numpy_protocol", "kernels", "levels", "library/autograd_formula", "library/custom_definition",
+    "library/derived_jvp", "library/function_schema",
     "library/kernel_adapter", "library/operator", "library/registration", "library/schema",
     "linalg", "masked", "nested", "nn", "ode", "ops", "pipelining/split/manual_stages", "pipelining/split/modal_module",
     "pipelining/split/mutations", "signal", "sparse", "special", "types", "_",
@@ -48,14 +49,14 @@ _DRAWS = {"_source"}
 _PACKAGES = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 _REQUIRED = tuple([os.path.join(path, name, "") for path in _PACKAGES for name in ("numpy", "scipy", "optree")])
 _PLATFORM = (sysconfig.get_path("stdlib"), *_REQUIRED, "<frozen")
-_EAGER_FUNCTIONS = {f.__code__: f for f in (clip_grad._scale_gradients,)}  # they decide by values
+EAGER_FUNCTIONS = {f.__code__: f for f in (clip_grad._scale_gradients,)}  # they decide by values
+EAGER_METHODS = ("step", "zero_grad")  # of optimizers and schedules, which compute with numbers of Python
 _OPAQUE = {  # functions that call code which no program replaces
     (disabling.__file__, "run_once"),
     (kernel_adapter.__file__, "run"),
     (generator.__file__, "resolve_generator"),  # draws may be redirected by code around the call
     (generator.__file__, "draw"),
 }
-_EAGER_METHODS = ("step", "zero_grad")
 _BUILTIN_FUNCTIONS = {
     "abs", "all", "any", "callable", "chr", "divmod", "format", "getattr", "hasattr", "isinstance", "issubclass",
     "iter", "len", "max", "min", "next", "ord", "pow", "repr", "round", "sorted", "sum", "setattr",
@@ -188,7 +189,7 @@ class PythonWatch:
         name = variables["step"].__name__ if frame.f_code.co_name == "run" else frame.f_code.co_name
         given = [v for key, v in variables.items() if key not in ("self", "step", "__class__")]
         simple = all(v is None or v is True or v == () or v == {} for v in given)
-        if not isinstance(owner, Optimizer | LRScheduler) or name not in _EAGER_METHODS or not simple:
+        if not isinstance(owner, Optimizer | LRScheduler) or name not in EAGER_METHODS or not simple:
             self.recorder.refuse(f"the code calls {frame.f_code.co_qualname} of optimizers, with arguments")
             return
         if not self._is_inside_transform("an optimizer"):
@@ -200,7 +201,7 @@ class PythonWatch:
         if not self._is_inside_transform("clipping of gradients"):
             code = frame.f_code
             operands = [frame.f_locals[name] for name in code.co_varnames[: code.co_argcount]]
-            self.recorder.record_eager(_EAGER_FUNCTIONS[code], tuple(operands))
+            self.recorder.record_eager(EAGER_FUNCTIONS[code], tuple(operands))
             self._go_outside(frame)
 
     def _is_inside_transform(self, name: str) -> bool:
@@ -261,7 +262,7 @@ def _kind_of(code: types.CodeType) -> str:
         return "suppresses exceptions, which depend on values"
     if not is_library_code(code):
         return "user"
-    if code in _EAGER_FUNCTIONS:
+    if code in EAGER_FUNCTIONS:
         return "eager"
     if code is as_tensor._constant_tensor.__code__:
         return "constant"

@@ -118,7 +118,7 @@ class Recorder(TransparentLevel, Watcher):
             self.refuse(f"the shape of the result of {op.name} depends on values")
             return
         arrays = [a.value if isinstance(a, Tensor) else a for a in args]
-        kernel = _kernel(op, arrays)
+        kernel = kernel_of(op, arrays)
         self.instructions.append(
             Call(
                 partial(_run_without_structure, kernel) if has_structure else kernel,
@@ -394,7 +394,7 @@ def _has_known_shape(op: Any, args: tuple, params: dict, outs: tuple) -> bool:
     return shapes == [o.value.shape for o in outs]
 
 
-def _kernel(op: Any, arrays: list) -> Callable:
+def kernel_of(op: Any, arrays: list) -> Callable:
     """Return the function that computes an operator on such arrays, as `retrograd.core.dispatch` does."""
     if not _is_promoted(op, arrays):
         kernel: Callable = op.kernel_for(arrays)

@@ -31,7 +31,7 @@ class SymbolicProgram:
 
     def add(self, program: Program) -> None:
         """Take a captured program as a further example."""
-        if program.parts is None or self._failures >= MOST_EXAMPLES:
+        if not program.serves_sizes or self._failures >= MOST_EXAMPLES:
             return
         examples = _without_inner([*self._examples, program])
         try:

@@ -91,7 +91,7 @@ def save(program: Any, path: str | os.PathLike[str]) -> None:
         program_files.write_json(folder / program_files.GRAPH, document, lines=("tensors", "nodes"))
         save_file(stored, folder / program_files.TENSORS)
 
-    program_files.write(Path(path), fill)
+    program_files.write(Path(path), fill, is_zip=Path(path).suffix == ".zip")
 
 
 def _document(kind: str, module: GraphModule, entries: list[Entry], rest: Mapping[str, Any]) -> dict[str, Any]:

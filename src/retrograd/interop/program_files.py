@@ -7,12 +7,12 @@ import shutil
 import stat
 import zipfile
 from collections.abc import Callable, Iterator
-from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from retrograd.core.blocks import generator_block
+from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.interop.atomic_write import atomic_replace, name_in_errors, shorten
 from retrograd.interop.json_values import StorageError, expect
 
@@ -26,13 +26,13 @@ Result = TypeVar("Result")
 # ------------------------------------------------------------------------------------------------- writing
 
 
-def write(path: Path, fill: Callable[[Path], None]) -> None:
-    """Create a folder, or a zip if the path ends in .zip, from the two files that `fill` writes into a folder.
+def write(path: Path, fill: Callable[[Path], None], is_zip: bool) -> None:
+    """Create a folder or a zip from the two files that `fill` writes into a folder.
 
     An existing stored program is replaced at the end; FileExistsError if something else is there.
     """
     target = Path(os.path.realpath(path))
-    _check_replaceable(target)
+    _check_replaceable(target, is_zip)
     with (
         name_in_errors(target),
         TemporaryDirectory(".tmp", f".{target.name}.", target.parent, ignore_cleanup_errors=True) as temporary,
@@ -40,15 +40,22 @@ def write(path: Path, fill: Callable[[Path], None]) -> None:
         new_folder = Path(temporary, "new")
         new_folder.mkdir()
         fill(new_folder)
-        if target.suffix == ".zip":
+        if is_zip:
             with atomic_replace(target) as packed:
                 _pack(new_folder, packed)
         else:
             _replace_folder(new_folder, target, Path(f"{temporary}.old"))
 
 
-def _check_replaceable(target: Path) -> None:
-    if target.suffix == ".zip":
+def write_to(file: BinaryIO, fill: Callable[[Path], None]) -> None:
+    """Write a zip of the two files that `fill` writes into a folder to a file."""
+    with TemporaryDirectory() as folder:
+        fill(Path(folder))
+        _pack(Path(folder), file)
+
+
+def _check_replaceable(target: Path, is_zip: bool) -> None:
+    if is_zip:
         is_replaceable = not target.exists() or (target.is_file() and _is_stored_zip(target))
     else:
         is_replaceable = not target.exists() or (target.is_dir() and {p.name for p in target.iterdir()} <= {*NAMES})
@@ -64,8 +71,8 @@ def _is_stored_zip(path: Path) -> bool:
         return False
 
 
-def _pack(folder: Path, path: Path) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+def _pack(folder: Path, target: Path | BinaryIO) -> None:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name in NAMES:
             with open(folder / name, "rb") as source, archive.open(_entry(name), "w", force_zip64=True) as packed:
                 shutil.copyfileobj(source, packed, 2**20)
@@ -125,17 +132,18 @@ def _umask() -> int:
 
 
 @generator_block
-def open_files(path: Path) -> Iterator[Path]:
+def open_files(source: Path | BinaryIO) -> Iterator[Path]:
     """Yield a folder with the two files of a stored program: that folder, or one that a zip was unpacked into."""
-    if path.is_dir():
-        _check_files(path)
-        yield path
-        return
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise StorageError("it is neither a folder nor a file")
+    if isinstance(source, Path):
+        if source.is_dir():
+            _check_files(source)
+            yield source
+            return
+        if not stat.S_ISREG(os.stat(source).st_mode):
+            raise StorageError("it is neither a folder nor a file")
     with TemporaryDirectory() as unpacked:
         try:
-            _unpack(path, Path(unpacked))
+            _unpack(source, Path(unpacked))
         except StorageError:
             raise
         except Exception as error:  # zipfile raises various errors for a damaged archive
@@ -151,9 +159,9 @@ def _check_files(folder: Path) -> None:
             raise StorageError(f"{name} is no file")
 
 
-def _unpack(path: Path, folder: Path) -> None:
-    size = path.stat().st_size
-    with zipfile.ZipFile(path) as archive:
+def _unpack(source: Path | BinaryIO, folder: Path) -> None:
+    size = source.stat().st_size if isinstance(source, Path) else source.seek(0, os.SEEK_END)
+    with zipfile.ZipFile(source) as archive:
         entries = archive.infolist()
         names = [entry.filename for entry in entries]
         if sorted(names) != sorted(NAMES):
@@ -217,8 +225,9 @@ def _line(value: Any) -> str:
 
 def library_version() -> str:
     """Return the version of this library."""
+    metadata = lazy_module("importlib.metadata")  # importing it is slow, and most files are of this version
     try:
-        return metadata.version("retrograd")
+        return str(metadata.version("retrograd"))
     except metadata.PackageNotFoundError:
         return "unknown"
 
