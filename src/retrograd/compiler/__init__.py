@@ -15,6 +15,7 @@ from retrograd.compiler.dynamic_sizes import mark_static as mark_static
 from retrograd.compiler.dynamic_sizes import maybe_mark_dynamic as maybe_mark_dynamic
 from retrograd.compiler.explanation import explain as explain
 from retrograd.compiler.stance import set_stance as set_stance
+from retrograd.foundation.lazy_imports import lazy_names
 
 __all__ = [
     "allow_in_graph",
@@ -26,6 +27,7 @@ __all__ = [
     "is_compiling",
     "is_dynamo_compiling",
     "list_backends",
+    "load_compiled_function",
     "mark_dynamic",
     "mark_static",
     "maybe_mark_dynamic",
@@ -33,3 +35,4 @@ __all__ = [
     "reset",
     "set_stance",
 ]
+__getattr__, __dir__ = lazy_names(__name__, {"load_compiled_function": "retrograd.compiler.saved_function"})

@@ -21,6 +21,7 @@ from retrograd.compiler.timed_run import run_timed
 from retrograd.core import current
 from retrograd.core.level import TransparentLevel
 from retrograd.core.state import at, override_state
+from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.foundation.source_location import describe_function
 
 LIMIT = 8  # of programs for one function, as in PyTorch
@@ -92,6 +93,34 @@ class CompiledFunction(FunctionHolder):
             if tensors is not None:
                 return program, tensors
         return None
+
+    def aot_compile(self, example_inputs: tuple[tuple, dict[str, Any]]) -> Any:
+        """Return the programs of the function as one that has no Python code.
+
+        It can be saved by its method `save_compiled_function(path)` and loaded by
+        `rg.compiler.load_compiled_function`, also in another process, and it can be pickled. It has the program for the
+        example, and those of earlier calls whose guards of anything but arguments hold now; only arguments and tensors
+        are guarded from now on. `example_inputs` are the positional arguments, and those by name. If there is no
+        program for them, the call runs, with all its effects.
+
+        Raises RuntimeError if the function runs in parts or eagerly.
+
+        Source: the names are those of torch.compile.
+
+        >>> import retrograd as rg
+        >>> compiled = rg.compile(lambda x: x * 2, fullgraph=True).aot_compile(((rg.ones(2),), {}))
+        >>> compiled(rg.ones(2))
+        tensor([2., 2.])
+        >>> compiled(rg.ones(3))
+        Traceback (most recent call last):
+        RuntimeError: <lambda> (...): the compiled function has no program for this call: the shape changed from (2,) to
+        (3,) of argument 0. Compile it for such arguments, too, before it is saved
+        """
+        return self._aot_compile(example_inputs, None)
+
+    def _aot_compile(self, example_inputs: tuple[tuple, dict[str, Any]], module: Any) -> Any:
+        """Compile ahead of time the call of a module, or of a function if it is None."""
+        return lazy_module("retrograd.compiler.saved_function").aot_compile(self, example_inputs, module)
 
     def __reduce__(self) -> Any:
         """Return how a copy is made: with the function, and without its programs."""

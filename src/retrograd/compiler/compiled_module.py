@@ -20,6 +20,10 @@ class OptimizedModule(Module):
         """Return the result of the other module."""
         return self._compiled_call(*args, **kwargs)
 
+    def aot_compile(self, example_inputs: tuple[tuple, dict[str, Any]]) -> Any:
+        """Return the calls of the module as a function of their own: see `CompiledFunction.aot_compile`."""
+        return self._compiled_call._aot_compile(example_inputs, self._orig_mod)
+
     def __getattr__(self, name: str) -> Any:
         try:
             return super().__getattr__(name)
