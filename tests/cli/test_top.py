@@ -13,6 +13,7 @@ import retrograd as rg
 from retrograd.cli import main, top
 from retrograd.cli.jobs import Job, describe_job
 from retrograd.cli.top import awaited_ranks, find_jobs, read_job
+from retrograd.pipelining import Pipeline, pipeline_trainer
 from retrograd.pipelining.runtime.step_status import StepStatus
 from retrograd.pipelining.transports import spmd
 from retrograd.pipelining.transports.rank_messaging import Peers
@@ -117,6 +118,17 @@ def test_a_step_writes_its_numbers_and_leaves_the_action(tmp_path):
     assert last_action(tmp_path, 0) == "F0.1"
     assert last_step(tmp_path, 1) == {}
     StepStatus(lambda: 0.0).add(rg.tensor(0.0), 1)  # without a launcher
+
+
+def test_steps_that_end_together_count_as_many(tmp_path, monkeypatch):
+    file, times = StatusFile(create_status_file(tmp_path, 0)), iter([10.0, 16.0])
+    monkeypatch.setattr(pipeline_trainer, "StepStatus", lambda: StepStatus(lambda: next(times), file))
+    model = rg.nn.Sequential(rg.nn.Linear(2, 1), rg.nn.Tanh())
+    pipeline = Pipeline(model, 2, micro_batches=2, loss_fn=rg.nn.functional.mse_loss)
+    batches = [(rg.ones(4, 2), rg.ones(4, 1))] * 3
+    results = pipeline.train_steps(batches, rg.optim.SGD(model.parameters(), lr=0.1))
+    loss = results[-1].loss.item()
+    assert last_step(tmp_path, 0) == {"step": 3, "loss": loss, "examples": 4, "seconds": 2.0, "at": 16.0}
 
 
 def test_a_rank_writes_the_message_it_waits_for_into_its_file_until_the_message_arrives(tmp_path):

@@ -313,7 +313,9 @@ class Pipeline(SuggestsKeywords):
         copies = self._stage_copies([capture for captured, _, _ in found for capture in captured])
         gradients = self._gradients(program, copies)
         jobs = [self._job(*one, nullcontext(), copies, gradients) for one in found]
-        return self._run_training(jobs, copies, settings, fingerprint)
+        results = self._run_training(jobs, copies, settings, fingerprint)
+        self._steps.add(results[-1].loss, sum(self._count(args, {}) for args, _ in steps), len(steps))
+        return results
 
     def costs(self, *args: Any, target: Any = None, **kwargs: Any) -> Costs:
         """Run a step with one computation at a time, and return the median seconds of each kind and stage.

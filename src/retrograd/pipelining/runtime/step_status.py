@@ -19,13 +19,20 @@ class StepStatus:
         self._steps = 0
         self._last = clock()
 
-    def add(self, loss: Tensor, examples: int) -> None:
-        """Write the numbers of a step that has ended; its seconds are those since the one before."""
+    def add(self, loss: Tensor, examples: int, steps: int = 1) -> None:
+        """Write the numbers of a step that has ended; its seconds are those since the one before.
+
+        steps: how many have ended together; loss is that of the last one, and examples are those of all.
+        """
         if self._file is None:
             return
         now = self._clock()
-        self._steps += 1
+        self._steps += steps
         self._file.write_step(
-            step=self._steps, loss=float(loss.detach()), examples=examples, seconds=now - self._last, at=now
+            step=self._steps,
+            loss=float(loss.detach()),
+            examples=examples // steps,
+            seconds=(now - self._last) / steps,
+            at=now,
         )
         self._last = now
