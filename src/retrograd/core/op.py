@@ -129,8 +129,7 @@ class OpBase:
         self.snapshots = _snapshot_mask(schema, definition)
         self.kernels = {}
         self.device_rules = {}  # (device, whether the result is bfloat16) -> rules
-        self.kernel = None
-        self.widened = self.widened_rules = None
+        self.kernel = self.widened_rules = None
 
     def kernel_for(self, arrays):
         """Return the kernel for the arrays: NumPy's unless one of them is of another kind."""
@@ -139,45 +138,30 @@ class OpBase:
             if type(array) is ndarray:
                 made = False
                 if not has_numpy_dtype(array):
-                    return self.bound_widened()
+                    return self.bound(ndarray, True)
             elif type(array) in namespaces:
-                return self.bound(type(array)) if type(array) not in array_devices else self.bound_on(arrays, array)
+                kind = type(array)
+                stored = [type(x) is kind and is_extension(x.dtype) for x in arrays] if kind in array_devices else ()
+                return self.bound(kind, True in stored)
         if made:
             device = current().device
             if device is not None:
                 return self.bound(device.array_type)
         return self.kernel if self.kernel is not None else self.bound(ndarray)
 
-    def bound(self, array_type):
-        """Return the kernel over one namespace, bound on first use."""
-        if array_type not in self.kernels:
+    def bound(self, array_type, widened=False):
+        """Return the kernel over one namespace, bound on first use; `widened`: the one for arrays of bfloat16."""
+        key = (array_type, "widened") if widened else array_type
+        if key not in self.kernels:
             namespace = namespaces[array_type]
             # For arrays without elements. NumPy's namespace is a module, which would look for the name in SciPy.
             if hasattr(type(namespace), "bind_shape"):
-                self.kernels[array_type] = namespace.bind_shape(self.definition)
+                self.kernels[key] = namespace.bind_shape(self.definition)
             else:
-                self.kernels[array_type] = self.definition.bind(namespace)
-        if array_type is ndarray:
-            self.kernel = self.kernels[ndarray]
-        return self.kernels[array_type]
-
-    def bound_on(self, arrays, array):
-        """Return the kernel for arrays on the device of one of them."""
-        kind = type(array)
-        if hasattr(type(namespaces[kind]), "bind_shape"):
-            return self.bound(kind)
-        for other in arrays:
-            if type(other) is kind and is_extension(other.dtype):
-                if (kind, "widened") not in self.kernels:
-                    self.kernels[kind, "widened"] = self.definition.bind_widened(namespaces[kind])
-                return self.kernels[kind, "widened"]
-        return self.bound(kind)
-
-    def bound_widened(self):
-        """Return the kernel for arrays of bfloat16, bound on first use."""
-        if self.widened is None:
-            self.widened = self.definition.bind_widened(namespaces[ndarray])
-        return self.widened
+                self.kernels[key] = (self.definition.bind_widened if widened else self.definition.bind)(namespace)
+        if key is ndarray:
+            self.kernel = self.kernels[key]
+        return self.kernels[key]
 
     def rules_for(self, out):
         """Return the vjp rules of a result: they compute on its device, and in float32 if it is bfloat16."""

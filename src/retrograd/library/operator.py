@@ -77,7 +77,7 @@ class CustomOperator(Operator, RegistrationMixin):
         """Rebuild cached and derived attributes after a registration."""
         registrations = self.registrations
         self.kernels.clear()
-        self.kernel = self.widened = None
+        self.kernel = None
         unsure = registrations.strict and not autograd_formula.has_formula(registrations)
         self._runs_directly = not (self.schema.mutated or registrations.autograd or registrations.composite or unsure)
         for_all = registrations.kernels[""].function if [*registrations.kernels] == [""] else None
