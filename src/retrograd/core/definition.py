@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import Aval
-from retrograd.core.dispatch import Op
+from retrograd.core.dispatch import Op, unbound_methods
 from retrograd.core.level import NotBatchedError
 from retrograd.core.op import namespaces, operator_named, registry
 from retrograd.core.overrides import call_arguments
@@ -34,6 +34,7 @@ class _Namespace:
 xp = _Namespace()
 
 
+@unbound_methods
 class Operator(Op):
     """A registered operator, as `rg.<name>` and as a method of tensors."""
 

@@ -8,6 +8,15 @@ from retrograd.core.views cimport forget_hidden_bases, is_view_of, requires_grad
 
 cdef bint compiled
 
+cdef extern from *:
+    """
+    /* `x.sin()` then calls the operator with x. Types made by Python do not inherit the flag. */
+    static inline void mark_method_descriptor(PyObject *cls) {
+        ((PyTypeObject *)cls)->tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR;
+    }
+    """
+    void mark_method_descriptor(object cls)
+
 cdef class Op(OpBase):
     @cython.locals(params=dict, i=int, extra=int)
     cpdef dict quick_params(self, tuple args, dict kwargs)

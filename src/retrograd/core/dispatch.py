@@ -97,6 +97,13 @@ class Op(OpBase):
         return params if len(params) == self.required else None
 
 
+def unbound_methods(cls):
+    """Class decorator of operators: Python calls `x.sin()` without the object that `__get__` returns."""
+    if compiled:
+        mark_method_descriptor(cls)  # noqa: F821 (declared in dispatch.pxd)
+    return cls
+
+
 def fits_exactly(kind, value):
     """Return whether a value already has the type of its param; `kind` is from `Schema.exact`."""
     if kind is tuple:
