@@ -28,7 +28,7 @@ cpdef Py_ssize_t saved_version(object op, object a) except -1
 )
 cpdef object record(OpBase op, tuple args, dict params, object out, object level)
 
-@cython.locals(i=cython.int, last=cython.int, saved=list, versions=list)
+@cython.locals(i=cython.int, last=cython.int, written=cython.bint, saved=list, versions=list)
 cpdef object save(GradFn fn, OpBase op, tuple args, object out, unsigned long long arg_bits, long long outs)
 
 @cython.locals(i=cython.int, needed=cython.bint, mixed=cython.bint, avals=list)
@@ -37,7 +37,9 @@ cpdef object save_avals(GradFn fn, OpBase op, tuple args, object out, unsigned l
 cpdef object notify_watchers(tuple watchers, GradFn fn)
 cpdef object map_saved(object saved, object form)
 
-cpdef object saved_output(object out)
+cpdef TensorBase saved_output(TensorBase out)
+cpdef object kept_outputs(object out, long long outs)
+cpdef object versions_of(object out)
 cpdef object aval_of(object a)
 cpdef bint agrees(TensorBase a, TensorBase out) except -1
 

@@ -178,6 +178,7 @@ def save(fn, op, args, out, arg_bits, outs):
     last = op.last
     saved = []
     versions = []
+    written = False  # whether one of the versions is not 0
     for i in range(last + 1):
         keep = None
         version = 0
@@ -190,10 +191,12 @@ def save(fn, op, args, out, arg_bits, outs):
                 version = saved_version(op, keep)
         saved.append(keep)
         versions.append(version)
+        if version:
+            written = True
     saved.append(kept_outputs(out, outs) if outs else None)
     versions.append(versions_of(out) if outs else 0)
     fn.saved = tuple(saved)
-    if any(versions):
+    if written or versions[last + 1]:
         fn.versions = tuple(versions)
 
 
