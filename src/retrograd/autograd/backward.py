@@ -214,10 +214,7 @@ def grad(
     if not special and isinstance(inputs, (Tensor, tuple, list)):
         found = simple_gradients(outputs, (inputs,) if isinstance(inputs, Tensor) else inputs, bool(retain_graph))
         if found is not None:
-            return tuple(
-                _unused_gradient(i, as_list(inputs)[i], (), bool(allow_unused), False, False) if g is None else g
-                for i, g in enumerate(found)
-            )
+            return _fill_unused(found, inputs, (), bool(allow_unused), False, False)
     foreign = _foreign_operands(outputs, inputs, grad_outputs)
     if foreign:
         options = {
@@ -249,12 +246,8 @@ def grad(
     else:
         seeds, batch = make_seeds("grad", roots, grad_outputs), ()
         results = _cotangents(create_graph, retain_graph, roots, seeds, targets)
-    return tuple(
-        conjugate(g)
-        if g is not None
-        else _unused_gradient(index, target, batch, allow_unused, materialize_grads, create_graph)
-        for index, (g, target) in enumerate(zip(results, targets, strict=True))
-    )
+    gradients = [None if g is None else conjugate(g) for g in results]
+    return _fill_unused(gradients, targets, batch, allow_unused, materialize_grads, create_graph)
 
 
 def _cotangents(
@@ -418,6 +411,16 @@ def _disable_recording_below(level: Level | None) -> Iterator[None]:
     finally:
         for known, mode in changed:
             known.parent_grad_enabled = mode
+
+
+def _fill_unused(
+    gradients: list, targets: Any, batch: tuple[int, ...], allowed: bool, materialize: bool, create_graph: bool
+) -> tuple[Tensor | None, ...]:
+    """Return the gradients of the targets, with zeros for unused targets if they are materialized."""
+    for i, g in enumerate(gradients):
+        if g is None:
+            gradients[i] = _unused_gradient(i, as_list(targets)[i], batch, allowed, materialize, create_graph)
+    return tuple(gradients)
 
 
 def _unused_gradient(

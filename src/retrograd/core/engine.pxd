@@ -1,7 +1,7 @@
 cimport cython
 from retrograd.core.array cimport ndarray
 from retrograd.core.graph cimport GradFn
-from retrograd.core.state cimport State, at, current, modes_of, set_modes
+from retrograd.core.state cimport State, current, modes_of, set_modes
 from retrograd.core.tensor cimport TensorBase, make, same_kind, bump_version, is_real_array
 
 @cython.final
@@ -9,8 +9,8 @@ cdef class BackwardPass:
     cdef public list heap, callbacks, roots
     cdef public GradFn first
     cdef public dict pending, arrived, captured, left
-    cdef public set owned
-    cdef public object needed, targets, accumulate, reachable
+    cdef public set owned, needed, targets
+    cdef public object accumulate, reachable
     cdef public tuple watchers
     cdef public bint retain, in_place, careful, adds, counting
     cdef object __weakref__
@@ -24,8 +24,8 @@ cdef class BackwardPass:
     cpdef object deliver_output(self, GradFn fn, int number, object g)
     @cython.locals(total=TensorBase, term=TensorBase)
     cpdef object add_cotangents(self, object key, object old, object g)
-    @cython.locals(state=State)
-    cpdef object execute(self, list roots, list cotangents)
+    @cython.locals(state=State, grad_enabled=cython.bint, i=int)
+    cpdef object execute(self, object level, bint create_graph, list roots, list cotangents)
     @cython.locals(fn=GradFn, nothing=cython.bint)
     cpdef object run(self)
     @cython.locals(i=int, last=int)
@@ -55,9 +55,9 @@ cpdef bint accumulate_plain(TensorBase leaf, TensorBase g, bint owned) except -1
 cpdef object match_layout(TensorBase g, TensorBase leaf, bint owned)
 cpdef bint is_fresh(TensorBase result, object g) except -1
 
-@cython.locals(fn=GradFn, needed=set, nodes=list)
+@cython.locals(fn=GradFn, needed=set, before=cython.longlong)
 cpdef set needed_for(list roots, list targets)
-@cython.locals(fn=GradFn, seen=set, stack=list)
-cpdef set reachable_from(object roots)
+@cython.locals(fn=GradFn, seen=set, nodes=list)
+cpdef list nodes_behind(object roots)
+cpdef bint leads_to(GradFn fn, set ends) except -1
 cpdef tuple edge_of(TensorBase tensor)
-cpdef object run_at(BackwardPass run, object level, bint create_graph, list roots, list cotangents)

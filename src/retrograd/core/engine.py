@@ -21,7 +21,7 @@ from retrograd.core.hooks import (
 )
 from retrograd.core.op import compound
 from retrograd.core.reentrant import DEPTH, on_another_thread
-from retrograd.core.state import at, current, modes_of, note_array_call, set_modes
+from retrograd.core.state import current, modes_of, note_array_call, set_modes
 from retrograd.core.tensor import (
     TensorBase,
     bump_version,
@@ -54,6 +54,7 @@ def _variable_of_errors():
 
 
 errors, ERRORS_IGNORED = _variable_of_errors()
+set_errors, reset_errors = errors.set, errors.reset
 
 
 class BackwardPass:
@@ -155,19 +156,26 @@ class BackwardPass:
                 return old
         if self.in_place:
             self.owned.add(key)
-        return sum_of_gradients(old, g)
+        return old + g if same_kind(old.value, g.value) else sum_of_gradients(old, g)
 
-    def execute(self, roots, cotangents):
-        """Run the pass: from the cotangents of the roots to the requested results."""
+    def execute(self, level, create_graph, roots, cotangents):
+        """Run the pass at a level: from the cotangents of the roots to the requested results."""
         state = current()
         modes = modes_of(state)
+        outer_level = state.level
+        grad_enabled = state.grad_enabled
+        state.level = level
+        state.grad_enabled = create_graph
         state.running = self
         state.overrides_off = 2  # rules compute on saved tensors of any class, and are no calls of the program
         state.depth += 1
         device = state.device
         state.device = None  # rules of nodes on a device set it
+        token = set_errors(ERRORS_IGNORED)  # infinite slopes are legitimate, so NumPy shall not warn
         try:
-            for (edge, number), g in zip(roots, cotangents, strict=True):
+            for i in range(len(roots)):
+                edge, number = roots[i]
+                g = cotangents[i]
                 if self.needed is not None and isinstance(edge, TensorBase) and edge not in self.needed:
                     continue  # a leaf that is none of the inputs; nodes go on to run their hooks
                 self.deliver(edge, number, g)
@@ -178,8 +186,11 @@ class BackwardPass:
                 self.callbacks.pop(0)()
         finally:
             set_modes(state, modes)
+            state.level = outer_level
+            state.grad_enabled = grad_enabled
             state.depth -= 1
             state.device = device
+            reset_errors(token)
         return self.captured
 
     def run(self):
@@ -199,14 +210,14 @@ class BackwardPass:
             elif self.targets is not None or fn._hooks is not None:
                 g = self.run_output_hooks(fn, g)
             # A node that is itself an input of backward() runs with its hooks, also if nothing behind it is needed.
-            if self.needed is None or not self.needed.isdisjoint(fn.edges) or self.runs_for_hooks(fn):
+            if self.needed is None or leads_to(fn, self.needed) or self.runs_for_hooks(fn):
                 if nothing or self.careful or fn._hooks is not None or fn.rules is None:
                     self.watched_step(fn, g)
                 else:
                     self.step(fn, g if fn.out_avals is None else materialize(fn, g))
                 if not self.retain:
                     fn.release()
-        for leaf in tuple(self.arrived):
+        for leaf in list(self.arrived):
             self.finalize_leaf(leaf)
 
     def runs_for_hooks(self, fn):
@@ -561,42 +572,54 @@ def edge_of(tensor):
 def needed_for(roots, targets):
     """Return the nodes and leaves from which a target can be reached, the targets included."""
     needed = set(targets)
-    nodes = [end for end in reachable_from(roots) if not isinstance(end, TensorBase)]
-    if len(nodes) > 1:
-        nodes.sort(key=SEQUENCE)  # a node has a higher number than those at its edges
-    for end in nodes:
-        fn: GradFn = end
-        for edge in fn.edges:
-            if edge is not None and edge in needed:
-                needed.add(fn)
-                break
+    nodes = nodes_behind(roots)
+    nodes.reverse()
+    # A node has a higher number than those at its edges. The nodes of a chain are in order already.
+    before = 0
+    for fn in nodes:
+        if fn.sequence < before:
+            nodes.sort(key=SEQUENCE)
+            break
+        before = fn.sequence
+    for fn in nodes:
+        if leads_to(fn, needed):
+            needed.add(fn)
     return needed
 
 
 SEQUENCE = attrgetter("sequence")
 
 
+def leads_to(fn, ends):
+    """Return whether one of the edges of a node leads to one of some nodes and leaves."""
+    for edge in fn.edges:
+        if edge is not None and edge in ends:
+            return True
+    return False
+
+
+def nodes_behind(roots):
+    """Return all nodes that can be reached from the roots, including those that are roots."""
+    seen = {end for end in roots if not isinstance(end, TensorBase)}
+    nodes = list(seen)
+    for fn in nodes:  # which grows meanwhile
+        for edge in fn.edges:
+            if edge is not None and not isinstance(edge, TensorBase) and edge not in seen:
+                seen.add(edge)
+                nodes.append(edge)
+    return nodes
+
+
 def reachable_from(roots):
     """Return all nodes and leaves that can be reached from the roots, including the roots."""
-    seen = set(roots)
-    stack = list(seen)
-    while stack:
-        end = stack.pop()
-        if isinstance(end, TensorBase):
-            continue
-        fn: GradFn = end
-        for edge in fn.edges:
-            if edge is not None and edge not in seen:
-                seen.add(edge)
-                stack.append(edge)
-    return seen
+    return {edge for fn in nodes_behind(roots) for edge in fn.edges if edge is not None}.union(roots)
 
 
 def edges_to_leaves(roots, needed):
     """Return a dict from each leaf to the number of edges that lead to it, in the part of the graph that runs."""
     counts = {}
-    for node in reachable_from(roots):
-        if not isinstance(node, TensorBase) and (needed is None or node in needed):
+    for node in nodes_behind(roots):
+        if needed is None or node in needed:
             for edge in node.edges:
                 if isinstance(edge, TensorBase):
                     counts[edge] = counts.get(edge, 0) + 1
@@ -617,20 +640,9 @@ def pullback(roots, cotangents, *, level, inputs=None, create_graph=False, retai
     ends = [edge for edge, _ in roots]
     if inputs is not None:
         needed = needed_for(ends, [edge for edge, _ in inputs])
-        targets = {pair for pair in inputs if not isinstance(pair[0], TensorBase)}
+        targets = {pair for pair in inputs if not isinstance(pair[0], TensorBase)} or None
     run = BackwardPass(ends, retain_graph, level is None and not create_graph, needed, targets, accumulate)
     # Hooks and Functions may start passes inside passes: every DEPTH-th moves to a new thread, with a fresh stack.
     if current().depth % DEPTH == DEPTH - 1:
-        return on_another_thread(partial(run_at, run, level, create_graph, roots, cotangents))
-    return run_at(run, level, create_graph, roots, cotangents)
-
-
-def run_at(run, level, create_graph, roots, cotangents):
-    """Run the pass at a level."""
-    before = errors.get()
-    try:
-        errors.set(ERRORS_IGNORED)  # infinite slopes are legitimate, so NumPy shall not warn
-        with at(level, create_graph):
-            return run.execute(roots, cotangents)
-    finally:
-        errors.set(before)
+        return on_another_thread(partial(run.execute, level, create_graph, roots, cotangents))
+    return run.execute(level, create_graph, roots, cotangents)
