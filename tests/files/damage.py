@@ -15,6 +15,7 @@ import tempfile
 import time
 import tracemalloc
 import warnings
+import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -242,6 +243,33 @@ def _loaded_program(path: Path) -> str:
     return text([module.code, module.state_dict()])
 
 
+def _compiled(folder: Path) -> tuple[Any, list[Path]]:
+    """Write a compiled function as the two files of a zip, which may be read from a folder, too."""
+    net, y = Net(2), rg.ones(2)
+
+    def f(batch: dict[str, Any], scale: float) -> Any:
+        out = net(batch["x"], scale=scale)["y"].relu()
+        y.add_(out.sum(0))
+        return [out[0], out.T, rg.tensor([1.0, 2.0]) * y, scale]
+
+    with rg.random.fork_rng(), rg.no_grad():
+        rg.manual_seed(0)
+        compiled = rg.compile(f, fullgraph=True).aot_compile((({"x": rg.ones(3, 3)}, 0.5), {}))
+    compiled.save_compiled_function(folder / "function.zip")
+    with zipfile.ZipFile(folder / "function.zip") as archive:
+        archive.extractall(folder / "function")
+    return folder / "function", sorted((folder / "function").iterdir())
+
+
+def _loaded_function(path: Path) -> str:
+    """Return what a function computes; it may fail, but not crash."""
+    loaded = rg.compiler.load_compiled_function(path)
+    try:
+        return text(loaded({"x": rg.ones(3, 3)}, 0.5))
+    except Exception as error:
+        return type(error).__name__
+
+
 def _trained() -> tuple[nn.Module, AdamW]:
     with rg.random.fork_rng():
         rg.manual_seed(0)
@@ -322,6 +350,7 @@ LOADERS = {
     "export.load, graph": Loader(_program(""), _loaded_program, STORED, change=_graph),
     "export.load, zip": Loader(_program(".zip"), _loaded_program, STORED),
     "export.load, large": Loader(_program(".zip", 40_000), _loaded_program, STORED),
+    "compiled function": Loader(_compiled, _loaded_function, STORED, change=_graph),
     "Checkpoints": Loader(_checkpoint, _restored, STORED, True),
     "Checkpoints, summed": Loader(_checkpoint, _restored, (ValueError,), change=_manifest),
     "read_csv": Loader(_schedule, lambda path: text(read_csv(path)), (ValueError,)),

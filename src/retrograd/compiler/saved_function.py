@@ -48,6 +48,7 @@ class AOTCompiledFunction(CompiledFunction):
             for program in kind:
                 program.kind = made
                 made.symbolic.add(program)
+        self._takes_views = not any(map(_shares_arguments, self.programs))
 
     def save_compiled_function(self, path: str | os.PathLike[str], external_data: dict[str, Any] | None = None) -> None:
         """Write the function to a file, which replaces an earlier one at the end.
@@ -73,31 +74,32 @@ class AOTCompiledFunction(CompiledFunction):
         program_files.write_to(file, _writer(self, {}))
         return _from_bytes, (file.getvalue(),)
 
+    def find_program(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Program, list[Any]] | None:
+        """Return the program for a call, and the tensors among its arguments; None if there is none.
+
+        Views and tensors of inference mode are as others where no program writes to arguments, or returns them.
+        """
+        found = super().find_program(args, kwargs)
+        return super().find_program(*self._plain(args, kwargs)) if found is None and self._takes_views else found
+
+    def _plain(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        return (_plain(args), _plain(kwargs)) if self._takes_views else (args, kwargs)
+
     def _capture(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Run a call for which there is no program yet."""
-        for given in ((args, kwargs), (_plain(args), _plain(kwargs))):
-            found = self._find_or_make(*given)
-            if found is not None and (given[0] is args or not _shares_arguments(found[0])):
-                return found[0].run(found[1])
-        raise RuntimeError(
-            f"{self.name}: the compiled function has no program for this call: "
-            f"{self._difference(args, kwargs)}. Compile it for such arguments, too, before it is saved"
-        )
-
-    def _find_or_make(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Program, list[Any]] | None:
-        found = self.find_program(args, kwargs)
-        if found is not None:
-            return found
+        """Run a call for which there is no program yet, by one that is made from those for other sizes."""
+        args, kwargs = self._plain(args, kwargs)
         kind = next((p.kind for p in self.programs if p.is_for_sizes(args, kwargs)), None)
-        if kind is None:
-            return None
         with self._lock:
-            return self.find_program(args, kwargs) or self._make_program(kind, args, kwargs)
-
-    def _difference(self, args: tuple, kwargs: dict[str, Any]) -> str:
-        if get_default_dtype() != self.dtype:
-            return f"the default dtype was {self.dtype}"
-        return self.programs[0].find_difference(_plain(args), _plain(kwargs))
+            found = self.find_program(args, kwargs) or self._make_program(kind, args, kwargs)
+        if found is not None:
+            return found[0].run(found[1])
+        difference = self.programs[0].find_difference(args, kwargs)
+        if not self.programs[0].modes.hold():
+            difference = f"the default dtype was {self.dtype}"
+        raise RuntimeError(
+            f"{self.name}: the compiled function has no program for this call: {difference}. Compile it for such "
+            f"arguments, too, before it is saved"
+        )
 
     def _run_eagerly(self, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call by its program although code around it observes operators: they see nothing."""
@@ -143,6 +145,8 @@ def _plain(value: Any) -> Any:
 
 def _shares_arguments(program: Program) -> bool:
     """Return whether a program writes to its arguments or their .grad, or returns them or views of them."""
+    if program.parts is None:  # the results are part of a graph
+        return True
     found: list[Any] = [*program.parts.results.leaves]
     for i in program.parts.instructions:
         found += [i.owner] if isinstance(i, Write | Add) else [i.leaf] if isinstance(i, SetGrad) else []

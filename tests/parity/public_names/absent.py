@@ -28,9 +28,9 @@ ABSENT = {
         BufferDict ModuleDict ParameterDict DeepCopyMemoTable *StorageContext FatalError DisableTorchFunction*
         nn.functional.assert_int_or_pair sym_fresh_size sym_constrain_*
     """,
-    "compiled programs have no files, and one backend, whose guards are always all checked (decision 36)": """
+    "compiled programs are saved one by one, for one backend, whose guards are always all checked (decision 36)": """
         compiler.substitute_in_graph compiler.*_default_backend compiler.set_enable_guard_collectives
-        compiler.load_compiled_function compiler.wrap_numpy compiler.*_cache_artifacts compiler.*_unsafe
+        compiler.wrap_numpy compiler.*_cache_artifacts compiler.*_unsafe
         compiler.is_exporting
     """,
     "NumPy's memory has no handle of its own": """
