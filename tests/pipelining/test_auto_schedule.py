@@ -10,12 +10,14 @@ import retrograd as rg
 from retrograd import nn
 from retrograd.nn.functional import mse_loss
 from retrograd.pipelining import AutoSchedule, Pipeline, TrivialLossWrapper, simulate_costs
+from retrograd.pipelining.planning.auto_schedule import AutoSearch
 from retrograd.pipelining.planning.schedule_search import search_schedule
 from retrograd.pipelining.planning.simulate import unit_cost
 from retrograd.pipelining.planning.stage_memory import measure_memory
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule
 from retrograd.pipelining.schedules.lowering import chain
 from retrograd.pipelining.split.manual_stages import ManualPipe
+from retrograd.pipelining.transports.threads import Threads
 
 
 def model_and_data(layers=8):
@@ -150,3 +152,15 @@ def test_a_list_of_modules_is_scheduled_too():
     pipeline = Pipeline(modules, ranks=2, schedule=settings, micro_batches=4, loss_fn=mse_loss)
     loss = pipeline.step(x, target=y)
     rg.testing.assert_close(loss, mse_loss(model(x), y).detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_process_without_memory_for_all_stages_measures_nothing_and_keeps_their_placement():
+    with rg.device("meta"):
+        model = nn.Linear(2, 2)
+    with pytest.raises(NotImplementedError, match="name a schedule, or pass"):
+        AutoSearch(AutoSchedule(), Threads(), 2).measure(model, None, None, None)
+    sizes = dict.fromkeys(("saved", "kept", "inputs"), dict.fromkeys(range(4), 1.0))
+    given = AutoSchedule(cost=unit_cost, overhead=unit_cost, placements=[[0, 1, 1, 0]], seconds=0.1, **sizes)
+    search = AutoSearch(given, Threads(), 2)
+    search.measure(model, None, None, None)
+    assert search.program(4, 4, chain(4), False).placement == [0, 0, 1, 1]

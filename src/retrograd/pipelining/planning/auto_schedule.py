@@ -20,9 +20,11 @@ from retrograd.pipelining.schedules.gpipe import gpipe
 from retrograd.pipelining.schedules.program import AUTO, Program, make_program
 from retrograd.pipelining.schedules.stage_placement import stages_by_rank
 from retrograd.pipelining.split.manual_stages import AnyPipe
+from retrograd.pipelining.split.meta_model import lacks_memory
 from retrograd.pipelining.transports import Transport
 
 LossOfOutputs = Callable[[dict[str, Any]], Tensor]
+Edges = frozenset[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class AutoSearch:
         self._transport = transport
         self._ranks = ranks
         self._costs: _Costs | None = None
+        self._in_parts = False  # whether this process has memory for its own stages only
         self._programs: dict[tuple, Program] = {}
 
     @classmethod
@@ -99,10 +102,19 @@ class AutoSearch:
         return cls(settings, transport, ranks) if isinstance(settings, AutoSchedule) else None
 
     def measure(self, model: Module, pipe: AnyPipe, batch: MicroBatch, loss: LossOfOutputs) -> None:
-        """Measure, at the first call, what is not given; every process must call it."""
+        """Measure, at the first call, what is not given; every process must call it.
+
+        Raises NotImplementedError if this process has memory for its own stages only.
+        """
         if self._costs is not None:
             return
         given = self.settings
+        self._in_parts = lacks_memory(model)
+        if self._in_parts and None in (given.cost, given.saved, given.kept, given.inputs):
+            raise NotImplementedError(
+                "Pipeline: schedule='auto' measures all stages, and the model is on 'meta' where other processes have "
+                "its stages; name a schedule, or pass AutoSchedule(cost=..., saved=..., kept=..., inputs=...)"
+            )
         with preserve_state(model):
             timed: tuple[Cost, Cost] = zero_cost, zero_cost
             if given.cost is None:
@@ -152,7 +164,7 @@ class AutoSearch:
             )
         return self._programs[key]
 
-    def _search(self, stages: int, micro_batches: int, edges: frozenset[tuple[int, int]]) -> FoundSchedule:
+    def _search(self, stages: int, micro_batches: int, edges: Edges) -> FoundSchedule:
         costs, settings = self._costs, self.settings
         assert costs is not None, "program() checks it"
         found = search_schedule(
@@ -160,8 +172,7 @@ class AutoSearch:
             micro_batches,
             costs.cost,
             ranks=self._ranks,
-            # Parameters stay where they have been trained.
-            placements=settings.placements if self.found is None else [self.found.placement],
+            placements=self._placements(stages, micro_batches, edges),
             edges=edges,
             saved=costs.saved,
             kept=costs.kept,
@@ -173,6 +184,14 @@ class AutoSearch:
         )
         self.found = self.found or found
         return found
+
+    def _placements(self, stages: int, micro_batches: int, edges: Edges) -> Sequence[Sequence[int]] | None:
+        """Return the placements to search: parameters stay where they have been trained, or have memory."""
+        if self.found is not None:
+            return [self.found.placement]
+        if self._in_parts:
+            return [make_program("gpipe", stages, micro_batches, dict.fromkeys(edges), ranks=self._ranks).placement]
+        return self.settings.placements
 
 
 def _with(part: Callable[[Action, MessageCost], float], messages: MessageCost) -> Cost:
