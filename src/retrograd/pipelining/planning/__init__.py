@@ -65,7 +65,7 @@ def plan(
     optimizer_copies: bytes of optimizer state per byte of parameters: 2 for Adam, 0 for plain SGD.
     transport: messages are timed over it, unless `latency` (seconds) and `bandwidth` (bytes per second) are given.
     cores: how many the ranks share; None: one for each rank.
-    rounds: how often everything is timed, after a warm-up round; the medians are used.
+    rounds: how often everything is timed, after a warm-up round; medians are used, and lower deciles for stages.
     alone: time stages one at a time.  Otherwise ranks are timed concurrently, up to the number of cores, since they
      slow each other down; ranks that are processes always run concurrently.
     args_chunk_spec, kwargs_chunk_spec, target_chunk_spec: as for `Pipeline`.

@@ -43,7 +43,7 @@ class AutoSchedule:
     recompute: whether stages may recompute their forward passes to stay within the limit.
     placements: the rank of each stage, several to choose among; None: blocks, looped and zigzag.
     seconds, seed: of the search, as for `search_schedule`.
-    rounds: how often each stage is timed; the median is used.
+    rounds: how often each stage is timed, a microbatch at a time; the lower decile is used.
 
     Ranks that are processes need the same settings.  Errors are those of `search_schedule`, in the first step.
 

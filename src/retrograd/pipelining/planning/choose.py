@@ -299,9 +299,9 @@ class Planner:
         return _lowered(schedule, self.splits[ends].pipe.carried())
 
     def _measure_variation(self, choice: Choice, ends: tuple[int, ...]) -> float:
-        """Return how many times as long a step takes because computations and messages do not always take the medians.
+        """Return how many times as long a step takes because computations and messages take longer than the costs.
 
-        Ranks wait for each other's slow ones, so the step is longer even where the mean is the median.
+        Ranks wait for each other's slow ones, so the mean of each is not enough.
         """
         program, found = self._program(choice, ends), self.splits[ends]
         cost, overhead = self._costs(ends)

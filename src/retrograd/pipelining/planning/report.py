@@ -240,7 +240,7 @@ class Plan:
         if self.settings["variation"] >= NOTED_VARIATION:
             notes.append(
                 f"Computations vary, as if other programs use the machine: steps take {self.settings['variation']:.2f} "
-                f"times as long as with their median times."
+                f"times as long as with their shortest times."
             )
         cores, ranks = self.settings["cores"], self.ranks * self.replicas
         if cores is not None and cores < ranks:
