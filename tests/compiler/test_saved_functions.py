@@ -139,6 +139,18 @@ def test_the_tensors_of_a_loaded_function_are_its_own_and_keep_strides_and_shari
     assert len(loaded.state_dict()) == 3
 
 
+def test_tensors_whose_names_look_like_others_are_kept_apart():
+    net = nn.Module()
+    net.constant_0, net.tensor_0, outside = (
+        nn.Parameter(numbers(2)),
+        nn.Parameter(numbers(2, seed=1)),
+        numbers(2, seed=2),
+    )
+    net.forward = lambda x: x * rg.tensor([3.0, 4.0]) + net.constant_0 * net.tensor_0 + outside
+    with rg.no_grad():
+        assert observe(reloaded(ahead(net, numbers(2)))(numbers(2))) == observe(net.forward(numbers(2)))
+
+
 def test_complex_and_half_precision_tensors_are_stored():
     z, half = rg.ones(2, dtype=rg.complex128) * 1j, rg.ones(2, dtype=rg.float16)
     loaded = reloaded(ahead(lambda x: (x * z, x * half), numbers(2)))

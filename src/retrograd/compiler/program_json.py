@@ -3,7 +3,7 @@
 Stored is the record: which operators run on which arrays. Kernels, plans and code are derived from it again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from itertools import count
 from keyword import iskeyword
@@ -55,7 +55,7 @@ from retrograd.optim.optimizer import Optimizer
 
 MOST_SLOTS = 1 << 24
 _CONTAINERS: dict[Any, type] = {kind.__name__: kind for kind in (list, tuple, dict)}
-_FUNCTIONS_AS_THEY_ARE = {function.__name__: function for function in EAGER_FUNCTIONS.values()}
+_EAGER_FUNCTIONS = {function.__name__: function for function in EAGER_FUNCTIONS.values()}
 _FUNCTIONS = {"copy_in_layout": copy_in_layout, "ones": ones_array}  # that are no operator's kernel
 
 
@@ -142,7 +142,7 @@ class ProgramWriter:
 
     def _method(self, function: Any) -> list:
         """Return the object and the name of a method that runs as it is; None and the name of a function."""
-        if function.__name__ in _FUNCTIONS_AS_THEY_ARE:
+        if function.__name__ in _EAGER_FUNCTIONS:
             return [None, function.__name__]
         owner = function.__self__
         key = next((key for key, known in self._external_data.items() if known is owner), None)
@@ -164,7 +164,7 @@ class ProgramWriter:
         """Return the beginning of a row for a call that is no operator's: of a constant, or in a backward pass."""
         function: Any = call.function
         if isinstance(function, partial) and function.func is array_programs.copy:
-            name = next(name for i in count() if (name := f"constant_{i}") not in self.tensors)
+            name = free_name("constant", {*self.tensors, *self._names.values()})
             self.tensors[name] = make(function.args[0], None, None)
             return ["constant", name]
         if isinstance(function, partial) and function.func is zero_array:
@@ -238,6 +238,11 @@ def _write_layout(guard: TensorGuard) -> list:
     if guard.composite is not None:
         raise StorageError("it has nested or sparse tensors")
     return [list(guard.shape), guard.dtype, list(guard.strides)]
+
+
+def free_name(kind: str, taken: Collection[str]) -> str:
+    """Return a name for a tensor that no other one has."""
+    return next(name for i in count() if (name := f"{kind}_{i}") not in taken)
 
 
 def uses_grads(parts: Parts) -> bool:
@@ -455,8 +460,8 @@ class ProgramReader:
             self._check_made(tensor)
         expect(type(tree) is list, "the operands of a method", operands)
         if key is None:
-            expect(name in _FUNCTIONS_AS_THEY_ARE, "a function that decides by values", name)
-            function = _FUNCTIONS_AS_THEY_ARE[name]
+            expect(name in _EAGER_FUNCTIONS, "a function that decides by values", name)
+            function = _EAGER_FUNCTIONS[name]
             expect(len(tree) == function.__code__.co_argcount, "the operands of a function", operands)
             return Eager(function, tuple(tree), backward)
         owner = self._external_data.get(key) if type(key) is str else None

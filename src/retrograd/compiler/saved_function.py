@@ -10,7 +10,7 @@ from retrograd.backend import array_programs
 from retrograd.compiler.capture import Program
 from retrograd.compiler.compiled_function import INSIDE, CompiledFunction
 from retrograd.compiler.program import Add, External, Result, SetGrad, Write
-from retrograd.compiler.program_json import ProgramReader, ProgramWriter, named_tensors
+from retrograd.compiler.program_json import ProgramReader, ProgramWriter, free_name, named_tensors
 from retrograd.compiler.program_kind import ProgramKind
 from retrograd.core import Aval, Tensor, current
 from retrograd.core.dtype import get_default_dtype
@@ -111,7 +111,7 @@ class AOTCompiledFunction(CompiledFunction):
 
 
 class _NoFunction:
-    """The place of the Python function, which a file does not have."""
+    """A callable that raises where a compiled function would run its Python code, which a file does not have."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = self.__qualname__ = name
@@ -169,17 +169,19 @@ def aot_compile(function: CompiledFunction, example_inputs: Any, module: Module 
     if not isinstance(example_inputs, tuple) or [*map(type, example_inputs)] != [tuple, dict]:
         raise TypeError("aot_compile: expected a tuple of the positional arguments, and a dict of those by name")
     args, kwargs = example_inputs
+    before = function.programs
     if function.find_program(args, kwargs) is None:
         function(*args, **kwargs)
+        if function.programs is before:
+            raise RuntimeError(
+                f"aot_compile: {function.name} runs in parts or eagerly for the example; "
+                f"rg.compile(..., fullgraph=True) raises the reason"
+            )
     modes = DefaultDtype(get_default_dtype())
     kinds: dict[int, list[Program]] = {}
     for program in function.programs:
         if not program.is_made_from_others and program.modes.hold() and program.guards.hold():
             kinds.setdefault(id(program.kind), []).append(program.without_surroundings(modes))
-    if not kinds:
-        raise RuntimeError(
-            f"aot_compile: {function.name} runs in parts or eagerly; rg.compile(..., fullgraph=True) raises the reason"
-        )
     names = _names_of(module, [t for kind in kinds.values() for program in kind for t in program.tensors])
     return AOTCompiledFunction([*kinds.values()], names, get_default_dtype(), function.name)
 
@@ -190,7 +192,8 @@ def _names_of(module: Module | None, tensors: list[Any]) -> dict[int, str]:
     for name, t in [] if module is None else named_tensors(module):
         found.setdefault(id(t), name)
     for t in tensors:
-        found.setdefault(id(t), f"tensor_{len(found)}")
+        if id(t) not in found:
+            found[id(t)] = free_name("tensor", found.values())
     return found
 
 
@@ -242,7 +245,7 @@ def _writer(function: AOTCompiledFunction, external_data: dict[str, Any]) -> Cal
             for number, kind in enumerate(function.kinds)
             for program in kind
         ]
-        _check_memory(writer.tensors)
+        _check_memory(function.state_dict())
         optimized = {key: _write_params(o, writer) for key, o in external_data.items() if isinstance(o, Optimizer)}
     document = {
         "format": FORMAT,
