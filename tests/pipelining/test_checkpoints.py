@@ -4,6 +4,7 @@ import json
 import math
 import os
 import shutil
+import tracemalloc
 import warnings
 from itertools import chain
 
@@ -515,3 +516,22 @@ def test_a_part_that_rank_0_does_not_see_is_an_error(tmp_path):
     part = {"file": "rank-1.safetensors", "bytes": 5}
     with pytest.raises(FileNotFoundError, match=r"rank-1.safetensors, .* all ranks must share"):
         parts.write_manifest(tmp_path, 0, [part], {})
+
+
+def test_restore_holds_the_state_of_one_parameter_twice_and_the_others_once(tmp_path):
+    model = nn.Sequential(*[nn.Linear(128, 128) for _ in range(8)])
+    optimizer = rg.optim.AdamW(model.parameters())
+    model(rg.ones(1, 128)).sum().backward()
+    optimizer.step()
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(0, model, optimizer)
+    checkpoints.restore(model, optimizer)  # imports what reading needs
+    optimizer.state.clear()
+    tracemalloc.start()
+    try:
+        checkpoints.restore(model, optimizer)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    parameters = sum(x.nbytes for x in model.parameters())
+    assert 3 * parameters < peak < 4 * parameters  # values and two moments are read; with all copies, it would be 5

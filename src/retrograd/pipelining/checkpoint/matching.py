@@ -8,6 +8,16 @@ from retrograd.optim import Optimizer
 from retrograd.pipelining.checkpoint.manifest import Content, Group, States
 
 
+class _ReleasedStates(dict[int, dict[str, Any]]):
+    """Optimizer states that are released one by one as they are taken, so that only one has its tensors twice."""
+
+    def __getitem__(self, number: int) -> dict[str, Any]:
+        state = super().__getitem__(number)
+        taken = dict(state)
+        state.clear()
+        return taken
+
+
 class Scheduler(Protocol):
     """The interface of a learning rate scheduler that checkpoints use."""
 
@@ -129,10 +139,13 @@ def _names_differ(what: str, own: Collection[str], stored: Collection[str]) -> l
 
 
 def _optimizer_state(content: Content, groups: list[Group]) -> dict[str, Any]:
-    """Return the state for `load_state_dict`, which numbers parameters in the optimizer's order."""
+    """Return the state for `load_state_dict`, which numbers parameters in the optimizer's order and copies tensors.
+
+    The tensors of `content.states` are released as they are copied.
+    """
     numbers = {name: number for number, name in enumerate(name for group in groups for name in group["params"])}
     return {
-        "state": {numbers[name]: state for name, state in content.states.items() if name in numbers},
+        "state": _ReleasedStates((numbers[name], state) for name, state in content.states.items() if name in numbers),
         "param_groups": [
             {**stored["settings"], "params": [numbers[name] for name in own["params"]]}
             for own, stored in zip(groups, content.groups or (), strict=False)
