@@ -28,8 +28,9 @@ MICRO_BATCHES = 4  # for each rank: they wait for each other a fifth of the time
 class StageCosts(NamedTuple):
     """The seconds of computations by kind and stage, and the bytes of a message on every route.
 
-    samples: all measured seconds of computations, of which `seconds` are the lower deciles.  send_delays, wake_delays:
-    by how much each send, and each arrival at a rank that waited for it, took longer than the quickest one of its stage.
+    samples: all measured seconds of computations, of which `seconds` are the lower deciles.
+    send_delays, wake_delays: by how much each send, and each arrival at a rank that waited for it, took longer than the
+    quickest one of its stage.
     """
 
     seconds: Seconds
