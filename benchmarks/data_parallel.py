@@ -3,8 +3,10 @@
     python benchmarks/data_parallel.py [--rounds 7] [--json FILE] [--check]
 
 The figures are seconds per batch: a step of two replicas trains two batches.  The same two processes, with one thread
-each, run all subjects in turn, and compare their losses first.  A process that has nothing to do sleeps.  If other
-programs use the cores, two processes get more of them than one, and the ratio to one process is meaningless.
+each, run all subjects in turn, and compare their losses first.  A process that has nothing to do sleeps.
+
+"no reduction" is both processes at once without exchanging gradients: what the machine costs, whose memory they share.
+If other programs use the cores, two processes get more of them than one, and the ratio to one process is meaningless.
 """
 
 import argparse
@@ -81,6 +83,7 @@ def measure(rounds: int) -> list[dict[str, list[float]]]:
     for name in MODELS:
         steps = {
             "one process": step_of(rg, name, rank, lambda module: module),
+            "no reduction": step_of(rg, name, rank, lambda module: module),
             "retrograd": step_of(rg, name, rank, rg.nn.parallel.DistributedDataParallel),
             "PyTorch, gloo": step_of(torch, name, rank, torch.nn.parallel.DistributedDataParallel),
         }
