@@ -189,6 +189,9 @@ def test_a_loaded_function_runs_in_any_grad_mode_and_takes_views_but_not_in_tran
         assert observe(loaded(numbers(3, 2) + 0)) == expected
     with rg.autograd.profiler.profile():
         assert observe(loaded(numbers(3, 2))) == expected
+    doubling = reloaded(ahead(lambda x: x.mul_(2), numbers(3)))
+    with pytest.raises(RuntimeError, match="position in a graph"):
+        doubling(numbers(6)[:3])
     with pytest.raises(RuntimeError, match="can't run inside another transform"):
         rg.func.vmap(loaded)(numbers(5, 3, 2))
     with pytest.raises(RuntimeError, match="can't run inside another transform"):
