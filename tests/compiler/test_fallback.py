@@ -320,3 +320,13 @@ def test_garbage_that_is_collected_during_a_call_is_no_part_of_it():
     finally:
         gc.set_threshold(*threshold)
         gc.callbacks.remove(count)
+
+
+def test_other_functions_of_optimizers_may_be_given_tensors():
+    average = rg.optim.swa_utils.get_ema_avg_fn(0.9)
+    compiled = rg.compile(lambda x, y: average(x, y, 1) * 2)
+    for i in range(3):
+        x, y = numbers(3) + i, numbers(3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert observe(compiled(x, y)) == observe(average(x, y, 1) * 2)

@@ -188,7 +188,7 @@ class PythonWatch:
         owner = variables.get("self")
         name = variables["step"].__name__ if frame.f_code.co_name == "run" else frame.f_code.co_name
         given = [v for key, v in variables.items() if key not in ("self", "step", "__class__")]
-        simple = all(v is None or v is True or v == () or v == {} for v in given)
+        simple = all(v is None or v is True or (type(v) in (tuple, dict) and not v) for v in given)
         if not isinstance(owner, Optimizer | LRScheduler) or name not in EAGER_METHODS or not simple:
             self.recorder.refuse(f"the code calls {frame.f_code.co_qualname} of optimizers, with arguments")
             return
