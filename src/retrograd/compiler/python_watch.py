@@ -139,6 +139,8 @@ class PythonWatch:
         if kind == "" or (kind == "user" and (_serves_library(frame) or _is_generated_constructor(frame))):
             return
         if kind == "user":
+            if self.recorder.refusal:
+                return  # there will be no program, and so no guards
             if not _is_of_platform(code) and handles_exceptions(code):
                 self.recorder.refuse(f"{code.co_qualname} handles exceptions, which depend on values")
             self.surroundings.enter(code, frame.f_globals)

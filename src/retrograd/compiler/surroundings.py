@@ -201,9 +201,10 @@ class Surroundings:
         owners = [o for o in value.__mro__ if o is not object] if isinstance(value, type) else [value]
         for owner in owners:
             fields = vars(owner)
-            for key in [key for key in self.names if key in fields and (id(owner), key) not in self._named]:
-                self._named.add((id(owner), key))
-                self._note(fields, key, fields[key], f"{name}.{key}", key)
+            for key in self.names & fields.keys():
+                if (id(owner), key) not in self._named:
+                    self._named.add((id(owner), key))
+                    self._note(fields, key, fields[key], f"{name}.{key}", key)
         for key in self._texts:  # as in getattr(Config, "name", None)
             if (id(value), key) not in self._named and not any(key in vars(owner) for owner in owners):
                 self._named.add((id(value), key))
