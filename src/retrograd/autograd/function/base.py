@@ -127,8 +127,8 @@ class FunctionOp(Op):
         grad_outputs = cotangents_for_users(cotangents)
         if ctx.materialize_grads:
             skipped = () if ctx._materialize_non_diff_grads else ctx._fixed_outputs
-            for i, g in enumerate(grad_outputs):
-                if g is None and i not in skipped:
+            for i in range(len(grad_outputs)):
+                if grad_outputs[i] is None and i not in skipped:
                     grad_outputs[i] = zero_cotangent(*ctx._outputs[i])
         results = self.cls._backward_method()(ctx, *align_with_outputs(grad_outputs, ctx))
         if not isinstance(results, tuple):
@@ -138,9 +138,10 @@ class FunctionOp(Op):
         if len(results) != len(needs_input_grad):
             self._check_non_tensors(results, [index for index, _, _ in ctx._inputs])
         grads: list[Tensor | None] = []
-        for want, (index, shape, dtype) in zip(needs_input_grad, ctx._inputs, strict=True):
+        for i in range(len(needs_input_grad)):
+            index, shape, dtype = ctx._inputs[i]
             result = results[index]
-            if result is None or not want:
+            if result is None or not needs_input_grad[i]:
                 grads.append(None)
             elif fits_input(result, shape, dtype):
                 grads.append(result)  # the common case
@@ -316,7 +317,10 @@ class Function(metaclass=FunctionMeta):
         if levels:
             set_output_tangents(levels, cls.__name__, cls._operator.run_jvp, args, outputs, ctx)
         # They may contain outputs, which hold the node.
-        ctx.to_save = ctx.dirty_tensors = ctx.non_differentiable = ctx.saved_for_forward = ()
+        if ctx.to_save:
+            ctx.to_save = ()
+        if ctx.dirty_tensors or ctx.non_differentiable or ctx.saved_for_forward:
+            ctx.dirty_tensors = ctx.non_differentiable = ctx.saved_for_forward = ()
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
@@ -397,7 +401,9 @@ def _reuse_argument(result: Any, args: list[Tensor]) -> Any:
 def _node(cls: type[Function], ctx: FunctionCtx, args: tuple) -> GradFn:
     """Return the node of a call, with an edge to each tensor argument."""
     ctx._inputs = describe_tensors(args)
-    tensors = [args[index] for index, _, _ in ctx._inputs]
+    if len(ctx._inputs) == len(args):
+        return function_node(cls._operator, ctx, args, list(ctx.needs_input_grad))
+    tensors = [a for a in args if isinstance(a, Tensor)]
     return function_node(cls._operator, ctx, tensors, [a._requires_grad for a in tensors])
 
 

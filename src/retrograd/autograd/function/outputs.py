@@ -21,9 +21,11 @@ def make_outputs(cls: type, ctx: FunctionCtx, args: tuple, results: tuple) -> li
 
     Views that are returned refuse recorded writes: as those of a Function, or as several views of one operator.
     """
-    tensors = sum([isinstance(result, Tensor) for result in results])
-    meta = IN_FUNCTION if tensors == 1 else cls.__name__
-    return [_make_output(ctx, args, r, meta) if isinstance(r, Tensor) else r for r in results]
+    meta = IN_FUNCTION if len(describe_tensors(results)) == 1 else cls.__name__
+    outputs = []
+    for result in results:
+        outputs.append(_make_output(ctx, args, result, meta) if isinstance(result, Tensor) else result)
+    return outputs
 
 
 def _make_output(ctx: FunctionCtx, args: tuple, result: Tensor, meta: str) -> Tensor:
