@@ -220,17 +220,16 @@ class Module(ModuleTree):
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """Add the module's own tensors and extra state, without those of submodules."""
-        live: dict[str, Tensor] = {}
-        save_tensors(self.__dict__, self._kinds, destination, live, prefix)
-        if not keep_vars:
-            _detach_entries(destination, live)
+        found: dict[str, Tensor] = {}
+        save_tensors(self.__dict__, self._kinds, found, prefix)
+        _add_entries(destination, found, keep_vars)
         if self._has_extra_state():
             destination[prefix + EXTRA_STATE] = self.get_extra_state()
 
     def _saved_tensors(self) -> dict[str, Tensor]:
         """Return the module's own parameters and the buffers that its state dict has, by their names."""
         saved: dict[str, Tensor] = {}
-        save_tensors(self.__dict__, self._kinds, saved, {}, "")
+        save_tensors(self.__dict__, self._kinds, saved, "")
         return saved
 
     def _has_extra_state(self) -> bool:
@@ -437,7 +436,7 @@ def _has_own_saving(values: dict[str, Any]) -> bool:
 
 def save_state(module: Module, state: dict[str, Any], prefix: str, keep_vars: bool) -> None:
     """Add the entries of a module and of its submodules to a state dict; as `state_dict` of each, where overridden."""
-    live: dict[str, Tensor] = {}  # the entries that are still to be detached, all at once
+    found: dict[str, Tensor] = {}  # the entries that are still to be detached and added, all at once
     simple: dict[type[Module], bool] = {}  # the classes met, and whether they save members only
     pending = [(module, prefix)]
     while pending:
@@ -446,27 +445,23 @@ def save_state(module: Module, state: dict[str, Any], prefix: str, keep_vars: bo
         if kind not in simple:
             simple[kind] = _saves_members_only(kind)
         if not simple[kind] or _has_own_saving(values):
-            _detach_entries(state, live)
+            _add_entries(state, found, keep_vars)
             module.state_dict(destination=state, prefix=prefix, keep_vars=keep_vars)
         elif members := values["_kinds"]:
-            children = save_tensors(values, members, state, live, prefix)
-            if keep_vars:
-                live.clear()
+            children = save_tensors(values, members, found, prefix)
             if children:
                 pending += [(values[name], f"{prefix}{name}.") for name in reversed(children)]
-    _detach_entries(state, live)
+    _add_entries(state, found, keep_vars)
 
 
-def _detach_entries(state: dict[str, Any], live: dict[str, Tensor]) -> None:
-    """Replace entries of a state dict by detached ones; `live` is empty then."""
-    state.update(zip(live, detach_all(_detach, live.values()), strict=True))
-    live.clear()
+def _add_entries(state: dict[str, Any], found: dict[str, Tensor], keep_vars: bool) -> None:
+    """Move entries to a state dict, detached unless `keep_vars`."""
+    state.update(found if keep_vars else zip(found, detach_all(_detach, found.values()), strict=True))
+    found.clear()
 
 
-def save_tensors(
-    values: dict[str, Any], members: dict[str, str], state: dict[str, Any], live: dict[str, Tensor], prefix: str
-) -> list[str]:
-    """Add a module's own parameters and persistent buffers to two dicts; return the names of its submodules.
+def save_tensors(values: dict[str, Any], members: dict[str, str], found: dict[str, Tensor], prefix: str) -> list[str]:
+    """Add a module's own parameters and persistent buffers to a dict; return the names of its submodules.
 
     `values` are the module's attributes, `members` the kinds of its members.
     """
@@ -476,14 +471,13 @@ def save_tensors(
         if value is None:
             continue
         if kind == PARAMETER:
-            key = prefix + name
-            state[key] = live[key] = value
+            found[prefix + name] = value
         elif kind == MODULE:
             modules.append(name)
         elif kind == BUFFER:
             buffers.append(name)
     for name in buffers:  # after the parameters, as in PyTorch
-        state[prefix + name] = live[prefix + name] = values[name]
+        found[prefix + name] = values[name]
     return modules
 
 
