@@ -43,6 +43,7 @@ OPTIONS: dict[str, list[str]] = {
     "data_parallel": ["--rounds", "5"],
     "pipelines": ["--rounds", "3"],
     "planning": ["--rounds", "5"],
+    "auto_schedule": ["--rounds", "9"],
     "simulator": [],
     "small_calls": ["--rounds", "9"],
     "memory_bound": ["--rounds", "5"],

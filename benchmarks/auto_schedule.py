@@ -1,0 +1,66 @@
+"""Compare a step under `schedule="auto"` with steps under the named schedules, over threads and over MPI.
+
+    python benchmarks/auto_schedule.py [--rounds 9] [--json FILE] [--check]
+
+A transformer of 12 encoder layers, 64 wide, as four stages on two ranks, 8 microbatches, one BLAS thread per rank.  All
+schedules take turns in every round.  Named ones that are the same for four stages on two ranks are timed once.
+"""
+
+import argparse
+import sys
+from typing import Any
+
+from ranks import RANKS, main_of_ranks, run_script
+
+from retrograd.bench import Row, Table
+
+LAYERS, WIDTH, HEADS, LENGTH, EXAMPLES = 12, 64, 4, 64, 32
+STAGES, MICRO_BATCHES = 4, 8
+TRANSPORTS = ("threads", "mpi")
+SLOWER = 1.03  # the budget of auto, relative to the named schedule whose steps are shortest
+
+
+def measure(transport: str, rounds: int) -> dict[str, list[float]]:
+    """Return by schedule the seconds of a step, for each round."""
+    import retrograd as rg
+    from retrograd.pipelining import Pipeline, make_schedule
+    from retrograd.pipelining.schedules import SCHEDULES
+
+    nn = rg.nn
+    layers = [
+        nn.TransformerEncoderLayer(WIDTH, HEADS, 4 * WIDTH, 0.0, "gelu", batch_first=True, norm_first=True)
+        for _ in range(LAYERS)
+    ]
+    model = nn.Sequential(*layers)
+    x, y = (rg.randn(EXAMPLES, LENGTH, WIDTH) for _ in range(2))
+    different = {str(make_schedule(name, STAGES, MICRO_BATCHES, ranks=RANKS)): name for name in SCHEDULES}
+    options: dict[str, Any] = {"ranks": RANKS, "micro_batches": MICRO_BATCHES, "transport": transport}
+    pipelines = {
+        name: Pipeline(model, STAGES, schedule=name, loss_fn=nn.functional.mse_loss, **options)
+        for name in ["auto", *different.values()]
+    }
+    found: dict[str, list[float]] = {name: [] for name in pipelines}
+    for number in range(rounds + 2):
+        for name, pipeline in pipelines.items():
+            model.zero_grad()
+            pipeline.step(x, target=y)
+            assert pipeline.timeline is not None, "each step records one"
+            if number > 1:  # the first ones capture, search, and fetch memory
+                found[name].append(pipeline.timeline.span)
+    return found
+
+
+def report(options: argparse.Namespace) -> list[Table]:
+    """Return a table of the steps under auto and under each named schedule, the shortest first."""
+    tables = []
+    for transport in TRANSPORTS:
+        found = run_script(__file__, transport, options.rounds)
+        auto = found.pop("auto")
+        named = sorted(found, key=lambda name: sum(found[name]))
+        rows = [Row(name, {"auto": auto, "named": found[name]}, {"named": SLOWER}) for name in named]
+        tables.append(Table(f"Step on {RANKS} ranks over {transport}, auto and named", "ms", rows, ours="auto"))
+    return tables
+
+
+if __name__ == "__main__":
+    sys.exit(main_of_ranks(__doc__, 9, lambda given: measure(given.worker, given.rounds), report))
