@@ -21,7 +21,7 @@ BUDGET = {
     "distributed": 4300,
     "distributions": 5900,
     "export": 3900,
-    "foundation": 700,
+    "foundation": 800,
     "func": 3100,
     "fx": 7100,
     "higher_order": 800,

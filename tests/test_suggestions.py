@@ -15,7 +15,6 @@ import retrograd.nested
 from retrograd.core import registry
 from retrograd.core.dispatch import call
 from retrograd.core.schema import REQUIRED
-from retrograd.foundation.suggestions import LARGEST_NAMESPACE
 from retrograd.testing.sampler import samples_of
 
 NAMES = [
@@ -106,6 +105,8 @@ def test_a_misspelt_keyword_is_answered_by_the_right_one(path):
         assert f"got an unexpected keyword argument '{misspelt(name)}'" in text, name
         if suggests_keywords(path):
             assert f"Did you mean '{name}'?" in text, name
+        if isinstance(function, type) and issubclass(function, FAMILIES):
+            assert text.startswith(f"{function.__name__}.__init__() "), name  # not the base that defines it
 
 
 OTHER_NAMES = [
@@ -114,6 +115,7 @@ OTHER_NAMES = [
     (lambda: rg.nn.LayerNorm(3, epsilon=1e-5), "eps"),
     (lambda: rg.nn.Linear(3, 4, use_bias=False), "bias"),
     (lambda: rg.func.grad(rg.sin, argnum=0), "argnums"),
+    (lambda: rg.vmap(rg.sin, in_axes=0), "in_dims"),
 ]
 
 
@@ -186,8 +188,28 @@ def test_the_nearest_name_is_suggested(call, suggested):
     assert re.search(f"Did you mean:? '{suggested}'", printed.getvalue())
 
 
-def test_python_looks_for_similar_names_of_everything_but_the_package_itself():
-    assert [owner for owner, found in OBJECTS.items() if len(dir(found)) > LARGEST_NAMESPACE] == ["rg"]
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: rg.jit, "rg.compile"),
+        (lambda: rg.nn.Dense, "rg.nn.Linear"),
+        (lambda: rg.jvp, "rg.func.jvp"),
+        (lambda: rg.Adam, "rg.optim.Adam"),
+        (lambda: rg.nn.cross_entropy, "rg.nn.functional.cross_entropy"),
+        (lambda: rg.optim.StepLR, "rg.optim.lr_scheduler.StepLR"),
+    ],
+)
+def test_a_name_of_another_module_or_library_is_answered_by_the_full_one(call, name):
+    with pytest.raises(AttributeError) as caught:
+        call()
+    assert str(caught.value).endswith(f"; use {name}")  # the message itself: notebooks show nothing else
+
+
+def test_the_message_itself_suggests_a_layer_written_otherwise():
+    for written, name in (("Conv2D", "Conv2d"), ("Relu", "ReLU"), ("Layer_Norm", "LayerNorm")):
+        assert not hasattr(rg.nn, written)
+        with pytest.raises(AttributeError, match=f"Did you mean '{name}'"):
+            getattr(rg.nn, written)
 
 
 def test_a_missing_name_costs_no_search_until_it_is_printed(monkeypatch):

@@ -12,7 +12,7 @@ from contextlib import suppress
 from threading import RLock
 
 from retrograd.foundation.alias_modules import is_alias
-from retrograd.foundation.suggestions import missing_name
+from retrograd.foundation.suggestions import MissingNameError
 
 _homes: dict[str, dict[str, str]] = {}  # of each package: name -> full name of a module
 _incomplete: dict[str, Callable[[str], None]] = {}  # full name of a module -> function that publishes its members
@@ -53,7 +53,7 @@ def lazy_names(package, homes):
         if name not in known and is_alias(f"{package}.{name}"):
             return importlib.import_module(f"{package}.{name}")
         if name not in known:
-            raise missing_name(f"module {package!r} has no attribute {name!r}", name, names())
+            raise MissingNameError(package, name, names())
         module = importlib.import_module(known[name])
         found = module if known[name] == f"{package}.{name}" else getattr(module, name)
         setattr(sys.modules[package], name, found)

@@ -6,9 +6,10 @@ Python suggests attributes in tracebacks, and from 3.13 on keywords in messages.
 import functools
 import importlib
 import inspect
+import operator
 import sys
+import types
 
-LARGEST_NAMESPACE = 750  # in a larger one, Python does not look for similar names
 _SUGGESTS_KEYWORDS = sys.version_info >= (3, 13)
 CALLER_OF_INIT = 2 if _SUGGESTS_KEYWORDS else 3  # stacklevel of warnings in a constructor that suggests keywords
 # Names of arguments in other libraries, and ours.
@@ -16,8 +17,19 @@ SYNONYMS = {
     "learning_rate": "lr", "l2": "weight_decay", "beta_1": "betas", "beta1": "betas", "epsilon": "eps", "prob": "p",
     "rate": "p", "axis": "dim", "axes": "dim dims", "keepdims": "keepdim", "argnum": "argnums", "use_bias": "bias",
     "filters": "out_channels", "units": "out_features", "file": "f", "path": "f", "filename": "f",
-    "size_average": "reduction", "reduce": "reduction", "seed": "generator",
+    "size_average": "reduction", "reduce": "reduction", "seed": "generator", "in_axes": "in_dims",
+    "out_axes": "out_dims", "epochs": "max_iter",
 }  # fmt: skip
+# Names of JAX, HIPS autograd, Flax and Keras, and ours.
+FOREIGN_NAMES = {
+    "jit": "rg.compile", "lax": "rg.cond, rg.higher_order", "tree": "optree", "tree_util": "optree",
+    "tree_map": "optree.tree_map", "custom_vjp": "rg.library.custom_op", "custom_jvp": "rg.library.custom_op",
+    "make_jaxpr": "rg.fx.trace", "extend": "retrograd.hips.extend", "PRNGKey": "rg.Generator", "key": "rg.Generator",
+    "Dense": "rg.nn.Linear", "Conv": "rg.nn.Conv2d", "Embed": "rg.nn.Embedding", "Variable": "rg.tensor",
+    "onnx": "rg.export",
+}  # fmt: skip
+# The modules where a name is looked for that another module lacks.
+_SEARCHED = "func nn nn.functional optim optim.lr_scheduler nested utils.data utils.checkpoint distributions linalg"
 _UNKNOWN_KEYWORD = " got an unexpected keyword argument '"
 
 
@@ -31,8 +43,13 @@ def did_you_mean(name, known):
     """
     known = [*known]
     synonyms = [word for word in SYNONYMS.get(name, "").split() if word in known]
-    similar = synonyms or importlib.import_module("difflib").get_close_matches(name, known, 1)
+    spelt = [word for word in known if _letters(word) == _letters(name)]  # Conv2D, crossentropy
+    similar = synonyms or spelt or importlib.import_module("difflib").get_close_matches(name, known, 1)
     return f". Did you mean {similar[0]!r}?" if similar else ""
+
+
+def _letters(name):
+    return name.replace("_", "").lower()
 
 
 def unfit_argument(function, parameter, type_name, value, dtypes=(), takes_list=False):
@@ -51,20 +68,26 @@ def unfit_argument(function, parameter, type_name, value, dtypes=(), takes_list=
     return f"{function}(): {parameter} must be {type_name}, got {got}{hint}"
 
 
-def missing_name(message, name, known):
-    """Return the AttributeError of a name that a module lacks; Python suggests another one if it has few."""
-    return AttributeError(message) if len(known) <= LARGEST_NAMESPACE else MissingNameError(message, name, known)
-
-
 class MissingNameError(AttributeError):
-    """A name that a large module lacks; looks for a similar one only when the message is read."""
+    """A name that a module of the package lacks; looks for the right one only when the message is read."""
 
-    def __init__(self, message, name, known):
-        super().__init__(message, name=name, obj=None)
+    def __init__(self, module, name, known):
+        super().__init__(f"module {module!r} has no attribute {name!r}", name=name, obj=None)
         self.known = known
 
     def __str__(self):
-        return super().__str__() + did_you_mean(self.name, self.known)
+        found = FOREIGN_NAMES.get(self.name) or _full_name(self.name)
+        return super().__str__() + (f"; use {found}" if found else did_you_mean(self.name, self.known))
+
+
+def _full_name(name):
+    """Return the name under which another module of the package has a member; "" if none has."""
+    package = __name__.partition(".")[0]
+    for part in _SEARCHED.split():
+        found = vars(operator.attrgetter(part)(sys.modules[package])).get(name)
+        if str(getattr(found, "__module__", "")).startswith(package):
+            return f"rg.{part}.{name}"
+    return ""
 
 
 def suggest_keyword(error, known):
@@ -110,6 +133,7 @@ def suggest_keywords(function):
                 suggest_keyword(error, inspect.signature(function).parameters)
             raise
 
+    call._suggests_for = function
     return call
 
 
@@ -125,13 +149,26 @@ def suggest_in_module(namespace):
 
 
 def suggest_init_keywords(cls):
-    """Make the constructor that a class of this package defines suggest keywords; return the class.
+    """Make the constructor of a class of this package suggest keywords, under the name of this class; return the class.
 
+    An inherited constructor is copied: errors of `Conv2d(kernel=3)` name `Conv2d`, not a base that nobody has called.
     Users' classes are left alone: their tracebacks would get longer.
     """
-    if "__init__" in vars(cls) and cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
-        cls.__init__ = suggest_keywords(vars(cls)["__init__"])
+    if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        init = vars(cls).get("__init__") or getattr(cls.__init__, "_suggests_for", cls.__init__)
+        if isinstance(init, types.FunctionType):
+            own = "__init__" in vars(cls)
+            cls.__init__ = suggest_keywords(init if own else _renamed(init, f"{cls.__qualname__}.__init__"))
     return cls
+
+
+def _renamed(function, qualname):
+    """Return a copy of a function whose errors show another qualified name."""
+    copy = types.FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__kwdefaults__, copy.__qualname__ = function.__kwdefaults__, qualname
+    return functools.update_wrapper(copy, function, ("__module__", "__doc__", "__annotations__"), ())
 
 
 class SuggestsKeywords:

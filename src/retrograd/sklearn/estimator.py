@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, registry
 from retrograd.core.blocks import generator_block
+from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.nn import Linear, Module, ReLU, Sequential
 from retrograd.ops.as_tensor import from_numpy
 from retrograd.ops.generator import Generator, redirect_draws
@@ -22,7 +23,7 @@ from retrograd.utils.progress import progress
 CHUNK_ROWS = 4096
 
 
-class NeuralEstimator(BaseEstimator):
+class NeuralEstimator(SuggestsKeywords, BaseEstimator):
     """The base of both estimators; see there."""
 
     def __init__(
