@@ -105,14 +105,19 @@ def address(array):
     return array.data.ptr if type(array) in array_devices else array.__array_interface__["data"][0]
 
 
+def _owner(array):
+    """Return the array that owns the memory of one of NumPy's arrays: itself, or the last of its bases."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
 def distance(array):
     """Return the byte offset of an array's first element in the memory that the array is part of."""
     whole = memory_of(array)
     if type(whole) in array_devices:
         return whole.data.ptr - whole.data.mem.ptr
-    while isinstance(whole.base, np.ndarray):
-        whole = whole.base
-    return address(array) - np.lib.array_utils.byte_bounds(whole)[0]
+    return address(array) - np.lib.array_utils.byte_bounds(_owner(whole))[0]
 
 
 def resize_memory(array, shape):
@@ -122,9 +127,7 @@ def resize_memory(array, shape):
     """
     if type(array) is not np.ndarray:
         raise RuntimeError(f"resize_: the memory of arrays of {type(array).__name__} can't be resized")
-    whole = array
-    while isinstance(whole.base, np.ndarray):
-        whole = whole.base
+    whole = _owner(array)
     if not whole.flags.forc:  # the owner's memory is not contiguous
         array = whole = np.ascontiguousarray(array)
     memory = whole.ravel(order="K").view(np.uint8)[address(array) - np.lib.array_utils.byte_bounds(whole)[0] :]
@@ -190,9 +193,7 @@ def as_numpy(array):
 
 def whole_memory(array):
     """Return the bytes of the memory that an array is part of, as an array that shares them."""
-    whole = memory_of(array)
-    while isinstance(whole.base, np.ndarray):
-        whole = whole.base
+    whole = _owner(memory_of(array))
     low, high = np.lib.array_utils.byte_bounds(whole)
     first = as_strided(whole, (min(whole.size, 1),), (whole.itemsize,)).view(np.uint8)
     return as_strided(first, (high - low if whole.size else 0,), (1,))
