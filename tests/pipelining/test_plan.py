@@ -56,16 +56,6 @@ def planned(model=None, ranks=2, micro_batches=4, **options):
     return plan(model, args, ranks, micro_batches, target=target, loss_fn=nn.functional.mse_loss, **FREE | options)
 
 
-@pytest.fixture
-def even_times(monkeypatch):
-    """Let all operators take equally long, so that the split does not depend on the load of the machine."""
-
-    def measured(*args):
-        return [one._replace(forward=1.0, backward=2.0) for one in operators(*args)]
-
-    monkeypatch.setattr(choose, "operators", measured)
-
-
 # -------------------------------------------------------------------------------------------------------- splitting
 
 sizes = st.dictionaries(st.integers(0, 3), st.integers(1, 9), max_size=2)
