@@ -99,6 +99,7 @@ __getattr__, __dir__ = lazy_names(
         "NestedIOFunction": "retrograd.autograd.function.nested_io",
         "Variable": "retrograd.autograd.variable",
         "_is_checkpoint_valid": "retrograd.autograd.variable",
+        "anomaly_mode": "retrograd.autograd.anomaly_mode",
         "detect_anomaly": "retrograd.autograd.anomaly_mode",
         "explain": "retrograd.autograd.explain",
         "forward_ad": "retrograd.autograd.forward_ad",
