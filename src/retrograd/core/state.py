@@ -81,7 +81,7 @@ def is_recording():
 
 
 class at:
-    """Run a block at a level and with a grad mode: the only way in which either changes."""
+    """Run a block at a level and with a grad mode. Calls and backward passes set both themselves."""
 
     __slots__ = ("_grad_enabled", "_level", "_old_grad_enabled", "_old_level")
 
