@@ -15,7 +15,7 @@ BUDGET = {
     "backends": 100,
     "bench": 1100,
     "cli": 3100,
-    "compiler": 7300,
+    "compiler": 7600,
     "core": 6900,
     "cuda": 600,
     "distributed": 4300,

@@ -413,3 +413,58 @@ def test_halves_of_a_backward_pass_have_the_eager_gradients(wants_input):
         backward_weight(groups)
         found.append([g.tolist() for g in (*grads, *[p.grad for p in layers.parameters()])])
     assert found == [found[0]] * 4
+
+
+class Residual(nn.Module):
+    """Attention and a layer that is used twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.attention, self.layer = nn.LayerNorm(4), nn.MultiheadAttention(4, 2), nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.norm(x)
+        y = x + self.attention(y, y, y, need_weights=False)[0]
+        return y + self.layer(nn.functional.gelu(self.layer(y)))
+
+
+def halves_of(function, module, x):
+    """Return the result of a call and the gradient of x after the first half, and the groups for the second half."""
+    x = x.clone().requires_grad_()
+    out = function(x)
+    (g,), groups = backward_input([out], [out.detach().cos()], [x], list(module.parameters()))
+    return [out.detach(), g], groups
+
+
+def test_halves_of_several_calls_are_programs_with_the_eager_bits():
+    rg.manual_seed(0)
+    module, found = Residual(), []
+    compiled = rg.compile(module)
+    for function in (module, compiled, compiled, compiled):
+        module.zero_grad()
+        given = [halves_of(function, module, numbers(3, 2, 4, seed=i)) for i in range(3)]  # all before any weights
+        for _, groups in given:
+            backward_weight(groups)
+        arrays = [t for tensors, _ in given for t in tensors] + [p.grad for p in module.parameters()]
+        found.append([a.numpy().tobytes() for a in arrays])
+    assert found == [found[0]] * 4
+    (programs,) = [halves for p in compiled._compiled_call.programs for halves in p.graph.halves.values()]
+    assert programs.first is not None
+    assert programs.second is not None
+    assert programs.reads
+
+
+def test_a_second_half_finds_values_written_to_since_the_first():
+    module = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 3))
+    compiled = rg.compile(module)
+    for _ in range(3):
+        _, groups = halves_of(compiled, module, numbers(5, 4))
+        backward_weight(groups)
+    x = numbers(5, 4).requires_grad_()
+    copy = x * 1
+    out = compiled(copy)
+    _, groups = backward_input([out], [rg.ones(5, 3)], [x], list(module.parameters()))
+    with rg.no_grad():
+        copy.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        backward_weight(groups)

@@ -57,27 +57,51 @@ def backward_input(
     if graph_level() is not None:
         raise NotImplementedError("a backward pass in halves does not run inside a function transform")
     roots, seeds = [edge_of(out) for out in outputs], make_seeds("backward", list(outputs), gradients)
-    ends, targets = [end for end, _ in roots], [edge_of(x) for x in inputs]
-    _expand_compiled_calls(ends)
-    first = needed_for(ends, [end for end, _ in targets])
-    second = needed_for(ends, [edge_of(w)[0] for w in weights]) - first
-    border = [fn for fn in reachable_from(ends) if fn in first and isinstance(fn, GradFn)]
+    targets, leaves = [edge_of(x) for x in inputs], [edge_of(w)[0] for w in weights]
+    compiled = _split_compiled_calls([end for end, _ in roots], targets, leaves)
+    try:
+        found, starts, second = run_first_half(roots, seeds, targets, leaves, compiled)
+    finally:
+        rests = [fn.op.end_split(fn) for fn in compiled]
+    starts += [start for start in rests if start is not None]
+    return [conjugate(g) for g in found], _group_weights(starts, weights, second)
+
+
+def run_first_half(
+    roots: Sequence[Any], seeds: Sequence[Any], targets: Sequence[Any], leaves: Sequence[Any], split: Sequence[Any] = ()
+) -> tuple[list[Any], list[Start], set]:
+    """Return the cotangents of the targets, the starts of the second half, the latest first, and what it runs.
+
+    `roots` and `targets` are edges, `leaves` nodes or leaves where the second half ends. The nodes in `split` keep what
+    the second half needs of them.
+    """
+    ends = [end for end, _ in roots]
+    first, second = _find_halves(ends, targets, leaves)
+    border = [fn for fn in reachable_from(ends) if fn in first and isinstance(fn, GradFn) and fn not in split]
     copies = {fn: _copy_for_weights(fn, second) for fn in border if not second.isdisjoint(fn.edges)}
     border_outputs = [(fn, number) for fn in copies for number in range(len(fn.out_avals or (None,)))]
     found = pullback(roots, seeds, level=current().level, inputs=[*targets, *border_outputs])
     starts = [(end, (None,) * number + (seed,)) for (end, number), seed in zip(roots, seeds, strict=True)]
     starts = [start for start in starts if start[0] in second]
     starts += [_attach_cotangents(fn, copies[fn], found) for fn in sorted(copies)]  # the latest first
-    results = [found.get(end if isinstance(end, Tensor) else (end, number)) for end, number in targets]
-    return [conjugate(g) for g in results], _group_weights(starts, weights, second)
+    return [found.get(end if isinstance(end, Tensor) else (end, number)) for end, number in targets], starts, second
 
 
-def _expand_compiled_calls(ends: Sequence[Any]) -> None:
-    """Let nodes that are a whole compiled call lead to the nodes inside, so that each of these is in one half."""
-    for fn in reachable_from(ends):
-        expand = getattr(getattr(fn, "op", None), "expand", None)
-        if expand is not None:
-            expand(fn)
+def _find_halves(ends: Sequence[Any], targets: Sequence[Any], leaves: Sequence[Any]) -> tuple[set, set]:
+    """Return the nodes and leaves of each half."""
+    first = needed_for(ends, [end for end, _ in targets])
+    return first, needed_for(ends, leaves) - first
+
+
+def _split_compiled_calls(ends: Sequence[Any], targets: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
+    """Return the nodes of compiled calls that run in both halves, each by a part of it.
+
+    A call that cannot be split leads to the nodes inside, each of which is in one half or the other.
+    """
+    first, second = _find_halves(ends, targets, leaves)
+    calls = [fn for fn in reachable_from(ends) if hasattr(getattr(fn, "op", None), "begin_split")]
+    both = [fn for fn in calls if fn in first and not second.isdisjoint(fn.edges)]
+    return [fn for fn in both if fn.op.begin_split(fn, first, second)]
 
 
 def backward_weight(groups: Sequence[ParamGroup], retain_graph: bool = False) -> None:

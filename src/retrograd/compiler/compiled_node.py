@@ -5,21 +5,17 @@ import warnings
 from typing import Any
 
 from retrograd.backend import array_programs
-from retrograd.compiler import player
+from retrograd.compiler.backward_recording import Recording
 from retrograd.compiler.graph_template import GraphTemplate
 from retrograd.compiler.output_tree import OutputTree
-from retrograd.compiler.planning import plan_calls
-from retrograd.compiler.program import External, Slot, without_dead_code
-from retrograd.compiler.python_watch import PythonWatch
+from retrograd.compiler.program import External, Slot
 from retrograd.compiler.recorder import Recorder
-from retrograd.compiler.simplification import simplify
-from retrograd.compiler.specialization import specialize
-from retrograd.compiler.surroundings import Guards, Surroundings, first_change
+from retrograd.compiler.split_call import HalfPrograms, SplitCall
+from retrograd.compiler.surroundings import Guards
 from retrograd.core import Tensor, current
 from retrograd.core.engine import pullback
 from retrograd.core.graph import node, note_output, reserve_numbers, snapshot_of
 from retrograd.core.record import saved_version
-from retrograd.core.state import watching
 from retrograd.core.tensor import count_of, make, version_of
 
 _UNKNOWN = object()
@@ -44,6 +40,7 @@ class CompiledGraph:
         self.template = template
         self._name = name
         self.programs: dict[Any, BackwardProgram | None] = {}  # None: this backward pass runs eagerly
+        self.halves: dict[Any, HalfPrograms] = {}  # of backward passes in halves, by what runs in each
 
     def connect(self, tree: Any, outs: tuple, saved: tuple, owners: tuple, ends: tuple) -> Any:
         """Return the results of a call, after making the tensors `outs` among them the outputs of a new node.
@@ -95,16 +92,17 @@ class ConnectedTree:
 class CompiledCall:
     """The saved tensors of one call, for its backward pass, with their versions when the call ended."""
 
-    __slots__ = ("_checked", "_counts", "_graph", "_saved", "_snapshots", "compiled", "freed", "is_expanded",
+    __slots__ = ("_checked", "_graph", "_snapshots", "compiled", "counts", "freed", "is_expanded", "saved", "split",
                  "tensors")  # fmt: skip
 
     def __init__(self, compiled: CompiledGraph, saved: tuple, owners: tuple) -> None:
         self.compiled = compiled
         self.is_expanded = False
+        self.split: SplitCall | None = None  # while a pass runs only a part of the call
         self.freed = compiled.template.freed  # the nodes whose saved values are freed
         self.tensors: list[Any] = []
-        self._saved: list[Any] = []
-        self._counts: list[int] = []
+        self.saved: list[Any] = []
+        self.counts: list[int] = []
         self._checked: list[tuple] = []
         self._snapshots: list[Any] = []
         self._graph: tuple | None = None
@@ -121,13 +119,13 @@ class CompiledCall:
         if entry.is_snapshot:
             snapshot = snapshot_of(t)
             self._snapshots.append(snapshot)
-            self._saved.append(snapshot)
-            self._counts.append(0)
+            self.saved.append(snapshot)
+            self.counts.append(0)
             return
-        self._saved.append(t)
-        self._counts.append(saved_version(COMPILED, t))
+        self.saved.append(t)
+        self.counts.append(saved_version(COMPILED, t))
         if entry.is_checked:
-            self._checked.append((t, t.value, t._grad_fn, self._counts[-1]))
+            self._checked.append((t, t.value, t._grad_fn, self.counts[-1]))
 
     def is_intact(self) -> bool:
         """Return whether the saved tensors are as they were."""
@@ -140,17 +138,24 @@ class CompiledCall:
         """Note that a pass has freed the saved values of nodes."""
         self.freed |= nodes & self.compiled.template.saving
         if len(self.freed) == len(self.compiled.template.saving):
-            self.tensors = self._saved = self._checked = self._snapshots = []
+            self.tensors = self.saved = self._checked = self._snapshots = []
 
     def graph(self, fn: Any) -> tuple:
         """Return the nodes of the call, and those at the ends of the edges out of it; `fn` is the node of the whole."""
         if self._graph is None:
             template = self.compiled.template
-            self._graph = template.make_graph(self._saved, self._counts, fn.edges, fn.numbers, fn.sequence - 1)
+            self._graph = template.make_graph(self.saved, self.counts, fn.edges, fn.numbers, fn.sequence - 1)
         nodes, _ = self._graph
         for i in self.freed:
             nodes[i].release()
         return self._graph
+
+    def may_split(self, fn: Any) -> bool:
+        """Return whether a backward pass in halves may run the call by parts: there is no code of users in it."""
+        state = current()
+        is_plain = fn._hooks is None and state.level is None and state.watchers is None
+        ours = all(entry.fn.rules is not None for entry in self.compiled.template.nodes)
+        return is_plain and ours and not self.is_expanded and not self.freed and self.is_intact()
 
     # -------------------------------------------------------------------------------------------- backward passes
 
@@ -176,7 +181,7 @@ class CompiledCall:
         outputs = self.compiled.template.outputs
         fn.edges, fn.numbers = tuple([nodes[i] for i, _ in outputs]), tuple([number for _, number in outputs])
         self.is_expanded = True
-        self.tensors = self._saved = self._checked = self._snapshots = []
+        self.tensors = self.saved = self._checked = self._snapshots = []
 
     def run_nodes(self, fn: Any, gs: tuple, needs: list[bool]) -> list:
         """Return the cotangents at the edges by a pass over the nodes inside."""
@@ -196,43 +201,16 @@ class CompiledCall:
 
     def capture(self, fn: Any, gs: tuple, needs: list[bool], key: Any) -> list:
         """Return the cotangents at the edges, and record the pass as a program for the same case."""
-        seeds = [None if g is None else make(g.value, None, g.tag) for g in gs]
-        recorder, surroundings = BackwardRecorder(), Surroundings()
-        given = [t for t in (*seeds, *self.tensors) if t is not None]
-        for t in given:
-            recorder.slot_of_tensor(t)
-        nodes = [id(n) for n in self.graph(fn)[0]]
-        for n in self.graph(fn)[0]:
-            if n.rules is None:
-                for function in n.op.backward_functions():
-                    surroundings.visit(function, "the backward pass", None)
-        with recorder, watching(recorder), PythonWatch(recorder, surroundings):
-            found = self.run_nodes(fn, tuple(seeds), needs)
-        ran = frozenset([nodes.index(i) for i in recorder.ran if i in nodes])
-        recorder.refusal = surroundings.find_refusal() or recorder.refusal
-        changed = first_change(surroundings.guards())
-        if changed is not None:
-            recorder.refuse(f"it changes {changed.name}")
-        play = None if recorder.refusal else _player(recorder, given, found)
-        self.compiled.programs[key] = (
-            None if play is None else BackwardProgram(play, ran, Guards(surroundings.guards()))
-        )
+        nodes = self.graph(fn)[0]
+        recording = Recording(gs, self.tensors, nodes)
+        found = recording.run(lambda seeds: self.run_nodes(fn, seeds, needs))
+        numbers = [id(n) for n in nodes]
+        ran = frozenset([numbers.index(i) for i in recording.recorder.ran if i in numbers])
+        play = recording.player()
+        self.compiled.programs[key] = None if play is None else BackwardProgram(play, ran, recording.guards)
         if play is None:
-            self.compiled.report(recorder.refusal)
-        return [next((g for g, s in zip(gs, seeds, strict=True) if s is t and s is not None), t) for t in found]
-
-
-class BackwardRecorder(Recorder):
-    """Records a backward pass over the nodes of one call, and which nodes ran."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ran: set[int] = set()  # ids
-
-    def run_node(self, proceed: Any, fn: Any, cotangents: Any) -> Any:
-        """Note the node, and run it."""
-        self.ran.add(id(fn))
-        return proceed(fn, cotangents)
+            self.compiled.report(recording.recorder.refusal)
+        return found
 
 
 class CompiledOperator:
@@ -242,11 +220,24 @@ class CompiledOperator:
     calls_user_code = False
 
     @staticmethod
-    def expand(fn: Any) -> None:
-        """Let the node of a call lead to the nodes inside, for code that examines the graph."""
+    def begin_split(fn: Any, first: set, second: set) -> bool:
+        """Let the next pass run what leads to the edges in `first`, and keep the rest for those in `second`.
+
+        If that is not possible, let the node lead to the nodes inside, and return False.
+        """
         call: CompiledCall = fn.params["call"]
-        if not call.is_expanded:
+        if call.may_split(fn):
+            call.split = SplitCall(fn, first, second)
+        elif not call.is_expanded:
             call.lead_inside(fn)
+        return call.split is not None
+
+    @staticmethod
+    def end_split(fn: Any) -> Any:
+        """Return the node for the rest of a call, with its cotangents; None if the pass did not reach the call."""
+        call: CompiledCall = fn.params["call"]
+        split, call.split = call.split, None
+        return None if split is None else split.rest()
 
     @staticmethod
     def gradients(fn: Any, gs: tuple, needs: list[bool]) -> list:
@@ -254,6 +245,8 @@ class CompiledOperator:
         call: CompiledCall = fn.params["call"]
         if call.is_expanded:
             return list(gs)
+        if call.split is not None:
+            return call.split.run_first(gs, _case(gs, needs))
         key = _case(gs, needs) if call.is_intact() else None
         if key is None or call.freed:
             return call.expand(fn, gs)
@@ -282,26 +275,3 @@ def _case(gs: tuple, needs: list[bool]) -> Any:
             return None
         layouts.append(None if g is None else (g.value.strides, g.value.dtype))
     return tuple(layouts), tuple(needs)
-
-
-def _player(recorder: Recorder, given: list, found: list) -> Any:
-    """Return the function that computes cotangents from the given tensors; None if the recorder refuses."""
-    output = OutputTree(found, recorder, set())
-    instructions = without_dead_code(recorder.instructions, output.slots())
-    names = {id(t): f"p{i}" for i, t in enumerate(given)}
-    source = player.Source(len(given), names)
-    used = {slot for i in instructions for slot in player.makes_and_reads(i)} | set(output.slots())
-    for external in recorder.externals.values():
-        if id(external.tensor) not in names:
-            recorder.refuse("a backward pass uses a tensor of unknown origin")
-        elif external.slot in used:
-            source.add(f"a{int(external.slot)} = {names[id(external.tensor)]}.value")
-    if recorder.refusal:
-        return None
-    for instruction in instructions:
-        instruction.backward = False  # the pass itself ignores the warnings of NumPy
-    simple = simplify(instructions, recorder.layouts, recorder.memories, output.slots())
-    source.load_constants(simple.constants)
-    planned = plan_calls(simple.instructions, recorder.layouts, output.slots(), quiet=True)
-    player.write_source(specialize(planned, recorder.layouts), source, output.write, output.slots())
-    return player.function_of(source)

@@ -52,6 +52,11 @@ class Source:
         """The whole code."""
         return "\n".join(self.lines) + "\n"
 
+    @property
+    def body(self) -> str:
+        """The code without the names of the arguments."""
+        return "\n".join(self.lines[1:])
+
     def add(self, line: str) -> None:
         """Append a line at the present indentation."""
         self.lines.append(self._indent + line)

@@ -26,7 +26,8 @@ from retrograd.optim.optimizer import Optimizer
 # Packages and modules of the library whose functions have no effects that an operator or a write does not show.
 _PURE = (
     "amp/autocast_mode", "autograd/backward", "autograd/function", "autograd/grad_mode", "autograd/graph",
-    "autograd/hooks", "autograd/outer_graph", "autograd/seeds", "autograd/variable", "backend", "compiler", "core",
+    "autograd/hooks", "autograd/outer_graph", "autograd/seeds", "autograd/split_backward",
+    "autograd/variable", "backend", "compiler", "core",
     "distributions", "export/dynamic_shapes", "export/size_operators", "fft", "foundation", "func", "fx/codegen",
     "fx/dataclass_pytrees", "fx/graph_module", "fx/operators", "fx/signature", "interop/array_namespace",
     "interop/numpy_protocol", "kernels", "levels", "library/autograd_formula", "library/custom_definition",

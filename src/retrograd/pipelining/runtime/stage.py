@@ -163,7 +163,7 @@ class PipelineStageBase:
         self._aliases: dict[str, tuple[Any, Parameter]] = {}  # with the array of the parameter
 
     def compile(self) -> None:
-        """Run the submodule by `rg.compile` from now on: forward passes, and backward passes that are not split."""
+        """Run the submodule by `rg.compile` from now on: forward passes, backward passes and their halves."""
         self._compiled = lazy_module("retrograd.compiler").compile(self.submod)
 
     def alias_of(self, name: str, parameter: Tensor) -> Parameter:
