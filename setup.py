@@ -27,6 +27,9 @@ DIRECTIVES = {
     "language_level": 3, "binding": True, "initializedcheck": False, "embedsignature": False, "auto_pickle": False,
 }  # fmt: skip
 
+# Functions that run once, when a module is imported. With the other optimizations, the core compiles 9 % longer.
+ONCE = '__attribute__((cold, optimize("O1")))'
+
 WINDOWS = sys.platform == "win32"
 GCC = sys.platform == "linux" and "clang" not in (os.environ.get("CC") or get_config_var("CC") or "")
 LESS = [
@@ -95,7 +98,10 @@ def extension(name, include, suffix=".py"):
         f"retrograd.core.{name}",
         [str(CORE / f"{name}{suffix}")],
         include_dirs=[include],
-        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+        define_macros=[
+            ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
+            *([("CYTHON_SMALL_CODE", ONCE)] if GCC else []),
+        ],
         extra_compile_args=[] if WINDOWS else [*flags, "-g0", "-Wno-all"],
     )
 

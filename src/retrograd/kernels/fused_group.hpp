@@ -4,7 +4,7 @@
 #include "loops.hpp"
 
 #if defined(__SSE2__)
-#include <immintrin.h>
+#include <xmmintrin.h>  // <immintrin.h> takes half a second to compile
 #endif
 
 namespace retrograd {
