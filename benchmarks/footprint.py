@@ -3,7 +3,8 @@
     python benchmarks/footprint.py [--rounds 9] [--json FILE] [--check]
 
 Imports run in fresh processes with cached bytecode, as after an installation; the time of a bare interpreter is
-subtracted.  One row is the processor time that `import retrograd` adds to `import numpy`.
+subtracted.  One row is the processor time that `import retrograd` adds to `import numpy`; below it are the modules that
+take longest, by Python's `-X importtime`.
 The size is that of the files listed by the installed packages (RECORD) and by everything they require.
 For an editable installation of retrograd, it is that of the source tree with the compiled modules.
 """
@@ -76,6 +77,21 @@ def import_above_numpy(rounds: int) -> Row:
     return Row("import, beyond that of NumPy", {"retrograd": added}, {"": ABOVE_NUMPY})
 
 
+def slowest_imports(rounds: int, count: int = 8) -> str:
+    """Return a note of the modules that take `import retrograd` longest: the least time of each, in ms."""
+    least: dict[str, int] = {}
+    with TemporaryDirectory() as cache:
+        for _ in range(rounds + 1):
+            command = [sys.executable, "-X", "importtime", "-c", "import numpy, retrograd"]
+            done = subprocess.run(command, check=True, env=environment(cache), capture_output=True, text=True)
+            for own, name in re.findall(r"import time: +(\d+) \|[ \d]+\| +(retrograd\S*)", done.stderr):
+                least[name] = min(int(own), least.get(name, int(own)))
+    slowest = sorted(least, key=lambda name: -least[name])[:count]
+    listed = ", ".join(f"`{name}` {least[name] / 1000:.1f}" for name in slowest)
+    total = sum(least.values()) / 1000
+    return f"{len(least)} modules of retrograd take {total:.1f} ms (`-X importtime`), the longest of them {listed}"
+
+
 def required_sizes(package: str, seen: dict[str, int]) -> dict[str, int]:
     """Return the bytes of a package and of all that it requires, by package."""
     name = re.sub(r"[-_.]+", "-", package).lower()
@@ -128,7 +144,13 @@ def report(options: argparse.Namespace) -> list[Table]:
     size, notes = sizes()
     return [
         Table("Import", "ms", [import_seconds(options.rounds)], threads=1),
-        Table("Processor time of import", "ms", [import_above_numpy(options.rounds)], threads=1),
+        Table(
+            "Processor time of import",
+            "ms",
+            [import_above_numpy(options.rounds)],
+            threads=1,
+            notes=[slowest_imports(options.rounds)],
+        ),
         Table("Installation", "MiB", [size], notes=notes),
     ]
 
