@@ -1,6 +1,7 @@
 """Timelines of whole runs: recorded with their operators, within a limit, searched, cut, merged, and read back."""
 
 import json
+import re
 import threading
 import time
 
@@ -24,6 +25,7 @@ from retrograd.pipelining import (
 from retrograd.pipelining.schedules.actions import parse
 from retrograd.pipelining.timeline.clocks import align_clocks
 from retrograd.pipelining.timeline.machine import MachineSampler
+from retrograd.pipelining.timeline.search import OPERATOR_NAMES
 from retrograd.pipelining.timeline.timeline import PROGRAM
 
 MESSAGES = [
@@ -70,6 +72,36 @@ def test_a_plain_loop_is_recorded_with_steps_ranges_operators_and_nodes():
         assert ("MulBackward0", "backward", 0) in names
     assert timeline.find("mul step 1")[0].shapes == "3, 3"
     assert 0 < timeline.busy()[0] < 1
+
+
+def test_the_search_finds_operators_by_the_functions_that_run_them():
+    F = nn.functional
+    images, rows, classes = rg.rand(2, 4, 8, 8), rg.rand(2, 8), rg.tensor([0, 1])
+    calls = {
+        "avg_pool2d": lambda: F.avg_pool2d(images, 2),
+        "batch_norm": lambda: F.batch_norm(images, None, None, training=True),
+        "bmm": lambda: rg.bmm(images[0], images[0]),
+        "conv2d": lambda: F.conv2d(images, rg.rand(2, 4, 3, 3)),
+        "conv_transpose1d": lambda: F.conv_transpose1d(images[0], rg.rand(8, 2, 3)),
+        "cross_entropy": lambda: F.cross_entropy(rows, classes),
+        "dropout": lambda: F.dropout(rows),
+        "embedding": lambda: F.embedding(classes, rows),
+        "group_norm": lambda: F.group_norm(images, 2),
+        "instance_norm": lambda: F.instance_norm(images),
+        "interpolate": lambda: F.interpolate(images, scale_factor=2),
+        "layer_norm": lambda: F.layer_norm(rows, (8,)),
+        "max_pool2d": lambda: F.max_pool2d(images, 2),
+        "mm": lambda: rg.mm(rows, rows.T),
+        "scaled_dot_product_attention": lambda: F.scaled_dot_product_attention(images, images, images),
+    }
+    assert {re.sub(r"[123]d$", "", name) for name in calls} == set(OPERATOR_NAMES)
+    with TimelineRecorder(sample_every=None) as recorder:
+        for call in calls.values():
+            recorder.step()
+            call()
+    timeline = recorder.timeline()
+    for number, name in enumerate(calls, 1):
+        assert timeline.find(f"{name} step {number}"), name
 
 
 def test_a_run_of_a_pipeline_has_the_actions_and_operators_of_every_rank_and_step():

@@ -1,5 +1,6 @@
 """Search the actions and spans of a timeline by words."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
@@ -9,6 +10,14 @@ from retrograd.pipelining.timeline.colors import name_of
 from retrograd.pipelining.timeline.records import Event, Span, Step
 
 Test = Callable[[Event | Span], bool]
+# The operators that functions run under another name; functions without the number of dimensions.
+OPERATOR_NAMES = {
+    "avg_pool": "pooled_sum", "batch_norm": "norm_channels", "bmm": "matmul", "conv": "convolution",
+    "conv_transpose": "convolution_input", "cross_entropy": "class_loss", "dropout": "keep", "embedding": "lookup",
+    "group_norm": "channel_standardize", "instance_norm": "channel_standardize", "interpolate": "resample",
+    "layer_norm": "norm_rows", "max_pool": "pooled_max", "mm": "matmul",
+    "scaled_dot_product_attention": "attend",
+}  # fmt: skip
 MICRO_BATCH = ("micro-batch", "microbatch", "micro", "mb")
 
 
@@ -44,9 +53,11 @@ def _number_test(word: str, number: int, step_of: Callable[[Event | Span], int |
 
 
 def _word_test(word: str) -> Test:
+    operator = OPERATOR_NAMES.get(re.sub(r"[123]d$", "", word), word)
+
     def test(record: Event | Span) -> bool:
         if isinstance(record, Span):
-            return word in record.name.lower()
+            return word in record.name.lower() or operator in record.name.lower()
         kind, stage, micro_batch, _ = record.action
         names = (kind.value.lower(), f"{kind.value}{stage}.{micro_batch}".lower())
         return word in names or word in _purpose(kind)

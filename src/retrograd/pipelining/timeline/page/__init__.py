@@ -12,6 +12,7 @@ from retrograd.interop.atomic_write import atomic_replace
 from retrograd.pipelining.schedules.actions import Kind
 from retrograd.pipelining.timeline.colors import ink_on, name_of, shades
 from retrograd.pipelining.timeline.records import PROGRAM
+from retrograd.pipelining.timeline.search import OPERATOR_NAMES
 
 if TYPE_CHECKING:
     from retrograd.pipelining.timeline.timeline import Path, Timeline
@@ -56,6 +57,7 @@ def render_html(timelines: "Mapping[str, Timeline]", *, title: str = "Timeline")
     most = max((len(stages) for timeline in timelines.values() for stages in timeline.stages()), default=1)
     data = {
         "kinds": [_kind_as_json(kind, most) for kind in kinds],
+        "operatorNames": OPERATOR_NAMES,
         "timelines": [_timeline_as_json(name, timeline, kinds) for name, timeline in timelines.items()],
     }
     # Inside a script element only "<" can end it or open a comment; the escape means the same in JSON.

@@ -27,11 +27,11 @@ function testForWord(word) {
   return (_, rank, lane, k) => kinds[lane.kind[k]]
     || (data.kinds[lane.kind[k]].code + lane.stage[k] + "." + lane.micro[k]).toLowerCase() === word;
 }
-/** A test of the names of spans: of each text once. */
+/** A test of the names of spans: of each text once. The operator of conv2d is called convolution. */
 function testForName(word) {
-  const known = new Map();
+  const known = new Map(), operator = data.operatorNames[word.replace(/[123]d$/, "")] || word;
   return (timeline, rank, spans, k) => {
-    if (!known.has(timeline)) known.set(timeline, timeline.texts.map(text => text.toLowerCase().includes(word)));
+    if (!known.has(timeline)) known.set(timeline, timeline.texts.map(text => [word, operator].some(name => text.toLowerCase().includes(name))));
     return known.get(timeline)[spans.name[k]];
   };
 }
