@@ -474,3 +474,20 @@ def test_an_exported_program_of_version_1_loads():
     assert_close(loaded.seen, rg.tensor([1.0, 2.0, 4.0]))
     with pytest.raises(ValueError, match="batch must be in"):
         loaded(rg.ones(65, 3))
+
+
+@pytest.mark.parametrize("name", ["program", "program.zip"])
+def test_files_that_another_function_reads_are_named_by_what_they_are(tmp_path, name):
+    program = rg.export.export(rg.nn.Linear(2, 1), (rg.ones(1, 2),))
+    rg.export.save(program, tmp_path / name)
+    with pytest.raises(ValueError, match=r"it is an exported program or a compiled function: export\.load or"):
+        rg.load(tmp_path / name)
+    rg.save({"weight": rg.ones(1)}, tmp_path / "state.pt")
+    with pytest.raises(rg.export.StorageError, match=r"it is a file of rg\.save or torch\.save: rg\.load reads it"):
+        rg.export.load(tmp_path / "state.pt")
+
+
+def test_an_array_in_place_of_a_tensor_is_not_shown_as_a_whole():
+    module = rg.export.export(rg.nn.Linear(2, 1), (rg.ones(1, 2),)).module()
+    with pytest.raises(TypeError, match=r"input is an array, ndarray; pass a tensor, see rg\.as_tensor"):
+        module(rg.ones(1, 2).numpy())

@@ -180,14 +180,21 @@ def _parameters(function: Callable) -> inspect.Signature:
 def _input_or_constant(name: str, leaf: Any) -> Input | Constant:
     if isinstance(leaf, Tensor):
         return Input(name, leaf.aval)
-    if hasattr(leaf, "__array__") and not isinstance(leaf, (bool, int, float, complex)):
+    if _is_array(leaf):
         raise TypeError(f"trace: {name} is an array, {type(leaf).__name__}; pass a tensor, see rg.as_tensor")
     return Constant(name, leaf)
+
+
+def _is_array(leaf: Any) -> bool:
+    is_array = hasattr(leaf, "__array__") and not isinstance(leaf, Tensor)
+    return is_array and not isinstance(leaf, (bool, int, float, complex))
 
 
 def _check(leaf: Any, expected: Input | Constant, knows_sizes: bool) -> None:
     if isinstance(expected, Input):
         if not isinstance(leaf, Tensor) or not (leaf.aval == expected.aval or _same_type(leaf.aval, expected.aval)):
+            if _is_array(leaf):
+                raise TypeError(f"{expected.name} is an array, {type(leaf).__name__}; pass a tensor, see rg.as_tensor")
             got = leaf.aval if isinstance(leaf, Tensor) else repr(leaf)
             raise ValueError(f"{expected.name}: traced with {expected.aval}, got {got}; trace again for others")
         if knows_sizes and leaf.aval != expected.aval:

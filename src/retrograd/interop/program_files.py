@@ -159,11 +159,18 @@ def _check_files(folder: Path) -> None:
             raise StorageError(f"{name} is no file")
 
 
+def is_folder(path: Path) -> bool:
+    """Return whether a path is a folder with the files of a program."""
+    return all((path / name).is_file() for name in NAMES)
+
+
 def _unpack(source: Path | BinaryIO, folder: Path) -> None:
     size = source.stat().st_size if isinstance(source, Path) else source.seek(0, os.SEEK_END)
     with zipfile.ZipFile(source) as archive:
         entries = archive.infolist()
         names = [entry.filename for entry in entries]
+        if any(name.endswith("/data.pkl") for name in names):
+            raise StorageError("it is a file of rg.save or torch.save: rg.load reads it")
         if sorted(names) != sorted(NAMES):
             raise StorageError(f"it must hold {' and '.join(NAMES)} alone, each once, got {names[:10]!a}")
         for entry in entries:

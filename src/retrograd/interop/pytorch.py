@@ -6,6 +6,7 @@ import os
 import struct
 import zipfile
 from contextlib import nullcontext
+from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -14,7 +15,7 @@ import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.backend.stored_dtypes import as_strided
 from retrograd.core import dtype as dtypes
 from retrograd.core.blocks import generator_block
-from retrograd.interop import pytorch_sparse
+from retrograd.interop import program_files, pytorch_sparse
 from retrograd.interop.atomic_write import open_regular_file, shorten
 from retrograd.interop.pickled_objects import allowed_globals, restorers
 from retrograd.interop.pytorch_nested import (
@@ -66,6 +67,8 @@ def load_file(path: str | os.PathLike[str] | BinaryIO, *, mmap: bool = False):
     """
     if mmap and not _is_path(path):
         raise TypeError("mmap=True needs the path of a file, not an open one")
+    if isinstance(path, (str, os.PathLike)) and program_files.is_folder(Path(path)):
+        raise ValueError(f"{path}: {_PROGRAM}")
     with nullcontext(path) if hasattr(path, "read") else open_regular_file(path) as file, _name_in_errors(path):
         if not zipfile.is_zipfile(file):
             raise ValueError(
@@ -77,6 +80,9 @@ def load_file(path: str | os.PathLike[str] | BinaryIO, *, mmap: bool = False):
 
 def _is_path(path):
     return isinstance(path, (str, os.PathLike))
+
+
+_PROGRAM = "it is an exported program or a compiled function: export.load or compiler.load_compiled_function reads it"
 
 
 @generator_block
@@ -101,6 +107,8 @@ def _name_in_errors(path):
 
 def _entries(infos, length):
     """Return the entries of an archive by name, without the common folder; check for duplicates and bounds."""
+    if {*program_files.NAMES} <= {info.filename for info in infos}:
+        raise ValueError(_PROGRAM)
     entries = {info.filename.partition("/")[2]: info for info in infos}
     if len(entries) != len(infos):
         raise ValueError("damaged: a name is in the archive twice")
