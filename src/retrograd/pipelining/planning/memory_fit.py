@@ -56,7 +56,7 @@ def fit_memory(
         # The choice that is best for the next microbatch may leave no choice for later ones.
         for kinds in ([Kind.OFFLOAD, Kind.R], [Kind.OFFLOAD], [Kind.R]):
             candidates.append(_one_by_one(plain, limits, stages, seconds, kinds))
-    fitting = [found for found in candidates if found is not None and _fits(found, limits, stages)]
+    fitting = [found for found in candidates if found is not None and not any(_excesses(found, limits, stages))]
     return min(fitting, key=seconds, default=None)
 
 
@@ -76,7 +76,7 @@ def _one_by_one(
     chosen: dict[Kind, set[Run]] = {kind: set() for kind in kinds}
     found = schedule
     while True:
-        excess = [_excess(row, limit, stages) for row, limit in zip(found, limits, strict=True)]
+        excess = _excesses(found, limits, stages)
         if not any(excess):
             return found
         rank = excess.index(max(excess))
@@ -91,6 +91,10 @@ def _one_by_one(
             return None
 
 
+def _excesses(schedule: Schedule, limits: Sequence[float], stages: StageBytes) -> list[float]:
+    return [_excess(row, limit, stages) for row, limit in zip(schedule, limits, strict=True)]
+
+
 def _excess(actions: Sequence[Action], limit: float, stages: StageBytes) -> float:
     """Return by how many bytes a rank exceeds its limit, summed over its actions."""
     return sum(max(held - limit * (1 + 1e-9), 0.0) for held in _held(actions, stages))
@@ -99,11 +103,6 @@ def _excess(actions: Sequence[Action], limit: float, stages: StageBytes) -> floa
 def _with_runs(schedule: Schedule, chosen: Mapping[Kind, set[Run]]) -> list[list[Action]]:
     moved = with_offload(schedule, chosen.get(Kind.OFFLOAD, ()), ahead=1)
     return with_recomputation(moved, chosen.get(Kind.R, ()))
-
-
-def _fits(schedule: Schedule, limits: Sequence[float], stages: StageBytes) -> bool:
-    peaks = [peak_bytes(row, stages) for row in schedule]
-    return all(peak <= limit * (1 + 1e-9) for peak, limit in zip(peaks, limits, strict=True))
 
 
 def peak_bytes(actions: Sequence[Action], stages: StageBytes) -> float:
