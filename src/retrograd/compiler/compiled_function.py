@@ -32,6 +32,8 @@ _functions: "weakref.WeakSet[CompiledFunction]" = weakref.WeakSet()
 class CompiledFunction(FunctionHolder):
     """A function that runs by programs, captured from calls of it; where that is not possible, in parts, or eagerly."""
 
+    _tells_parts = True  # whether it warns that it is compiled in parts
+
     def __init__(
         self,
         function: Callable[..., Any],
@@ -262,19 +264,20 @@ class CompiledFunction(FunctionHolder):
 
     def _report(self, reason: str) -> None:
         """Raise, or warn once for each reason, that the function runs eagerly."""
-        message = (
-            f"compile: {self.name} {'runs eagerly' if self._in_parts is None else 'is compiled in parts'}: {reason}"
-        )
+        way = "runs eagerly" if self._in_parts is None else "is compiled in parts"
+        message = f"compile: {self.name} {way}: {reason}"
         if self._fullgraph and not is_compiling():
             raise RuntimeError(message)
-        is_known = isinstance(self, CompiledPart) and self._in_parts is not None
-        if reason != INSIDE and not is_known and reason not in self._warned:
+        is_told = self._in_parts is None or self._tells_parts
+        if reason != INSIDE and is_told and reason not in self._warned:
             self._warned.add(reason)
             warnings.warn(message, UserWarning, stacklevel=4)
 
 
 class CompiledPart(CompiledFunction):
     """A part of a function that has graph breaks."""
+
+    _tells_parts = False  # that the function is compiled in parts is known
 
     def __init__(self, source: FunctionSource, lines: str, whole: str, limit: int, dynamic: bool | None) -> None:
         self._source, self._whole = source, whole

@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from retrograd.compiler.function_source import FunctionSource
+from retrograd.compiler.surroundings import IMPORTS
 from retrograd.compiler.variable_uses import (
     FUNCTIONS,
+    NO_NAMES,
     captured_names,
     changed_names,
     deleted_names,
@@ -28,7 +30,6 @@ _MUTATIONS = {"add", "append", "appendleft", "clear", "discard", "extend", "inse
 _EFFECTS = {"print", "input", "open"}
 _READERS = {"item", "tolist", "numpy"}
 _CONVERSIONS = {"bool", "float", "format", "int", "len", "repr", "round", "str"}
-_IMPORTS = ("retrograd", "math")  # as in `surroundings`
 _UNKNOWN_NAMES = {"super", "__class__", "locals", "vars", "dir", "eval", "exec"}
 _UNKNOWN_KINDS = (ast.NamedExpr, ast.Match, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith,
                   ast.ClassDef, ast.Nonlocal)  # fmt: skip
@@ -51,10 +52,9 @@ def split_function(
     if not splitter.parts or not splitter.has_breaks:
         return None
     cells = {name: types.CellType() for name in splitter.parts}
-    variables = _names(sorted(source.local_names), ast.Store())
-    never = ast.If(
-        ast.Constant(False), [ast.Assign([variables], ast.Constant(None))], []
-    )  # no variable becomes a global
+    # Variables that only parts assign stay variables of the function: an assignment that never runs names all of them.
+    naming = ast.Assign([_names(sorted(source.local_names), ast.Store())], ast.Constant(None))
+    never = ast.If(ast.Constant(False), [naming], [])
     main = _with(source.tree, body=[*body, ast.fix_missing_locations(ast.copy_location(never, body[-1]))])
     made, *parts = source.make_functions([main, *splitter.parts.values()], cells)
     for cell, part in zip(cells.values(), parts, strict=True):
@@ -113,7 +113,7 @@ class _Splitter:
         self._moved: set[ast.stmt] = set()  # their assignments
         self._loads = _loads(source.tree.body)
         self._globals = {name for n in ast.walk(source.tree) if isinstance(n, ast.Global) for name in n.names}
-        self._counters = frozenset[str]().union(*map(_counters, ast.walk(source.tree)))
+        self._counters = NO_NAMES.union(*map(_counters, ast.walk(source.tree)))
         self._numbers = self._counters.union(*map(_numbers, ast.walk(source.tree)))
         # variables that functions inside read, after they may have changed
         self._shared = _reassigned(source) & captured_names(ast.Module(source.tree.body, []))
@@ -168,9 +168,9 @@ class _Splitter:
             case ast.Try() | ast.TryStar() | ast.Delete() | ast.Global() | ast.FunctionDef():
                 return True
             case ast.Import(names):
-                return any(name.name.partition(".")[0] not in _IMPORTS for name in names)
+                return any(name.name.partition(".")[0] not in IMPORTS for name in names)
             case ast.ImportFrom(module):
-                return str(module).partition(".")[0] not in _IMPORTS
+                return str(module).partition(".")[0] not in IMPORTS
             case ast.Call(ast.Name(name)) if name in _EFFECTS:
                 return True
             case ast.Attribute(_, _, ast.Store()) | ast.Subscript(_, _, ast.Store()):
@@ -306,7 +306,7 @@ def _numbers(node: ast.AST) -> frozenset[str]:
         case ast.Assign(targets, value) if isinstance(value, ast.Constant) or (
             isinstance(value, ast.Call) and not _is_call(value)
         ):
-            return frozenset[str]().union(*map(changed_names, targets))
+            return NO_NAMES.union(*map(changed_names, targets))
         case ast.AugAssign(target, _, ast.Constant()):
             return changed_names(target)
     return frozenset()

@@ -42,7 +42,7 @@ _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
 _STORES = {"STORE_ATTR", "DELETE_ATTR"}
 _REFUSED = {"STORE_GLOBAL": "assigns the global variable", "DELETE_GLOBAL": "deletes the global variable"}
 _SIZES = {"shape", "size", "numel", "nelement", "stride", "nbytes", "itemsize", "element_size", "__len__", "len"}
-_IMPORTS = ("retrograd", "math")  # a module that is imported in a function is not found among its globals
+IMPORTS = ("retrograd", "math")  # a module that is imported in a function is not found among its globals
 
 
 class Entry:
@@ -171,7 +171,7 @@ class Surroundings:
             self.names.add(step.argval)
         elif step.opname in _REFUSED:
             self._refuse(f"{code.co_qualname} {_REFUSED[step.opname]} {step.argval}")
-        elif step.opname == "IMPORT_NAME" and step.argval.partition(".")[0] not in _IMPORTS:
+        elif step.opname == "IMPORT_NAME" and step.argval.partition(".")[0] not in IMPORTS:
             self._refuse(f"{code.co_qualname} imports {step.argval}")
 
     def _read_chain(self, chain: list[str], variables: dict[str, Any]) -> None:

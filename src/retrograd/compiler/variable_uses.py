@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 NO_NAMES = frozenset[str]()
@@ -18,9 +18,9 @@ class Uses:
     (['x'], ['y'], ['y', 'z'])
     """
 
-    read: frozenset[str] = field(default=frozenset())
-    assigned: frozenset[str] = field(default=frozenset())
-    changed: frozenset[str] = field(default=frozenset())
+    read: frozenset[str] = NO_NAMES
+    assigned: frozenset[str] = NO_NAMES
+    changed: frozenset[str] = NO_NAMES
 
     def then(self, other: "Uses") -> "Uses":
         """Return the uses of this code with other code after it."""
