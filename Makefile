@@ -168,7 +168,7 @@ damage: $(VENV)/test.stamp $(COMPILED)
 
 # Ranks on a Ray cluster of two nodes on this machine, which takes seconds to start.
 cluster: $(VENV)/test.stamp $(COMPILED)
-	RETROGRAD_CLUSTER=1 OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 0 tests/pipelining/test_ray_cluster.py $(ARGS)
+	RETROGRAD_CLUSTER=1 OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 0 tests/pipelining/test_ray_cluster.py tests/cli/test_elastic.py $(ARGS)
 
 stubs: $(VENV)/test.stamp $(DERIVED)
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from tests.cli import elastic_script
+from tests.pipelining.faults import NodeTrial
 from tests.pipelining.recovery import COMMAND, Kill, Trial, undisturbed
 
 from retrograd.cli import main
@@ -130,13 +131,29 @@ class ElasticTrial(Trial):
             super().strike(process, due)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
-@pytest.mark.skipif("RETROGRAD_PURE" in os.environ, reason="the compiled pass has run it")
-def test_over_mpi_ranks_leave_and_join_and_all_losses_are_those_of_an_undisturbed_run(tmp_path):
-    steps = 40
-    trial = ElasticTrial(tmp_path, "mpi", steps, 2, [Kill(4, rank=1), Kill(20, signal=None)])
-    assert trial.run() == 0, trial.said
-    trial.check(undisturbed(steps))
+class ElasticNodeTrial(NodeTrial):
+    """A rank on a node of a Ray cluster is killed; after the second event a node is added."""
+
+    def command(self):
+        """Return the command line, on a cluster of two nodes of a core each."""
+        script = ["-m", elastic_script.__name__, str(self.folder), str(self.steps), str(self.every)]
+        return [*COMMAND, "run", "--elastic", "1:2", "--transport", "ray", *self.options, *script]
+
+    def strike(self, process, due):
+        """Kill the process, or add the node."""
+        if due.signal is None:
+            self.nodes.add_node(**self.node)
+        else:
+            Trial.strike(self, process, due)
+
+
+STEPS = 40
+EVENTS = Kill(4, rank=1), Kill(20, signal=None)
+
+
+def check_elastic(trial):
+    """Check that one rank has continued alone, then two, and all losses are those of an undisturbed run."""
+    trial.check(undisturbed(STEPS))
     lives = trial.lives()
     assert len(lives) == 3, trial.said
     first = {note.process for note in lives[1]}
@@ -144,3 +161,20 @@ def test_over_mpi_ranks_leave_and_join_and_all_losses_are_those_of_an_undisturbe
     assert {note.rank for note in trial.notes if note.what == "state"} == {0, 1}  # two ranks at the end
     assert "the script starts again with 1 rank\n" in trial.said
     assert "there is room for more ranks; the script starts again with 2 ranks\n" in trial.said
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
+@pytest.mark.skipif("RETROGRAD_PURE" in os.environ, reason="the compiled pass has run it")
+def test_over_mpi_ranks_leave_and_join_and_all_losses_are_those_of_an_undisturbed_run(tmp_path):
+    trial = ElasticTrial(tmp_path, "mpi", STEPS, 2, EVENTS)
+    assert trial.run() == 0, trial.said
+    check_elastic(trial)
+
+
+@pytest.mark.skipif("RETROGRAD_CLUSTER" not in os.environ, reason="needs a cluster: make cluster")
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning")  # Ray's own
+def test_over_ray_ranks_leave_and_join_and_all_losses_are_those_of_an_undisturbed_run(tmp_path):
+    trial = ElasticNodeTrial(tmp_path, "ray", STEPS, 2, EVENTS)
+    with trial.cluster():
+        assert trial.run() == 0, trial.said
+    check_elastic(trial)

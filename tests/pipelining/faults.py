@@ -4,6 +4,7 @@ python -m tests.pipelining.faults [--count 20] [FAULT]...
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import signal
@@ -12,7 +13,9 @@ import sys
 import tempfile
 import time
 import uuid
+from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 from retrograd.cli.mpi import BROKEN
 from retrograd.cli.ray import DEFAULT_ENVIRONMENT
@@ -163,35 +166,44 @@ def provoke_cable(fault, count, folder):
 class NodeTrial(Trial):
     """A rank on each of two nodes of a Ray cluster; the node without the head is removed instead of a signal."""
 
-    def start_cluster(self, cluster):
-        """Start the two nodes, whose processes are those of the trial."""
-        os.environ.update({**DEFAULT_ENVIRONMENT, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", MARK: self.mark})
+    @contextmanager
+    def cluster(self):
+        """Run the two nodes, whose processes are those of the trial, while entered."""
+        from ray.cluster_utils import Cluster
+
         node = {"num_cpus": 1, "object_store_memory": 100 << 20, "node_ip_address": "127.0.0.1"}
         self.node = {**node, "include_log_monitor": False}
         head = {**self.node, "include_dashboard": False, "no_monitor": True}
-        self.nodes = cluster(initialize_head=True, head_node_args=head)
-        self.second = self.nodes.add_node(**self.node)
-        self.options = ["--address", self.nodes.address]
+        own = {**DEFAULT_ENVIRONMENT, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", MARK: self.mark}
+        with patch.dict(os.environ, own):
+            self.nodes = Cluster(initialize_head=True, head_node_args=head)
+            try:
+                self.second = self.nodes.add_node(**self.node)
+                self.options = ["--address", self.nodes.address]
+                yield
+            finally:
+                self.nodes.shutdown()
 
     def strike(self, process, due):
-        """Remove the node, and add another one."""
+        """Remove the node, and add another one.
+
+        All its processes end at once, as without power; otherwise its rank would run for a second without its node.
+        """
+        node = self.second.all_processes["raylet"][0].process.pid
+        for killed in [node, *map(int, Path(f"/proc/{node}/task/{node}/children").read_text().split())]:
+            os.kill(killed, signal.SIGKILL)
         self.nodes.remove_node(self.second, allow_graceful=False)
         self.second = self.nodes.add_node(**self.node)
 
 
 def provoke_node(fault, count, folder):
     """Remove a node of a Ray cluster in mid-step."""
-    try:
-        from ray.cluster_utils import Cluster
-    except ImportError as error:
-        return f"not tried: {error}"
+    if importlib.util.find_spec("ray") is None:
+        return "not tried: needs ray"
     steps, start = 4 * count, time.monotonic()
     trial = NodeTrial(folder, "ray", steps, 1, [Kill(step) for step in range(2, steps - 1, 4)])
-    trial.start_cluster(Cluster)
-    try:
+    with trial.cluster():
         assert trial.run() == 0, trial.said
-    finally:
-        trial.nodes.shutdown()
     return describe(trial, count, start)
 
 
