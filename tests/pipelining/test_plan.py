@@ -473,7 +473,7 @@ def test_where_moves_take_long_stages_recompute_instead(monkeypatch):
 @pytest.mark.parametrize("name", ["gpipe", "1f1b"])
 def test_recomputation_and_offloading_together_are_no_slower_than_either_alone(name):
     schedule, together = make_schedule(name, 4, 8), 0
-    for move, limit in itertools.product((0.2, 1.0, 1.5, 4.0), (2.0, 3.0, 4.5)):
+    for move, limit in itertools.product((0.2, 1.0, 1.5, 4.0), (2.0, 3.0, 3.5)):
 
         def cost(action, move=move):
             return {"F": 1.0, "R": 1.0, "B": 2.0}.get(action.kind.value, move if action.kind.is_move else 0.0)
@@ -492,6 +492,48 @@ def test_recomputation_and_offloading_together_are_no_slower_than_either_alone(n
         kinds = {action.kind for row in found for action in row}
         together += seconds(found) < min(map(seconds, fitting), default=math.inf) and {Kind.R, Kind.OFFLOAD} <= kinds
     assert together
+
+
+def held_at_most(actions, stages, factor):
+    """Return the most bytes that a rank holds if each move takes `factor` times its seconds, and messages no time."""
+    now = free = written = held = peak = 0.0
+    changes, fetched = [], {}  # when moves free and take memory
+    for action in actions:
+        run, size = action[1:3], stages.saved[action.stage]
+        moved, seconds = size - stages.inputs[action.stage], stages.cost(action)
+        if action.kind.is_move:
+            now = max(now, written) if action.kind is Kind.OFFLOAD else now
+            begin = max(now, free)
+            free = begin + seconds * factor
+            if action.kind is Kind.OFFLOAD:
+                written = free
+                changes.append((free, -moved))
+            else:
+                fetched[run] = free
+                changes.append((begin, moved))
+            continue
+        if action.kind is Kind.B:
+            now = max(now, fetched.get(run, 0.0))
+        changes.append((now, {"F": size}.get(action.kind.value, 0.0)))
+        now += seconds
+        changes.append((now, {"B": -size}.get(action.kind.value, 0.0)))
+    for _, change in sorted(changes):  # what is freed comes first
+        held += change
+        peak = max(peak, held)
+    return peak
+
+
+@pytest.mark.parametrize("name", ["gpipe", "1f1b", "interleaved1f1b"])
+def test_no_rank_holds_more_than_its_peak_if_writes_take_up_to_twice_as_long_as_measured(name):
+    schedule = make_schedule(name, 4, 8, ranks=2)
+    for seconds, ahead, factor in itertools.product((0.3, 1.0, 4.0), (0, 1), (0.5, 1.0, 2.0)):
+
+        def cost(action, seconds=seconds):
+            return {"F": 1.0, "B": 2.0}.get(action.kind.value, seconds)
+
+        stages = StageBytes(dict.fromkeys(range(4), 1.0), dict.fromkeys(range(4), 0.25), cost)
+        for row in with_offload(schedule, [0, 1, 3], ahead=ahead):
+            assert held_at_most(row, stages, factor) <= peak_bytes(row, stages)
 
 
 def test_microbatches_of_one_stage_may_be_kept_recomputed_or_offloaded():

@@ -7,19 +7,21 @@ from retrograd.pipelining.planning.simulate import Cost
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
 from retrograd.pipelining.schedules.activations import Run, runs_of, with_offload, with_recomputation
 
+SLOWER = 2.0  # how many times as long as measured a write may take, since other programs use the disk, too
 MOST_RUNS = 512  # of stages and microbatches that are chosen one by one; beyond that, stages are chosen as a whole
 
 
 class StageBytes(NamedTuple):
     """The bytes that each stage holds for a microbatch, and the seconds of its actions.
 
-    saved: bytes of each stage from the forward to the backward pass; inputs: the part that stays in memory.
-    cost: seconds of a computation or a move.
+    saved: from the forward to the backward pass; inputs: the part of it that stays in memory.  cost: seconds of a
+    computation or a move.  kept: bytes from the input half to the weight half; None: those of `saved`.
     """
 
     saved: Mapping[int, float]
     inputs: Mapping[int, float]
     cost: Cost
+    kept: Mapping[int, float] | None = None
 
 
 def fit_memory(
@@ -106,35 +108,54 @@ def _with_runs(schedule: Schedule, chosen: Mapping[Kind, set[Run]]) -> list[list
 
 
 def peak_bytes(actions: Sequence[Action], stages: StageBytes) -> float:
-    """Return the most bytes that a rank holds for backward passes, with those that are being written."""
+    """Return the most bytes that a rank holds for backward passes, with those that may still be being written.
+
+    >>> from retrograd.pipelining.planning.simulate import unit_cost
+    >>> from retrograd.pipelining.schedules.actions import parse
+    >>> row = [parse(text) for text in ("F0.0", "OFFLOAD0.0", "F0.1", "B0.1", "FETCH0.0", "B0.0")]
+    >>> [peak_bytes(row, StageBytes({0: 1.0}, {0: 0.25}, lambda action: seconds)) for seconds in (0.0, 1.0)]
+    [1.25, 2.0]
+    """
     return max(_held(actions, stages), default=0.0)
 
 
 def _held(actions: Sequence[Action], stages: StageBytes) -> Iterator[float]:
-    """Yield the bytes that a rank holds after the beginning of each action.
+    """Yield the bytes that a rank holds at most after the beginning of each action.
 
-    A write has ended when the rank has computed for as long since.
+    Moves run one after the other.  So a write has ended at the next write, which waits for it, and at a backward pass
+    that has waited for a later read, however long it takes.  Otherwise it has ended when the rank has computed for
+    `SLOWER` times its seconds.
     """
     recomputed = runs_of(actions, Kind.R)
-    held = writing = now = written = moved_at = 0.0
+    held = now = written = 0.0
+    writing = 0.0  # bytes of the write that may not have ended, less those of reads, which begin when it has
+    later_reads: set[Run] = set()
     for action in actions:
-        everything = stages.saved[action.stage]
-        moved = max(everything - stages.inputs[action.stage], 0.0)
-        if action.kind is Kind.F:
-            held += everything - moved if (action.stage, action.micro_batch) in recomputed else everything
-        elif action.kind is Kind.OFFLOAD:
-            now = max(now, written)
-            held, writing = held - moved, moved
-            written = moved_at = max(moved_at, now) + stages.cost(action)
-        elif action.kind is Kind.FETCH:
+        kind, stage, run = action.kind, action.stage, (action.stage, action.micro_batch)
+        everything = stages.saved[stage]
+        moved = max(everything - stages.inputs[stage], 0.0)
+        growth = (everything if stages.kept is None else stages.kept[stage]) - everything
+        if now >= written or (kind in (Kind.B, Kind.I) and run in later_reads):
+            writing = 0.0
+        if kind is Kind.F:
+            held += everything - moved if run in recomputed else everything
+        elif kind is Kind.OFFLOAD:
+            held, writing, later_reads = held - moved, moved, set()
+            written = now + SLOWER * stages.cost(action)
+        elif kind is Kind.FETCH:
+            held, writing = held + moved, max(writing - moved, 0.0)
+            later_reads.add(run)
+        elif kind is Kind.R:
             held += moved
-            moved_at = max(moved_at, now) + stages.cost(action)
-        elif action.kind is Kind.R:
-            held += moved
-        elif action.kind in (Kind.B, Kind.W):
+        elif kind is Kind.I:
+            held += max(growth, 0.0)
+        elif kind is Kind.B:
             held -= everything
+        elif kind is Kind.W:
+            held -= everything + growth
         yield held + (writing if now < written else 0.0)
-        now += stages.cost(action) if action.kind.is_compute else 0.0
+        held += min(growth, 0.0) if kind is Kind.I else 0.0
+        now += stages.cost(action) if kind.is_compute else 0.0
 
 
 def _last_needed_first(actions: Sequence[Action], stages: StageBytes) -> Iterator[Run]:
