@@ -43,6 +43,20 @@ def test_an_unknown_option_is_named(capsys):
     assert "--stagez" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["sweep", "bench"])
+def test_a_picture_in_another_format_is_refused_before_the_work(command, capsys):
+    assert main([command, "--plot", "figure.doc"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "--plot is 'figure.doc'; its name must end in" in err
+
+
+@pytest.mark.parametrize("arguments", [["train"], ["view"], ["view", "-x"], ["doctor", "x"]])
+def test_what_the_command_does_not_know_leads_to_its_help(arguments, capsys):
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.endswith(" --help\n")
+
+
 @pytest.mark.parametrize("package", ["typer", "rich"])
 def test_without_its_extra_the_command_says_what_to_install(package):
     program = f"import sys; sys.modules[{package!r}] = None; from retrograd.cli import main; sys.exit(main(['demo']))"

@@ -55,7 +55,7 @@ def test_where_nothing_fits_the_code_is_1_and_the_smallest_limit_is_printed(modu
         ("{}:broken", [], "fails: KeyError: 'weights'"),
         ("{}:missing", [], "has no function 'missing'"),
         ("train", [], "it must be like train.py:example or package.module:example"),
-        ("no_such.py:example", [], "there is no file no_such.py"),
+        ("no_such.py:example", [], "there is no file 'no_such.py'"),
         ("no_such_package:example", [], "no_such_package can't be imported"),
         ("{}:example", ["--memory-limit", "2 pounds"], "it must be a size above 0, like 2GiB"),
     ],

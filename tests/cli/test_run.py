@@ -19,6 +19,7 @@ from retrograd.cli.jobs import Job, RunResult, shared_cores
 from retrograd.cli.mpi import BROKEN, RANK_PROCESS, classify_end, command
 from retrograd.cli.mpi_banner import RULE, TITLE, BannerFilter
 from retrograd.cli.rank_output import ExitReport, RankOutput
+from retrograd.cli.run import LAUNCHERS
 from retrograd.pipelining.transports.mpi import ENDS_OTHERS, LOST
 
 needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
@@ -69,12 +70,34 @@ def script(tmp_path):
         (["-n", "2", "nowhere.py"], "there is no script 'nowhere.py'"),
         ([__file__], "--transport mpi needs -n"),
         (["-n", "2", "--hostfile", "nowhere", __file__], "--hostfile is 'nowhere'"),
+        (["-n", "2", __file__.removesuffix(".py")], f"Did you mean '{__file__}'?"),
+        (["-n", "2", str(Path(__file__).parent)], "is a folder; expected a script"),
+        (["-n", "2", "python3", "x.py", "-v"], "leave out 'python3': retrograd run -n 2 x.py -v"),
+        (["mpiexec", "-n", "2", "x.py"], "starts the ranks itself; leave out 'mpiexec': retrograd run -n 2 x.py"),
+        (["2", "x.py"], "for 2 ranks: retrograd run -n 2 x.py"),
+        ([__file__, "-n", "2"], "-n belongs before the script"),
+        (["-n", "2", "-m", __file__], "-m expects the name of a module"),
+        (["-n", "2", "-m", "nowhere.train"], "there is no module 'nowhere'"),
+        (["--standalone", "--nproc_per_node", "2", "x.py"], "--standalone is no option of retrograd run: without"),
+        (["--master_port=7", "-n", "2", "x.py"], "--master_port is no option of retrograd run"),
+        (["--nproc_per_node", "auto", "x.py"], "--nproc-per-node is 'auto'"),
+        (["--nproc-per-node", "2", "--address", "a:1", "x.py"], "use -n, the number of all ranks"),
+        (["-n", "2", "--transport", "thread", "x.py"], "Did you mean 'threads'?"),
+        (["-j", "2", "x.py"], "see retrograd run --help"),
     ],
 )
 def test_a_mistake_in_the_arguments_is_one_line(arguments, said, capsys):
     assert main(["run", *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
+
+
+@pytest.mark.parametrize("option", [["-np", "3"], ["-n3"], ["--nproc_per_node=3"], ["--nproc-per-node", "3"]])
+def test_the_number_of_ranks_has_the_names_of_mpiexec_and_torchrun(option, monkeypatch):
+    started = []
+    monkeypatch.setitem(LAUNCHERS, "mpi", lambda job: started.append(job) or RunResult(0))
+    assert main(["run", *option, __file__, "-x"]) == 0
+    assert [(job.ranks, job.command) for job in started] == [(3, [__file__, "-x"])]
 
 
 def test_the_cores_are_shared_unless_the_user_has_shared_them(monkeypatch):

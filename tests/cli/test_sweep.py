@@ -22,7 +22,7 @@ def test_the_plot_is_written(tmp_path, capsys):
     assert main([*SMALL, "--plot", str(tmp_path / "front.svg")]) == 0
     assert (tmp_path / "front.svg").read_text().startswith("<?xml")
     assert main([*SMALL, "--plot", str(tmp_path / "front.txt")]) == 2
-    assert "the plot can't be written" in capsys.readouterr().err
+    assert "its name must end in .png or .svg or .pdf" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 import sys
 from collections.abc import Sequence
 
+from retrograd.cli.errors import explain
+
 try:
     from retrograd.cli.app import app as commands
 except ModuleNotFoundError as error:
@@ -34,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if not hasattr(error, "format_message"):  # typer's errors have it; their class has moved between versions
             raise
-        return _fail(error.format_message())
+        return _fail(explain(error))
 
 
 def _fail(message: str) -> int:

@@ -1,7 +1,7 @@
 """The commands and their options."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated
 
@@ -18,12 +18,14 @@ from retrograd.cli import top as watching
 from retrograd.cli import view as viewing
 from retrograd.cli.doctor import report
 from retrograd.cli.elastic import Range
-from retrograd.cli.errors import UsageError
+from retrograd.cli.errors import UsageError, invalid_choice
 from retrograd.cli.jobs import Job
 from retrograd.cli.run import LAUNCHERS
 from retrograd.cli.run import run as run_job
 from retrograd.pipelining.planning.sweep import RankCosts
 from retrograd.pipelining.schedules import SCHEDULES, get_schedule
+
+OUTPUTS = ("first", "all")
 
 app = typer.Typer(
     help="Train with retrograd, and see how it does.",
@@ -49,19 +51,29 @@ def _schedule(text: str) -> str:
     try:
         return get_schedule(text).name.lower()
     except ValueError:
-        raise UsageError(f"--schedule is {text!r}; it must be one of {', '.join(sorted(SCHEDULES))}") from None
+        raise invalid_choice("--schedule", text, sorted(SCHEDULES)) from None
 
 
-def _transport(text: str) -> str:
-    if text not in LAUNCHERS:
-        raise UsageError(f"--transport is {text!r}; it must be one of {', '.join(sorted(LAUNCHERS))}")
-    return text
+def _choice_parser(option: str, choices: Collection[str]) -> Callable[[str], str]:
+    """Return a parser of texts of which there are few."""
+
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise invalid_choice(option, text, choices)
+        return text
+
+    return parse
 
 
-def _output(text: str) -> str:
-    if text not in ("first", "all"):
-        raise UsageError(f"--output is {text!r}; it must be first or all")
-    return text
+def _picture_parser(*formats: str) -> Callable[[str], Path]:
+    """Return a parser of paths of pictures, so that a format that cannot be written is an error before the work."""
+
+    def parse(text: str) -> Path:
+        if not text.lower().endswith(formats):
+            raise UsageError(f"--plot is {text!r}; its name must end in {' or '.join(formats)}")
+        return Path(text)
+
+    return parse
 
 
 def _seconds_parser(option: str) -> Callable[[str], float]:
@@ -151,11 +163,17 @@ def run(
     ],
     ranks: Annotated[
         int | None,
-        typer.Option("-n", "--ranks", parser=_integer_parser("--ranks", 1), metavar="NUMBER", help="How many ranks."),
+        typer.Option(
+            *("-n", "-np", "--ranks"), parser=_integer_parser("--ranks", 1), metavar="NUMBER", help="How many ranks."
+        ),
     ] = None,
     transport: Annotated[
         str,
-        typer.Option(parser=_transport, metavar="|".join(LAUNCHERS), help="The connection between the ranks."),
+        typer.Option(
+            parser=_choice_parser("--transport", LAUNCHERS),
+            metavar="|".join(LAUNCHERS),
+            help="The connection between the ranks.",
+        ),
     ] = "mpi",
     hostfile: Annotated[Path | None, typer.Option(help="For MPI: a file with the hosts, one a line.")] = None,
     address: Annotated[
@@ -186,9 +204,19 @@ def run(
     ] = None,
     output: Annotated[
         str,
-        typer.Option(parser=_output, metavar="first|all", help="Whose standard output to show; errors are all shown."),
+        typer.Option(
+            parser=_choice_parser("--output", OUTPUTS),
+            metavar="|".join(OUTPUTS),
+            help="Whose standard output to show; errors are all shown.",
+        ),
     ] = "first",
     module: Annotated[bool, typer.Option("-m", help="Run a module, as python -m does.")] = False,
+    per_host: Annotated[
+        int | None,
+        typer.Option(
+            *("--nproc-per-node", "--nproc_per_node"), parser=_integer_parser("--nproc-per-node", 1), hidden=True
+        ),
+    ] = None,
 ) -> int:
     """Run a script on many ranks: every process runs it whole, and is one rank of its pipelines.
 
@@ -197,6 +225,10 @@ def run(
 
     The exit code is that of the script.
     """
+    if per_host is not None:  # torchrun's option
+        if any(option is not None for option in (ranks, hostfile, address, elastic)):
+            raise UsageError("--nproc-per-node is for the ranks of this host alone; use -n, the number of all ranks")
+        ranks = per_host
     return run_job(
         Job(script, module, ranks, transport, hostfile, timeout, output == "all", address, spread), restarts, elastic
     )
@@ -284,7 +316,14 @@ def sweep(
         float,
         typer.Option(parser=_seconds_parser("--seconds"), metavar="SECONDS", help="About how long each search takes."),
     ] = 1.0,
-    plot: Annotated[Path | None, typer.Option(help="Draw bubble against memory: a .png, .svg or .pdf file.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            parser=_picture_parser(".png", ".svg", ".pdf"),
+            metavar="PATH",
+            help="Draw bubble against memory: a .png, .svg or .pdf file.",
+        ),
+    ] = None,
 ) -> int:
     """Compare the schedules for sizes of pipelines: bubble, step and memory, and which are best for their memory.
 
@@ -371,7 +410,10 @@ def bench(
     only: Annotated[str, typer.Option(metavar="TEXT", help="Only cases whose name contains this.")] = "",
     json: Annotated[Path | None, typer.Option(help="Write all figures as JSON.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write the table as Markdown.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the ratios, as .svg or .png.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(parser=_picture_parser(".svg", ".png"), metavar="PATH", help="Draw the ratios, as .svg or .png."),
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a budget is missed.")] = False,
 ) -> int:
     """Measure small and medium cases, compared with PyTorch if it is installed. Takes less than a minute.

@@ -12,7 +12,7 @@ from rich.text import Text
 
 import retrograd
 from retrograd import library
-from retrograd.cli.errors import UsageError
+from retrograd.cli.errors import UsageError, existing_file
 from retrograd.cli.modules import import_file
 from retrograd.core import Operator, registry
 from retrograd.library import CustomOperator
@@ -38,9 +38,7 @@ def _parse_target(target: str) -> tuple[Path, str]:
     if match is None:
         raise UsageError(f"the target is {target!r}; it must be like module.py:op, or module.py:namespace::op")
     path = Path(match["path"])
-    if not path.is_file():
-        raise UsageError(f"there is no file {path}")
-    return path, match["name"] or ""
+    return existing_file(path), match["name"] or ""
 
 
 def _find_operator(module: ModuleType, path: Path, name: str) -> Operator:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from retrograd.cli.errors import UsageError
+from retrograd.cli.errors import UsageError, existing_file
 from retrograd.cli.modules import import_file
 from retrograd.interop.atomic_write import atomic_replace
 from retrograd.pipelining.planning import Plan, plan
@@ -106,9 +106,7 @@ def _call_function(function: Callable[[], Any], target: str) -> Any:
 
 def _import_module(module_name: str) -> Any:
     if module_name.endswith(".py"):
-        if not Path(module_name).is_file():
-            raise UsageError(f"there is no file {module_name}")
-        return import_file(Path(module_name))
+        return import_file(existing_file(Path(module_name)))
     sys.path.insert(0, os.getcwd())  # as for python -m
     try:
         return importlib.import_module(module_name)

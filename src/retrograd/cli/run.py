@@ -1,13 +1,15 @@
 """`retrograd run`: run a script on several ranks, with the launcher of a transport."""
 
 import os
+import re
 import runpy
 import sys
 from collections.abc import Callable
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from retrograd.cli.elastic import Range, run_elastic
-from retrograd.cli.errors import UsageError
+from retrograd.cli.errors import UsageError, existing_file
 from retrograd.cli.jobs import Job, RunResult
 from retrograd.cli.mpi import mpi_capacity, run_mpi
 from retrograd.cli.ray import ray_capacity, run_ray
@@ -18,8 +20,7 @@ def run(job: Job, restarts: int | None = None, elastic: Range | None = None) -> 
 
     restarts: None is 0, for `elastic` any number.  elastic: the permitted numbers of ranks, instead of the job's.
     """
-    if not job.module and not Path(job.command[0]).is_file():
-        raise UsageError(f"there is no script '{job.command[0]}'")
+    _check_command(job)
     launcher = LAUNCHERS[job.transport]
     if elastic is not None:
         if job.ranks is not None or job.transport not in CAPACITIES:
@@ -32,6 +33,34 @@ def run(job: Job, restarts: int | None = None, elastic: Range | None = None) -> 
             return ended.code
         print(f"retrograd: a rank was lost (exit code {ended.code}); restart {number} of {restarts}", file=sys.stderr)
     return launcher(job).code
+
+
+def _check_command(job: Job) -> None:
+    """Raise a UsageError unless the command is a script or a module that exists."""
+    first, *rest = job.command
+    program = Path(first).name
+    if re.fullmatch(r"python[\d.]*|mpiexec|mpirun|torchrun|srun", program):
+        does = "runs scripts by its own Python" if program.startswith("python") else "starts the ranks itself"
+        count = "" if job.ranks is None else f"-n {job.ranks} "
+        arguments = rest or ["SCRIPT"]
+        raise UsageError(f"retrograd run {does}; leave out {first!r}: retrograd run {count}{' '.join(arguments)}")
+    if job.module:
+        _check_module(first)
+        return
+    if first.isdecimal() and rest:
+        raise UsageError(f"there is no script {first!r}; for {first} ranks: retrograd run -n {' '.join(job.command)}")
+    existing_file(Path(first), "script")
+    if job.ranks is None and {"-n", "-np", "--ranks"} & {*rest} and job.transport != "threads":
+        raise UsageError(f"-n belongs before the script: retrograd run -n NUMBER {first}; what follows is its own")
+
+
+def _check_module(name: str) -> None:
+    """Raise a UsageError unless the package of a module is found from the present folder, without importing it."""
+    if name.endswith(".py") and Path(name).is_file():
+        raise UsageError(f"-m expects the name of a module, not a file: leave out -m, or write -m {name[:-3]}")
+    top = name.partition(".")[0]
+    if PathFinder.find_spec(top, ["", *sys.path]) is None and top not in sys.builtin_module_names:
+        raise UsageError(f"there is no module {top!r} in the present folder, and none is installed")
 
 
 def run_threads(job: Job) -> RunResult:

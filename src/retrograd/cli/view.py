@@ -5,7 +5,7 @@ import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
-from retrograd.cli.errors import UsageError
+from retrograd.cli.errors import UsageError, existing_file
 from retrograd.pipelining.timeline.chrome_trace import UNNAMED
 from retrograd.pipelining.timeline.timeline import Timeline, write_html
 from retrograd.pipelining.timeline.trace_reader import read_perfetto
@@ -18,7 +18,7 @@ def view(files: Sequence[Path], output: Path | None, *, browse: bool) -> Path:
     if any(file.suffix in PAGES for file in files):
         if len(files) > 1 or output is not None:
             raise UsageError("a page is shown alone; to compare timelines, give the .json files of write_perfetto")
-        page = _existing(files[0])
+        page = existing_file(files[0])
     else:
         page = output or Path(tempfile.mkdtemp(prefix="retrograd-")) / "timeline.html"
         write_html(page, _named_timelines(files), title=" and ".join(file.stem for file in files))
@@ -27,18 +27,12 @@ def view(files: Sequence[Path], output: Path | None, *, browse: bool) -> Path:
     return page
 
 
-def _existing(file: Path) -> Path:
-    if not file.is_file():
-        raise UsageError(f"there is no file {file}")
-    return file
-
-
 def _named_timelines(files: Sequence[Path]) -> dict[str, Timeline]:
     """Return the timelines of all files by name; of several files, the name begins with the file's."""
     named: dict[str, Timeline] = {}
     for file in files:
         try:
-            found = read_perfetto(_existing(file))
+            found = read_perfetto(existing_file(file))
         except ValueError as error:
             raise UsageError(str(error)) from error
         for name, timeline in found.items():
