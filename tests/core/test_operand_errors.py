@@ -22,6 +22,15 @@ def test_the_error_names_the_operator_and_the_operand(call, error, message):
         call()
 
 
+def test_a_kernels_error_is_seen_where_the_sizes_depend_on_values(monkeypatch):
+    def fail(x):
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr("retrograd.backend.numpy.sorted_run_starts", fail)
+    with pytest.raises(ValueError, match=r"^unique_indices: no such thing"):
+        rg.unique(rg.tensor([2, 1, 2]), return_inverse=True)
+
+
 def test_the_error_of_a_custom_function_is_its_own():
     class Fails(rg.autograd.Function):
         @staticmethod
