@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import scipy.sparse
-from tests.devices import cuda_on_host, cupy_names
+from tests.devices import cuda_on_host, cupy_names, cupy_signatures
 from tests.devices.devices import load_again
 
 from retrograd.backend import cupy as backend_cupy
@@ -225,7 +225,8 @@ cuda = SimpleNamespace(
     ),
 )  # fmt: skip
 cupy = strict.Module(
-    np, cupy_names.NUMPY, **{name: value for name, value in vars(strict.library).items() if name[0] != "_"},
+    np, cupy_names.NUMPY, cupy_signatures.NUMPY,
+    **{name: value for name, value in vars(strict.library).items() if name[0] != "_"},
     cuda=cuda, RawModule=RawModule, from_dlpack=from_dlpack, get_default_memory_pool=lambda: pool,
 )  # fmt: skip
 compute_types: dict[str, int] = {}

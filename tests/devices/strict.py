@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.linalg
 import scipy.special
-from tests.devices import cupy_names
+from tests.devices import cupy_names, cupy_signatures
 
 transfers = {"to host": 0, "from host": 0}
 
@@ -169,7 +169,11 @@ def quiet(function):
 def _method(name):
     @quiet
     def method(self, *args, **kwargs):
-        check_keywords(name, kwargs)
+        if name in cupy_signatures.NDARRAY:
+            check_arguments(name, cupy_signatures.NDARRAY[name], args, kwargs)
+        if name in ("__truediv__", "__rtruediv__", "__itruediv__"):
+            args = (self, *args) if name != "__rtruediv__" else (*args, self)
+            return divide(*args, out=self) if name == "__itruediv__" else divide(*args)
         result = getattr(self._host, name)(*unwrap(args), **unwrap(kwargs))
         return self if result is self._host else wrap(result)
 
@@ -183,11 +187,24 @@ for _name in OPERATORS:
     setattr(ndarray, f"__{_name}__", _method(f"__{_name}__"))
 
 
-def check_keywords(name, keywords):
-    """Raise TypeError for keywords of NumPy's functions that CuPy's do not have."""
-    for keyword in ("initial", "where", "subok", "like", "device"):
-        if keyword in keywords and (keyword, name) != ("where", "copyto"):
-            raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")
+# Parameters that CuPy's functions take arrays for, where NumPy's also take numbers and lists.
+ARRAYS = {"a", "ar", "arr", "ary", "array", "element", "test_elements", "ar1", "ar2", "condition", "a1", "a2"}
+# Functions that take numbers and lists as well.
+CONVERTING = {"array", "asanyarray", "asarray", "ascontiguousarray", "isscalar", "ndim"}
+
+
+def check_arguments(name, signature, args, kwargs):
+    """Raise TypeError for arguments that CuPy's function does not have, or takes arrays for only."""
+    try:
+        given = signature.bind(*args, **kwargs).arguments
+    except TypeError as error:
+        raise TypeError(f"{name}() {error}") from None
+    for parameter, value in given.items():
+        if parameter == "tup":
+            if not isinstance(value, ndarray) and not all(isinstance(member, ndarray) for member in value):
+                raise TypeError(f"{name}: Only cupy arrays can be concatenated")
+        elif parameter in ARRAYS and name not in CONVERTING and not isinstance(value, ndarray):
+            raise TypeError(f"{name}: {parameter} must be an array, got {type(value).__name__}")
 
 
 def wrap(result):
@@ -234,9 +251,17 @@ class ufunc:
         self.name = f"cupy_{host.__name__}"
 
     @quiet
-    def __call__(self, *args, out=None, dtype=None, casting="same_kind", where=True):
+    def __call__(self, *args, out=None, dtype=None, casting="same_kind", **others):
+        if others:
+            raise TypeError(f"Wrong arguments {others}")
+        operands = unwrap(args)
+        if self._host in LOGICAL and any(np.iscomplexobj(x) for x in operands):
+            raise TypeError(f"Wrong type of arguments for {self.name}")
         given = {} if out is None else {"out": unwrap(out)}
-        result = self._host(*unwrap(args), dtype=dtype, casting=casting, where=unwrap(where), **given)
+        function = self._host
+        if function is np.true_divide and np.result_type(*operands[:2]).kind == "c":
+            function = complex_quotient
+        result = function(*operands, dtype=dtype, casting=casting, **given)
         if out is not None:
             return out
         return args[self.nin] if len(args) > self.nin and self.nout == 1 else wrap(result)
@@ -262,14 +287,34 @@ class ufunc:
 
     def at(self, a, indices, b=None):
         self._only("at", "add", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor")
-        self._host.at(unwrap(a), unwrap(indices), unwrap(b))
+        function, b = self._host, unwrap(b)
+        if a.dtype.char not in ATOMIC:
+            raise TypeError(f"{self.name}.at: no atomic operation for {a.dtype}")
+        if a.dtype.kind == "f" and function in EXTREMES:  # CUDA's fmaxf and fminf, also for float64
+            function, b = EXTREMES[function], np.asarray(b, np.float32)
+        function.at(unwrap(a), unwrap(indices), b)
 
 
-def _function(host):
+ATOMIC = "iILQefdFD"
+EXTREMES = {np.maximum: np.fmax, np.minimum: np.fmin}
+LOGICAL = (np.logical_and, np.logical_not, np.logical_or, np.logical_xor)
+
+
+def complex_quotient(a, b, out=None, **others):
+    """Return a / b by CuPy's formula: NaN if b is infinite, where NumPy has 0."""
+    scale = 1 / (abs(np.real(b)) + abs(np.imag(b)))
+    real, imag, divisor_real, divisor_imag = (f(x) * scale for x in (a, b) for f in (np.real, np.imag))
+    inverse = 1 / (divisor_real**2 + divisor_imag**2)
+    real, imag = real * divisor_real + imag * divisor_imag, imag * divisor_real - real * divisor_imag
+    return np.multiply(real + 1j * imag, inverse, out=out, **others)
+
+
+def _function(host, signature=None):
     @quiet
     @functools.wraps(host)
     def function(*args, **kwargs):
-        check_keywords(host.__name__, kwargs)
+        if signature is not None:
+            check_arguments(host.__name__, signature, args, kwargs)
         result = host(*unwrap(args), **unwrap(kwargs))
         if host in (np.array_equal, np.allclose, np.array_equiv):
             result = np.asarray(result)
@@ -306,8 +351,8 @@ def asnumpy(a):
 class Module:
     """NumPy's module of some name, with the functions that CuPy has too."""
 
-    def __init__(self, host, names, **own):
-        self._host, self._names = host, names
+    def __init__(self, host, names, signatures, **own):
+        self._host, self._names, self._signatures = host, names, signatures
         vars(self).update(own)
 
     def __getattr__(self, name):
@@ -317,7 +362,7 @@ class Module:
         if isinstance(found, np.ufunc) and found.signature is None:
             found = ufunc(found)
         elif callable(found) and not isinstance(found, type):
-            found = _function(found)
+            found = _function(found, self._signatures.get(name))
         setattr(self, name, found)
         return found
 
@@ -327,14 +372,27 @@ class _Grid:
         return wrap(np.ogrid[key])
 
 
-linalg = Module(np.linalg, cupy_names.LINALG)
-special = Module(scipy.special, cupy_names.SPECIAL)
-scipy_linalg = Module(scipy.linalg, {"lu_factor", "lu_solve", "solve_triangular", "expm"})
-fft = Module(np.fft, {name for name in dir(np.fft) if name[0] != "_"})
+def svd(a, full_matrices=True, compute_uv=True):
+    """Return the factors that NumPy finds, with other signs of the vectors: another library finds others."""
+    found = np.linalg.svd(unwrap(a), full_matrices, compute_uv)
+    return wrap((-found[0], found[1], -found[2]) if compute_uv else found)
+
+
+def eigh(a, UPLO="L"):
+    """Return the eigenvalues and vectors that NumPy finds, with other signs of the vectors."""
+    values, vectors = np.linalg.eigh(unwrap(a), UPLO)
+    return wrap((values, -vectors))
+
+
+linalg = Module(np.linalg, cupy_names.LINALG, cupy_signatures.LINALG, svd=quiet(svd), eigh=quiet(eigh))
+special = Module(scipy.special, cupy_names.SPECIAL, cupy_signatures.SPECIAL)
+scipy_linalg = Module(scipy.linalg, {"lu_factor", "lu_solve", "solve_triangular", "expm"}, {})
+fft = Module(np.fft, {name for name in dir(np.fft) if name[0] != "_"}, cupy_signatures.FFT)
 stride_tricks = SimpleNamespace(
     as_strided=lambda x, shape=None, strides=None: wrap(np.lib.stride_tricks.as_strided(x._host, shape, strides))
 )
+divide = ufunc(np.true_divide)
 library = Module(
-    np, cupy_names.NUMPY, ndarray=ndarray, ufunc=ufunc, array=array, asarray=asarray, asnumpy=asnumpy, ogrid=_Grid(),
-    linalg=linalg, fft=fft, lib=SimpleNamespace(stride_tricks=stride_tricks),
+    np, cupy_names.NUMPY, cupy_signatures.NUMPY, ndarray=ndarray, ufunc=ufunc, array=array, asarray=asarray,
+    asnumpy=asnumpy, ogrid=_Grid(), linalg=linalg, fft=fft, lib=SimpleNamespace(stride_tricks=stride_tricks),
 )  # fmt: skip

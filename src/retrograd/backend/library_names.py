@@ -1,7 +1,7 @@
 """NumPy's names over a library like CuPy: what that library lacks or has in another form is written here, in its terms.
 
-The facts are those of CuPy 14: its ufuncs have no `order`, few of them have `reduce`, `accumulate` and `at`; its
-reductions have no `initial`; it has no error state, as its functions give no warnings.
+The facts are those of CuPy 14: its ufuncs have no `order` and no `where`, few of them have `reduce`, `accumulate` and
+`at`; its reductions have no `initial`; it has no error state, as its functions give no warnings.
 """
 
 import contextlib
@@ -32,6 +32,9 @@ ON_HOST = (
     "swaps_of_pivots",
     "yv",
 )
+
+ATOMIC = "iIQfdFD"  # dtypes to which a GPU adds atomically
+SIGN, GREATEST = np.uint64(1 << 63), np.uint64((1 << 64) - 1)  # the sign's bit, all bits
 
 # Modules whose functions may have kernels of a device in place of references. Other functions call those of the first.
 KERNEL_MODULES = ("retrograd.kernels.attention_reference", "retrograd.kernels.reference")
@@ -122,7 +125,11 @@ class Ufunc:
         self.nin, self.nout = function.nin, function.nout
         self.__name__ = function.name.removeprefix("cupy_")
 
-    def __call__(self, *args: Any, order: str = "K", **params: Any) -> Any:
+    def __call__(self, *args: Any, order: str = "K", where: Any = None, **params: Any) -> Any:
+        if where is not None:
+            out = params.pop("out")
+            self._names.library.copyto(out, self._function(*args, **params), where=where)
+            return out
         result = self._function(*args, **params)
         return self._names.library.ascontiguousarray(result) if order == "C" and result.ndim else result
 
@@ -165,8 +172,33 @@ class Ufunc:
         """Combine values into x at an index, in which elements may occur again."""
         if self.__name__ == "multiply":
             self._multiply_at(x, index, values)
+        elif self.__name__ == "add":
+            self._add_at(x, index, values)
         else:
+            self._extreme_at(x, index, values)
+
+    def _add_at(self, x: Any, index: Any, values: Any) -> None:
+        """Add by the atomic operations of GPUs: other dtypes in a wider one, signed integers as unsigned ones."""
+        if x.dtype.char in ATOMIC:
             self._function.at(x, index, values)
+        elif x.dtype.kind in "biu":
+            sums, addends = (a.astype(np.int64).view(np.uint64) for a in (x, values))
+            self._function.at(sums, index, addends)
+            x[...] = sums.view(np.int64)
+        else:
+            sums = x.astype(np.float32)
+            self._function.at(sums, index, values.astype(np.float32))
+            x[...] = sums
+
+    def _extreme_at(self, x: Any, index: Any, values: Any) -> None:
+        """Take maxima or minima by unsigned integers in the elements' order.
+
+        CuPy's own functions round float64 to float32, and skip NaN.
+        """
+        library, largest = self._names.library, self.__name__ == "maximum"
+        keys = _sort_keys(library, x, largest)
+        library.maximum.at(keys, index, _sort_keys(library, values, largest))
+        x[...] = _from_sort_keys(library, keys, x.dtype, largest)
 
     def _multiply_at(self, x: Any, index: Any, values: Any) -> None:
         """Multiply elements of x one after the other: those of equal index in rounds, one of each per round."""
@@ -186,6 +218,31 @@ class Ufunc:
         """Apply the ufunc to all pairs of elements."""
         a, b = self._names.library.asarray(a), self._names.library.asarray(b)
         return self._function(a.reshape(*a.shape, *(1,) * b.ndim), b)
+
+
+def _sort_keys(library: Any, x: Any, largest: bool) -> Any:
+    """Return a uint64 for each element, in their order or the opposite one; NaN have the greatest."""
+    if x.dtype.kind in "bu":
+        keys = x.astype(np.uint64)
+    elif x.dtype.kind == "i":
+        keys = x.astype(np.int64).view(np.uint64) ^ SIGN
+    else:
+        bits = x.astype(np.float64).view(np.uint64)
+        keys = library.where(bits >= SIGN, ~bits, bits ^ SIGN)
+    keys = keys if largest else ~keys
+    return keys if x.dtype.kind in "biu" else library.where(x != x, GREATEST, keys)
+
+
+def _from_sort_keys(library: Any, keys: Any, dtype: Any, largest: bool) -> Any:
+    """Return the elements that have these keys."""
+    holes = keys == GREATEST
+    keys = keys if largest else ~keys
+    if dtype.kind in "bu":
+        return keys
+    if dtype.kind == "i":
+        return (keys ^ SIGN).view(np.int64)
+    numbers = library.where(keys >= SIGN, keys ^ SIGN, ~keys).view(np.float64)
+    return library.where(holes, np.float64("nan"), numbers)
 
 
 _REDUCTIONS = {
@@ -273,6 +330,14 @@ def _array_equal(names, a, b, equal_nan=False):
     return a.shape == b.shape and names.library.array_equal(a, b, equal_nan=equal_nan).item()
 
 
+def _count_nonzero(names, x, axis=None, keepdims=False):
+    return names.library.sum(x != 0, axis=axis, keepdims=keepdims)
+
+
+def _isin(names, x, elements, assume_unique=False, invert=False):
+    return names.library.isin(x, names.library.asarray(elements), assume_unique, invert)
+
+
 def _insert(names, x, at, values, axis=None):
     assert axis is None
     assert isinstance(at, int)
@@ -297,7 +362,9 @@ def _repeat(names, x, repeats, axis=None):
 _SUBSTITUTES = {
     "array_equal": _array_equal,
     "asarray": _asarray,
+    "count_nonzero": _count_nonzero,
     "insert": _insert,
+    "isin": _isin,
     "amax": _extreme("max", "maximum"),
     "amin": _extreme("min", "minimum"),
     "max": _extreme("max", "maximum"),

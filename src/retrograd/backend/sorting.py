@@ -262,7 +262,7 @@ def _runs(rows, order):
     `order` sorts the rows; None means that they are sorted already.
     """
     ranked = rows if order is None else rows[order]
-    starts = np.flatnonzero(np.concatenate([[True] * bool(len(rows)), (ranked[1:] != ranked[:-1]).any(axis=1)]))
+    starts = np.flatnonzero(np.concatenate([np.ones(min(len(rows), 1), bool), (ranked[1:] != ranked[:-1]).any(axis=1)]))
     counts = np.diff(starts, append=len(rows))
     numbers = np.repeat(np.arange(len(starts)), counts)
     if order is None:

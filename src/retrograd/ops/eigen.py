@@ -9,7 +9,6 @@ Sources: S. F. Walter and L. Lehmann, Algorithmic differentiation of linear alge
 al., On the computation of complex-valued gradients, arXiv 1701.00392.
 """
 
-import math
 from typing import NamedTuple
 
 from retrograd.core import Aval, Internal, Tensor, op, registry
@@ -66,6 +65,9 @@ class eigh_factors(Internal, CoreDims, differentiable=False):
     def shape(A, *, UPLO):
         check_square("linalg.eigh", A)
         return Aval(A.shape[:-1], dtypes.real_of(A.dtype)), Aval(A.shape, A.dtype)
+
+    def observe(values, vectors):
+        return values, weighted_product(vectors, adjoint(vectors))
 
     def oracle(np, A, UPLO):
         return np.linalg.eigh(A)
@@ -161,7 +163,8 @@ def _hermitian_part(x):
 def _inverse_gaps(values):
     """Return 1 / (values[j] - values[i]) at i, j, and 0 on the diagonal; infinite where values are equal."""
     gaps = as_row(values) - as_column(values)
-    return 1 / where(registry["eye"](values.shape[-1], dtype=dtypes.bool_), math.inf, gaps)
+    same = registry["eye"](values.shape[-1], dtype=dtypes.bool_)
+    return where(same, 0.0, 1 / where(same, 1.0, gaps))  # 1 / inf is not 0 in every library: complex numbers in CuPy's
 
 
 def weighted_product(left, right):

@@ -257,7 +257,8 @@ class insertion_indices(Internal, differentiable=False):
 
     def samples(r):
         yield (tensor([0, 1, 2, 3, 4]), r.ints(5, (2, 3)), None), {"right": False}
-        yield (r(2, 4), r(2, 3), tensor([[0, 1, 2, 3]] * 2)), {"right": True}
+        sequence = r(2, 4)
+        yield (sequence, r(2, 3), argsort(sequence, -1)), {"right": True}
 
 
 def _rows(values, batched, n, ndim):
