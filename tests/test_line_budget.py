@@ -14,7 +14,7 @@ BUDGET = {
     "backend": 9100,
     "backends": 100,
     "bench": 1100,
-    "cli": 3100,
+    "cli": 3200,
     "compiler": 7600,
     "core": 6900,
     "cuda": 600,
