@@ -11,6 +11,7 @@ import numpy as np
 
 import retrograd as rg
 import retrograd.distributed as dist
+from retrograd.distributed import shared_memory
 from retrograd.distributed.fsdp import full_state_dict, fully_shard
 from retrograd.distributed.optim import ZeroRedundancyOptimizer
 from retrograd.nn.parallel import DistributedDataParallel
@@ -48,6 +49,14 @@ def replicas(batch):
     return module.state_dict()
 
 
+def replicas_by_messages(batch):
+    folder, shared_memory.FOLDER = shared_memory.FOLDER, Path("nowhere")
+    try:
+        return replicas(batch)
+    finally:
+        shared_memory.FOLDER = folder
+
+
 def sharded_states(batch):
     module = model()
     replica = DistributedDataParallel(module, gradient_as_bucket_view=True, static_graph=True)
@@ -70,11 +79,16 @@ def sharded_parameters(batch):
 
 
 dist.init_process_group("mpi")
+if shared_memory.FOLDER.is_dir():
+    assert shared_memory.shared_vectors(dist.group.WORLD, [8], [rg.float64]) is not None
 x, whole = values(9, 8, 4), model()
 train(whole, adam(whole), x)
 found = {}
-for each in (replicas, sharded_states, sharded_gradients, sharded_parameters):
+for each in (replicas, replicas_by_messages, sharded_states, sharded_gradients, sharded_parameters):
     state = each(x.chunk(dist.get_world_size())[dist.get_rank()])
+    states = [None] * dist.get_world_size()
+    dist.all_gather_object(states, {name: p.numpy().tobytes() for name, p in state.items()})
+    assert all(other == states[0] for other in states), f"{each.__name__}: the bits differ between ranks"
     found[each.__name__] = max((state[name] - p).abs().max().item() for name, p in whole.state_dict().items())
 Path(f"{sys.argv[1]}.{dist.get_rank()}").write_text(json.dumps(found))
 dist.destroy_process_group()

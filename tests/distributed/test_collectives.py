@@ -15,6 +15,7 @@ from retrograd.pipelining.transports import PeerLost, RankMismatchError
 
 from .collective_cases import CASES, run_cases
 
+SHARDED = ["sharded_states", "sharded_gradients", "sharded_parameters"]
 HERE = Path(__file__).parent
 
 
@@ -36,7 +37,7 @@ def test_operations_give_the_same_over_mpi_as_over_threads(tmp_path):
 
 def test_replicas_and_sharded_models_train_over_mpi_like_one_model(tmp_path):
     for found in over_mpi(tmp_path, "replicas_script.py"):
-        assert list(found) == ["replicas", "sharded_states", "sharded_gradients", "sharded_parameters"]
+        assert list(found) == ["replicas", "replicas_by_messages", *SHARDED]
         assert max(found.values()) < 1e-12
 
 

@@ -109,6 +109,8 @@ class DistributedDataParallel(Module):
                 "gradient."
             )
         self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
+        if init_sync:
+            broadcast_all([*module.parameters(), *module.buffers()], self.process_group)
         self._gradients = GradientBuckets(
             self._named,
             self.process_group,
@@ -119,8 +121,6 @@ class DistributedDataParallel(Module):
         )
         self._join: _Join | None = None
         self._in_pass = False
-        if init_sync:
-            broadcast_all([*module.parameters(), *module.buffers()], self.process_group)
         for _, p in self._named:
             p.register_post_accumulate_grad_hook(self._note_gradient)
 

@@ -15,14 +15,14 @@ from retrograd.pipelining.transports.serialization import pack, unpack
 class Exchange:
     """One rank's part of an operation that all ranks of a group start in the same order.
 
-    fields: texts that must be the same on all ranks, by name.
+    fields: texts that must be the same on all ranks, by name.  number: of the operation, the same on all ranks.
     """
 
     def __init__(self, group: ProcessGroup, call: str, fields: Mapping[str, Any]) -> None:
         self.group = group
         self.call = call
         self.fingerprint = Fingerprint.of_call(call, **fields)
-        self._number = group.calls
+        self.number = group.calls
         group.calls += 1
 
     def send(self, rank: int, payload: Any, phase: int = 0) -> None:
@@ -53,7 +53,7 @@ class Exchange:
         return []
 
     def _subject(self, phase: int) -> tuple[str, int, int]:
-        return "collective", self._number, phase
+        return "collective", self.number, phase
 
     def _take(self, rank: int, phase: int) -> Any:
         fields, payload = take_direct(self.group, rank, self._subject(phase))

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from retrograd.autograd import no_grad
-from retrograd.core import Tensor, operator_named
+from retrograd.core import Tensor
 from retrograd.distributed.collectives import reduce_all
 from retrograd.distributed.objects import all_gather_object
 from retrograd.distributed.reduce_op import ReduceOp
+from retrograd.distributed.shared_memory import average_shared, shared_vectors
 from retrograd.distributed.work import Work
 from retrograd.ops.functions import functions
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
-_mul = operator_named("mul")
 CALL = "the reduction of gradients"  # in errors about ranks that do something else
 FIRST_BUCKET_MB = 1.0  # the bucket whose gradients come first is small, so that its reduction starts early
 
@@ -37,7 +37,7 @@ class GradientBuckets:
         self.group = group
         self.divisor = self.active = group.size()  # active: the number of ranks that run backward passes
         self._named = list(named)
-        self._buckets = [_Bucket(tensors, as_views) for tensors in partition([p for _, p in reversed(named)], cap_mb)]
+        self._buckets = _make_buckets(partition([p for _, p in reversed(named)], cap_mb), group, as_views)
         self._bucket_of = {id(p): bucket for bucket in self._buckets for p in bucket.parameters}
         self._allow_unused, self._static = allow_unused or static, static
         self._always_used: set[int] | None = None  # of a static graph, the parameters with a gradient
@@ -50,14 +50,13 @@ class GradientBuckets:
         self._started = 0
         for bucket in self._buckets:
             bucket.missing = {id(p) for p in bucket.parameters}
-            if self._always_used is not None:
-                bucket.missing &= self._always_used
 
     def add(self, p: Tensor) -> None:
-        """Note that the gradient of a parameter is final; start the reductions of complete buckets."""
+        """Take the gradient of a parameter, which is final; start the reductions of complete buckets."""
         self._arrived.add(id(p))
-        self._bucket_of[id(p)].missing.discard(id(p))
-        while self._started < len(self._buckets) and not self._buckets[self._started].missing:
+        with no_grad():
+            self._bucket_of[id(p)].write(p)
+        while self._started < len(self._buckets) and self._is_complete(self._buckets[self._started]):
             self._start_next()
         for bucket in self._buckets[: self._started]:
             if bucket.work is not None and not bucket.work.is_completed():
@@ -78,11 +77,14 @@ class GradientBuckets:
     def take_part(self) -> None:
         """Take part in the reductions of a pass in which this rank has no gradients."""
         for bucket in self._buckets:
-            bucket.start_empty(self.group)
+            bucket.start_empty(self.group, self.divisor)
         self._arrived = set()
         self._used_on_any_rank([])
         for bucket in self._buckets:
             bucket.drop()
+
+    def _is_complete(self, bucket: "_Bucket") -> bool:
+        return not bucket.missing or (self._always_used is not None and bucket.missing.isdisjoint(self._always_used))
 
     def _start_next(self) -> None:
         bucket = self._buckets[self._started]
@@ -130,37 +132,46 @@ class GradientBuckets:
 class _Bucket:
     """Gradients that are reduced together."""
 
-    def __init__(self, parameters: Sequence[Tensor], as_views: bool) -> None:
+    def __init__(
+        self, parameters: Sequence[Tensor], as_views: bool, flat: Tensor, shared: Sequence[Tensor] = ()
+    ) -> None:
+        # shared: the vectors of all ranks, `flat` among them, in memory that they share.
         self.parameters = list(parameters)
         self.missing: set[int] = set()
         self.work: Work | None = None
-        self._flat: Tensor = functions["zeros"](sum(p.numel() for p in parameters), dtype=parameters[0].dtype)
+        self._flat, self._shared = flat, shared
         parts = self._flat.split([p.numel() for p in parameters])
-        self._slots = [part.view(p.shape) for part, p in zip(parts, parameters, strict=True)]
+        self._slots = {id(p): part.view(p.shape) for part, p in zip(parts, parameters, strict=True)}
         self._as_views = as_views
 
-    def start(self, group: ProcessGroup, divisor: int) -> None:
-        """Start the reduction of the present gradients; divide first, as PyTorch does, so that sums don't overflow."""
-        for p, slot in zip(self.parameters, self._slots, strict=True):
-            if p.grad is None:
-                slot.zero_()
-            elif p.grad.data_ptr() == slot.data_ptr():
-                slot.mul_(1 / divisor)
-            else:
-                _mul(p.grad.detach(), 1 / divisor, out=slot)
-        self._reduce(group)
+    def write(self, p: Tensor) -> None:
+        """Write a gradient into the bucket, at once, while the processor has it in its caches."""
+        slot = self._slots[id(p)]
+        if p.grad is None:
+            slot.zero_()
+        elif not self._as_views or p.grad.data_ptr() != slot.data_ptr():
+            slot.copy_(p.grad.detach())
+        self.missing.discard(id(p))
 
-    def start_empty(self, group: ProcessGroup) -> None:
+    def start(self, group: ProcessGroup, divisor: int) -> None:
+        """Start the reduction; a parameter without a gradient in this pass may have an earlier one."""
+        for p in self.parameters:
+            if id(p) in self.missing:
+                self.write(p)
+        self._reduce(group, divisor)
+
+    def start_empty(self, group: ProcessGroup, divisor: int) -> None:
         """Start the reduction of zeros."""
         self._flat.zero_()
-        self._reduce(group)
+        self._reduce(group, divisor)
 
     def finish(self, used: set[int]) -> None:
         """Write the means into the gradients of the parameters that some rank has used."""
         self.drop()
-        for p, slot in zip(self.parameters, self._slots, strict=True):
+        for p in self.parameters:
             if id(p) not in used:
                 continue
+            slot = self._slots[id(p)]
             if self._as_views:
                 p.grad = slot
             elif p.grad is None:
@@ -174,8 +185,25 @@ class _Bucket:
         if work is not None:
             work.wait()
 
-    def _reduce(self, group: ProcessGroup) -> None:
-        self.work = reduce_all(CALL, self._flat, ReduceOp.SUM, group, True)
+    def _reduce(self, group: ProcessGroup, divisor: int) -> None:
+        """Start to average; divide first, as PyTorch does, so that sums do not overflow."""
+        if self._shared:
+            self.work = average_shared(CALL, group, self._shared, divisor)
+        else:
+            self._flat.mul_(1 / divisor)
+            self.work = reduce_all(CALL, self._flat, ReduceOp.SUM, group, True)
+
+
+def _make_buckets(parts: Sequence[Sequence[Tensor]], group: ProcessGroup, as_views: bool) -> list[_Bucket]:
+    """Return a bucket for each list of parameters, in memory that the ranks share if that is possible."""
+    shared = shared_vectors(group, [sum(p.nbytes for p in part) for part in parts], [part[0].dtype for part in parts])
+    if shared is None:
+        sizes = [sum(p.numel() for p in part) for part in parts]
+        flat = [functions["zeros"](size, dtype=part[0].dtype) for size, part in zip(sizes, parts, strict=True)]
+        return [_Bucket(part, as_views, vector) for part, vector in zip(parts, flat, strict=True)]
+    return [
+        _Bucket(part, as_views, vectors[group.rank()], vectors) for part, vectors in zip(parts, shared, strict=True)
+    ]
 
 
 def partition(parameters: Sequence[Tensor], cap_mb: float) -> list[list[Tensor]]:
