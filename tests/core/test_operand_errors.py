@@ -22,7 +22,7 @@ def test_the_error_names_the_operator_and_the_operand(call, error, message):
         call()
 
 
-def test_a_kernels_error_is_seen_where_the_sizes_depend_on_values(monkeypatch):
+def test_a_kernels_error_is_reported_where_sizes_depend_on_values(monkeypatch):
     def fail(x):
         raise ValueError("no such thing")
 
