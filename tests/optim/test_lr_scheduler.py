@@ -2,6 +2,7 @@
 
 import copy
 import math
+import warnings
 
 import pytest
 
@@ -10,6 +11,10 @@ from retrograd import nn, optim
 from retrograd.optim import lr_scheduler as schedules
 
 from ..case_groups import group_cases
+
+# Most tests here only look at the rates.
+EARLY = "Detected call of `lr_scheduler.step\\(\\)` before `optimizer.step"
+pytestmark = pytest.mark.filterwarnings(f"ignore:{EARLY}:UserWarning")
 
 
 def optimizer(lr=1.0, **settings):
@@ -239,7 +244,8 @@ def test_a_step_may_name_its_epoch_as_older_scripts_do():
         schedule.step(-1)
     assert (schedule.last_epoch, schedule.get_last_lr()[0]) == (1, expected[1])
     plateau = schedules.ReduceLROnPlateau(optimizer())
-    plateau.step(1.0, 7)
+    with pytest.warns(UserWarning, match=DEPRECATED):
+        plateau.step(1.0, 7)
     assert plateau.last_epoch == 7
 
 
@@ -260,3 +266,30 @@ def test_averages_take_new_statistics_of_batches_and_leave_the_model_in_its_mode
     assert averaged.module[0].running_mean.tolist() == [4.0]
     assert averaged.module[0].momentum == 0.1
     assert not averaged.training
+
+
+def test_the_first_step_of_a_schedule_before_the_optimizers_warns_at_the_users_line():
+    for make in (
+        lambda opt: schedules.StepLR(opt, 2),
+        lambda opt: schedules.SequentialLR(opt, [schedules.StepLR(opt, 2), schedules.StepLR(opt, 2)], [2]),
+    ):
+        early, late = optimizer(), optimizer()
+        with pytest.warns(UserWarning, match=EARLY) as caught:
+            make(early).step()
+        assert [warning.filename for warning in caught] == [__file__]
+        schedule = make(late)
+        late.step()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            schedule.step()
+            make(late).step()
+            resumed = make(early)
+            resumed.load_state_dict(schedule.state_dict())
+            resumed.step()
+
+
+def test_a_schedule_that_is_put_at_a_point_or_takes_a_metric_may_step_first():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        schedules.CosineAnnealingWarmRestarts(optimizer(), 2).step(0.5)
+        schedules.ReduceLROnPlateau(optimizer()).step(1.0)

@@ -209,6 +209,7 @@ def test_schedules_agree(name, settings, make):
             moment = "momentum" if make == "SGD" else "betas"
             assert group[moment] == pytest.approx(other[moment])
         if k < 19:
+            optimizers[0].step()
             optimizers[1].step()
             ours.step()
             theirs.step()
@@ -250,6 +251,7 @@ def test_combined_schedules_agree(make):
         rates = [group["lr"] for group in theirs.param_groups]
         assert [group["lr"] for group in ours.param_groups] == pytest.approx(rates, rel=1e-6, abs=1e-12), k
         assert schedule.get_last_lr() == pytest.approx(other.get_last_lr()), k
+        ours.step()
         theirs.step()
         schedule.step()
         other.step()
@@ -288,6 +290,7 @@ def test_the_annealing_of_averaging_agrees(strategy, epochs):
     other = torch.optim.swa_utils.SWALR(theirs, 0.05, epochs, strategy)
     for k in range(9):
         assert ours.param_groups[0]["lr"] == pytest.approx(theirs.param_groups[0]["lr"]), k
+        ours.step()
         theirs.step()
         for step in (first, second) if k < 2 else (schedule, other):
             step.step()
@@ -308,6 +311,7 @@ def test_a_schedule_takes_the_state_of_its_peer(name):
     schedule.load_state_dict(other.state_dict())
     ours.param_groups[0]["lr"] = theirs.param_groups[0]["lr"]
     for _ in range(4):
+        ours.step()
         theirs.step()
         other.step()
         schedule.step()

@@ -3,6 +3,7 @@
 import inspect
 import os
 import sys
+import warnings
 
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 LINES = "__made_at__"  # in the globals of generated code: line number -> the line that it was traced from
@@ -27,6 +28,19 @@ def user_line():
     if LINES in frame.f_globals:
         return frame.f_globals[LINES].get(frame.f_lineno, "")
     return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+
+
+def warn_user(message, category=UserWarning):
+    """Warn at the current line of the user's code, once for each line by default."""
+    frame = user_frame(2)
+    if frame is None:
+        warnings.warn(message, category, stacklevel=2)
+        return
+    names = frame.f_globals
+    registry = names.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(
+        message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"), registry, names
+    )
 
 
 def current_lines():

@@ -6,7 +6,8 @@ from typing import Any, ClassVar, TypeVar, get_origin
 
 from typing_extensions import dataclass_transform
 
-from retrograd.nn.constructor_fields import Check, Field, add_constructor, field, fields_of
+from retrograd.foundation.number_arguments import check_number
+from retrograd.nn.constructor_fields import Field, add_constructor, field, fields_of
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 from retrograd.ops.functions import functions
@@ -40,17 +41,18 @@ def _build(module: Any, values: dict[str, Any]) -> None:
     fields = fields_of(type(module))
     buffers = {name: values.pop(name) for name, one in fields.items() if isinstance(one, BufferField)}
     for name, value in values.items():
-        _check(module, fields[name].check, name, value)
+        _check(module, fields[name], name, value)
     StoredSettings.__init__(module, **values)
     for name, value in buffers.items():
         module.register_buffer(name, value)
     module.__post_init__()
 
 
-def _check(module: Any, check: Check | None, name: str, value: Any) -> None:
+def _check(module: Any, declared: Field, name: str, value: Any) -> None:
     try:
-        if check is not None:
-            check(name, value)
+        check_number(name, declared.annotation, value)
+        if declared.check is not None:
+            declared.check(name, value)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{type(module).__name__}: {error}") from None
 

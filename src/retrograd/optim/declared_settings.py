@@ -6,6 +6,7 @@ from typing import Any, ClassVar, TypeVar
 
 from typing_extensions import dataclass_transform
 
+from retrograd.foundation.number_arguments import check_number
 from retrograd.nn.constructor_fields import Check, add_constructor, field, fields_of
 from retrograd.optim.optimizer import Group, Optimizer
 
@@ -45,6 +46,7 @@ class DeclaredOptimizer(Optimizer):
     def check(self, group: Group) -> None:
         """Check each setting, and that the parameters are real unless the formula is for complex ones too."""
         for name, declared in fields_of(type(self)).items():
+            check_number(f"{type(self).__name__}: {name}", declared.annotation, group[name])
             if declared.check is not None:
                 declared.check(name, group[name])
         for param in group["params"]:
@@ -77,12 +79,12 @@ def _out_of_range(name: str, value: Any, range_: str) -> ValueError:
 
 def check_betas(name: str, value: Any) -> None:
     """Raise ValueError unless the two factors of running means are 0 or more and less than 1."""
-    if not isinstance(value, tuple | list):
-        raise ValueError(f"{name} must be two numbers from 0 up to but not including 1, got {value!r}")
-    if len(value) != 2 or not all(0 <= beta < 1 for beta in value):
-        wrong = [index for index, beta in enumerate(value) if not 0 <= beta < 1]
-        words = f"Invalid beta parameter at index {wrong[0]}: {value[wrong[0]]}; " if wrong else ""
-        raise ValueError(f"{words}{name} must be two numbers from 0 up to but not including 1, got {value}")
+    for index, beta in enumerate(value):
+        if not 0 <= beta < 1:
+            raise ValueError(
+                f"Invalid beta parameter at index {index}: {beta}; {name} must be two numbers from 0 up to but not "
+                f"including 1, got {value}"
+            )
 
 
 def check_not_differentiable(name: str, value: Any) -> None:

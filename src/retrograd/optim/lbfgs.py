@@ -6,6 +6,7 @@ from typing import Any
 
 from retrograd.autograd import enable_grad, no_grad
 from retrograd.core import Tensor, operator_named
+from retrograd.foundation.number_arguments import check_number
 from retrograd.nn.constructor_fields import field
 from retrograd.optim.declared_settings import DeclaredOptimizer, check_non_negative, check_one_of, with_settings
 from retrograd.optim.line_search import Point, strong_wolfe
@@ -95,6 +96,7 @@ class LBFGS(DeclaredOptimizer):
     @classmethod
     def complete_defaults(cls, settings: dict[str, Any]) -> dict[str, Any]:
         """Return the defaults, with 5/4 max_iter for `max_eval` None."""
+        check_number("LBFGS: max_iter", int, settings["max_iter"])
         most = settings["max_eval"]
         return {**settings, "max_eval": settings["max_iter"] * 5 // 4 if most is None else most}
 

@@ -14,6 +14,7 @@ class StepHooks(SuggestsKeywords):
     _pre_hooks: dict[int, Callable[..., Any]]
     _post_hooks: dict[int, Callable[..., Any]]
     _is_stepping = False
+    _opt_called = False  # whether a step has begun: PyTorch's name, which scripts set to silence its schedulers
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -45,6 +46,8 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not self._opt_called:
+            self._opt_called = True
         pre_hooks, post_hooks = self.__dict__.get("_pre_hooks"), self.__dict__.get("_post_hooks")
         if (not pre_hooks and not post_hooks) or self._is_stepping:
             return step(self, *args, **kwargs)

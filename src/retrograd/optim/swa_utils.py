@@ -8,7 +8,7 @@ from retrograd.autograd import no_grad
 from retrograd.nn import Buffer, Module
 from retrograd.ops.create import tensor
 from retrograd.optim.lr_scheduler import LRScheduler
-from retrograd.optim.lr_scheduler.base import value_per_group
+from retrograd.optim.lr_scheduler.base import groups_of, value_per_group
 from retrograd.optim.lr_scheduler.one_cycle import ANNEAL
 from retrograd.optim.optimizer import Optimizer
 
@@ -175,7 +175,9 @@ class SWALR(LRScheduler):
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
     >>> from retrograd.optim.swa_utils import SWALR
-    >>> schedule = SWALR(SGD([rg.zeros(1, requires_grad=True)], lr=1.0), 0.5, 2, "linear")
+    >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = SWALR(optimizer, 0.5, 2, "linear")
+    >>> optimizer.step()
     >>> schedule.step()
     >>> schedule.get_last_lr()
     [0.75]
@@ -197,7 +199,8 @@ class SWALR(LRScheduler):
             raise ValueError(f"SWALR: anneal_epochs must be at least 0, got {anneal_epochs}")
         self._anneal_strategy = anneal_strategy
         self.anneal_epochs = anneal_epochs
-        for group, lr in zip(optimizer.param_groups, value_per_group(swa_lr, optimizer.param_groups), strict=True):
+        groups = groups_of(optimizer, self)
+        for group, lr in zip(groups, value_per_group(swa_lr, groups), strict=True):
             group["swa_lr"] = lr
         super().__init__(optimizer, last_epoch)
 

@@ -1,11 +1,11 @@
 """The base of all schedules."""
 
-import warnings
 from collections.abc import Collection, Mapping
 from numbers import Real
 from typing import Any, ClassVar
 
-from retrograd.foundation.suggestions import SuggestsKeywords
+from retrograd.foundation.number_arguments import ChecksNumbers
+from retrograd.foundation.source_location import warn_user
 from retrograd.optim.optimizer import Group, Optimizer
 
 # Further entries of PyTorch's states: counts and flags that nothing here needs.
@@ -13,10 +13,17 @@ _FOREIGN = {
     "_step_count", "_is_initial", "_get_lr_called_within_step", "_scale_fn_custom", "use_beta1", "verbose",
     "lr_lambdas", "default_min_lr", "mode_worse",
 }  # fmt: skip
-_EPOCH_IS_DEPRECATED = "LRScheduler.step(epoch) is deprecated; call step() once for each epoch"
+EPOCH_IS_DEPRECATED = (
+    "LRScheduler.step(epoch) is deprecated; call step() once for each epoch; The epoch parameter in `scheduler.step()` "
+    "was not necessary and is being deprecated where possible"
+)
+_TOO_EARLY = (
+    "Detected call of `lr_scheduler.step()` before `optimizer.step()`: the first value of the learning rate schedule "
+    "is skipped. Call `optimizer.step()` first, then `lr_scheduler.step()`"
+)
 
 
-class LRScheduler(SuggestsKeywords):
+class LRScheduler(ChecksNumbers):
     """The base of all schedules: a subclass defines `get_lr`, one learning rate for each parameter group.
 
     `last_epoch` is the number of steps taken, -1 to start; `base_lrs` are the initial rates.
@@ -27,7 +34,9 @@ class LRScheduler(SuggestsKeywords):
     >>> class Harmonic(LRScheduler):
     ...     def get_lr(self):
     ...         return [lr / (1 + self.last_epoch) for lr in self.base_lrs]
-    >>> schedule = Harmonic(SGD([rg.zeros(1, requires_grad=True)], lr=0.5))
+    >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=0.5)
+    >>> schedule = Harmonic(optimizer)
+    >>> optimizer.step()
     >>> schedule.step()
     >>> schedule.get_last_lr()
     [0.25]
@@ -40,13 +49,8 @@ class LRScheduler(SuggestsKeywords):
     choices: ClassVar[Mapping[str, Collection[str]]] = {}  # the values that settings of a few words may have
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(
-                f"{type(self).__name__}: expected an Optimizer, got {type(optimizer).__name__}; "
-                f"{type(optimizer).__name__} is not an Optimizer"
-            )
         self.optimizer = optimizer
-        for number, group in enumerate(optimizer.param_groups):
+        for number, group in enumerate(groups_of(optimizer, self)):
             if last_epoch >= 0 and "initial_lr" not in group:
                 raise KeyError(f"{type(self).__name__}: to resume, parameter group {number} needs an 'initial_lr'")
             if last_epoch < 0:
@@ -73,6 +77,12 @@ class LRScheduler(SuggestsKeywords):
 
         epoch: deprecated; the number of steps to be at, which an earlier one is reached from the initial rates.
         """
+        if self.last_epoch == 0 and not self.optimizer._opt_called:
+            warn_user(_TOO_EARLY)
+        self._step_or_undo(epoch)
+
+    def _step_or_undo(self, epoch: int | None = None) -> None:
+        """Take a step; an error leaves the schedule and the optimizer unchanged."""
         own, groups = dict(vars(self)), [dict(group) for group in self.optimizer.param_groups]
         try:
             self._advance() if epoch is None else self._move_to(epoch)
@@ -93,7 +103,7 @@ class LRScheduler(SuggestsKeywords):
 
     def _move_to(self, epoch: int) -> None:
         """Advance to a number of steps; if that is an earlier one, from the initial rates."""
-        warnings.warn(_EPOCH_IS_DEPRECATED, UserWarning, stacklevel=3)
+        warn_user(EPOCH_IS_DEPRECATED)
         if not isinstance(epoch, int) or epoch < 0:
             raise ValueError(f"{type(self).__name__}.step: epoch must be an integer of at least 0, got {epoch!r}")
         if epoch < self.last_epoch:
@@ -162,6 +172,14 @@ def _check_like(name: str, own: Any, given: Any) -> None:
             raise ValueError(f"{name} must have the keys {list(own)}, got {list(given)}")
         for key, value in given.items():
             _check_like(f"{name} at {key!r}", own.get(key, 0), value)
+
+
+def groups_of(optimizer: Any, scheduler: LRScheduler) -> list[Group]:
+    """Return the parameter groups of a schedule's optimizer; TypeError for anything else."""
+    if not isinstance(optimizer, Optimizer):
+        kind = type(optimizer).__name__
+        raise TypeError(f"{type(scheduler).__name__}: expected an Optimizer, got {kind}; {kind} is not an Optimizer")
+    return optimizer.param_groups
 
 
 def value_per_group(value: float | list[float], groups: list[Group]) -> list[float]:

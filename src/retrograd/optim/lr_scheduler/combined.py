@@ -18,6 +18,9 @@ class _CombinedScheduler(LRScheduler):
         name = type(self).__name__
         if not schedulers:
             raise ValueError(f"{name}: expected at least one schedule, got none")
+        for number, schedule in enumerate(schedulers):
+            if not isinstance(schedule, LRScheduler):
+                raise TypeError(f"{name}: schedule {number} must be an LRScheduler, got {type(schedule).__name__}")
         self.optimizer = schedulers[0].optimizer if optimizer is None else optimizer
         for number, schedule in enumerate(schedulers):
             if isinstance(schedule, ReduceLROnPlateau):
@@ -66,6 +69,7 @@ class ChainedScheduler(_CombinedScheduler):
     >>> from retrograd.optim.lr_scheduler import ChainedScheduler, ConstantLR, ExponentialLR
     >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = ChainedScheduler([ConstantLR(optimizer, factor=0.5), ExponentialLR(optimizer, gamma=0.5)])
+    >>> optimizer.step()
     >>> schedule.step()
     >>> schedule.get_last_lr()
     [0.25]
@@ -94,6 +98,7 @@ class SequentialLR(_CombinedScheduler):
     >>> rates = []
     >>> for _ in range(4):
     ...     rates += schedule.get_last_lr()
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [0.25, 0.25, 1.0, 0.5]

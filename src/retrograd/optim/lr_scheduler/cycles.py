@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from retrograd.optim.lr_scheduler.base import LRScheduler, check_momentum, set_momentum, value_per_group
+from retrograd.optim.lr_scheduler.base import LRScheduler, check_momentum, groups_of, set_momentum, value_per_group
 from retrograd.optim.optimizer import Optimizer
 
 _MODES = ("triangular", "triangular2", "exp_range")
@@ -19,10 +19,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
     >>> from retrograd.optim.lr_scheduler import CosineAnnealingWarmRestarts
-    >>> schedule = CosineAnnealingWarmRestarts(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), T_0=2)
+    >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=0.5)
+    >>> schedule = CosineAnnealingWarmRestarts(optimizer, T_0=2)
     >>> rates = []
     >>> for _ in range(3):
     ...     rates.append(round(schedule.get_last_lr()[0], 3))
+    ...     optimizer.step()
     ...     schedule.step()
     >>> rates
     [0.5, 0.25, 0.5]
@@ -47,7 +49,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         if epoch is not None and not epoch >= 0:
             raise ValueError(f"CosineAnnealingWarmRestarts.step: epoch must be at least 0, got {epoch}")
         self._epoch = epoch
-        super().step()
+        self._step_or_undo()
 
     def get_lr(self) -> list[float]:
         """Return the rates on the cosine of the current period."""
@@ -83,6 +85,7 @@ class CyclicLR(LRScheduler):
     >>> from retrograd.optim.lr_scheduler import CyclicLR
     >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=0.5, momentum=0.9)
     >>> schedule = CyclicLR(optimizer, base_lr=0.25, max_lr=0.75, step_size_up=2)
+    >>> optimizer.step()
     >>> schedule.step()
     >>> schedule.get_last_lr()
     [0.5]
@@ -113,7 +116,7 @@ class CyclicLR(LRScheduler):
         down = step_size_up if step_size_down is None else step_size_down
         if step_size_up <= 0 or down <= 0:
             raise ValueError(f"CyclicLR: the steps up and down must be at least 1, got {step_size_up} and {down}")
-        groups = optimizer.param_groups
+        groups = groups_of(optimizer, self)
         self.max_lrs = value_per_group(max_lr, groups)
         base_lrs = value_per_group(base_lr, groups)
         self.total_size = float(step_size_up + down)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from retrograd.optim.lr_scheduler.base import LRScheduler
+from retrograd.optim.lr_scheduler.base import LRScheduler, groups_of
 from retrograd.optim.optimizer import Optimizer
 
 
@@ -23,7 +23,9 @@ class FactorLR(LRScheduler):
     >>> class Harmonic(FactorLR):
     ...     def factor(self, steps):
     ...         return 1 / (1 + steps)
-    >>> schedule = Harmonic(SGD([rg.zeros(1, requires_grad=True)], lr=0.5))
+    >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=0.5)
+    >>> schedule = Harmonic(optimizer)
+    >>> optimizer.step()
     >>> schedule.step()
     >>> schedule.get_last_lr()
     [0.25]
@@ -64,7 +66,9 @@ class StepLR(FactorLR):
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
     >>> from retrograd.optim.lr_scheduler import StepLR
-    >>> schedule = StepLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), step_size=1, gamma=0.5)
+    >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=0.5)
+    >>> schedule = StepLR(optimizer, step_size=1, gamma=0.5)
+    >>> optimizer.step()
     >>> schedule.step()
     >>> schedule.get_last_lr()
     [0.25]
@@ -88,7 +92,9 @@ class MultiStepLR(FactorLR):
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
     >>> from retrograd.optim.lr_scheduler import MultiStepLR
-    >>> schedule = MultiStepLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), milestones=[1, 3], gamma=0.5)
+    >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=0.5)
+    >>> schedule = MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5)
+    >>> optimizer.step()
     >>> schedule.step()
     >>> schedule.get_last_lr()
     [0.25]
@@ -112,7 +118,9 @@ class ExponentialLR(FactorLR):
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
     >>> from retrograd.optim.lr_scheduler import ExponentialLR
-    >>> schedule = ExponentialLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), gamma=0.5)
+    >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=0.5)
+    >>> schedule = ExponentialLR(optimizer, gamma=0.5)
+    >>> optimizer.step()
     >>> schedule.step()
     >>> schedule.get_last_lr()
     [0.25]
@@ -133,7 +141,9 @@ class ConstantLR(FactorLR):
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
     >>> from retrograd.optim.lr_scheduler import ConstantLR
-    >>> schedule = ConstantLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), factor=0.5, total_iters=2)
+    >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=0.5)
+    >>> schedule = ConstantLR(optimizer, factor=0.5, total_iters=2)
+    >>> optimizer.step()
     >>> schedule.step()
     >>> schedule.get_last_lr()
     [0.25]
@@ -159,7 +169,9 @@ class LinearLR(FactorLR):
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
     >>> from retrograd.optim.lr_scheduler import LinearLR
-    >>> schedule = LinearLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), start_factor=0.5, total_iters=2)
+    >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=0.5)
+    >>> schedule = LinearLR(optimizer, start_factor=0.5, total_iters=2)
+    >>> optimizer.step()
     >>> schedule.step()
     >>> schedule.get_last_lr()
     [0.375]
@@ -197,7 +209,9 @@ class PolynomialLR(FactorLR):
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
     >>> from retrograd.optim.lr_scheduler import PolynomialLR
-    >>> schedule = PolynomialLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), total_iters=2, power=2.0)
+    >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=0.5)
+    >>> schedule = PolynomialLR(optimizer, total_iters=2, power=2.0)
+    >>> optimizer.step()
     >>> schedule.step()
     >>> schedule.get_last_lr()
     [0.125]
@@ -223,7 +237,9 @@ class CosineAnnealingLR(FactorLR):
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
     >>> from retrograd.optim.lr_scheduler import CosineAnnealingLR
-    >>> schedule = CosineAnnealingLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), T_max=1)
+    >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=0.5)
+    >>> schedule = CosineAnnealingLR(optimizer, T_max=1)
+    >>> optimizer.step()
     >>> schedule.step()
     >>> schedule.get_last_lr()
     [0.0]
@@ -245,7 +261,7 @@ class _FunctionScheduler(LRScheduler):
     """Base of schedules given by a function of the number of steps, or a list with one for each parameter group."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
-        groups = len(optimizer.param_groups)
+        groups = len(groups_of(optimizer, self))
         self.lr_lambdas = [lr_lambda] * groups if callable(lr_lambda) else list(lr_lambda)
         if len(self.lr_lambdas) != groups:
             raise ValueError(
@@ -265,7 +281,9 @@ class LambdaLR(_FunctionScheduler):
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
     >>> from retrograd.optim.lr_scheduler import LambdaLR
-    >>> schedule = LambdaLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), lambda steps: 0.5**steps)
+    >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=0.5)
+    >>> schedule = LambdaLR(optimizer, lambda steps: 0.5**steps)
+    >>> optimizer.step()
     >>> schedule.step()
     >>> schedule.get_last_lr()
     [0.25]
@@ -285,7 +303,9 @@ class MultiplicativeLR(_FunctionScheduler):
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
     >>> from retrograd.optim.lr_scheduler import MultiplicativeLR
-    >>> schedule = MultiplicativeLR(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), lambda steps: 0.5)
+    >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=0.5)
+    >>> schedule = MultiplicativeLR(optimizer, lambda steps: 0.5)
+    >>> optimizer.step()
     >>> schedule.step()
     >>> schedule.get_last_lr()
     [0.25]

@@ -3,7 +3,7 @@
 import math
 from typing import ClassVar, NamedTuple
 
-from retrograd.optim.lr_scheduler.base import LRScheduler, check_momentum, set_momentum, value_per_group
+from retrograd.optim.lr_scheduler.base import LRScheduler, check_momentum, groups_of, set_momentum, value_per_group
 from retrograd.optim.optimizer import Optimizer
 
 
@@ -76,11 +76,12 @@ class OneCycleLR(LRScheduler):
         self.div_factor = div_factor
         self.final_div_factor = final_div_factor
         self.three_phase = three_phase
-        tops = value_per_group(max_lr, optimizer.param_groups)
+        groups = groups_of(optimizer, self)
+        tops = value_per_group(max_lr, groups)
         if cycle_momentum:
-            check_momentum("OneCycleLR", optimizer.param_groups)
+            check_momentum("OneCycleLR", groups)
         if last_epoch < 0:
-            for group, top in zip(optimizer.param_groups, tops, strict=True):
+            for group, top in zip(groups, tops, strict=True):
                 group["lr"] = group["initial_lr"] = top / div_factor
         super().__init__(optimizer, last_epoch)
 

@@ -3,7 +3,8 @@
 import math
 from typing import Any, ClassVar
 
-from retrograd.optim.lr_scheduler.base import LRScheduler, value_per_group
+from retrograd.foundation.source_location import warn_user
+from retrograd.optim.lr_scheduler.base import EPOCH_IS_DEPRECATED, LRScheduler, groups_of, value_per_group
 from retrograd.optim.optimizer import Optimizer
 
 
@@ -17,7 +18,8 @@ class ReduceLROnPlateau(LRScheduler):
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
     >>> from retrograd.optim.lr_scheduler import ReduceLROnPlateau
-    >>> schedule = ReduceLROnPlateau(SGD([rg.zeros(1, requires_grad=True)], lr=0.5), factor=0.5, patience=0)
+    >>> optimizer = SGD([rg.zeros(1, requires_grad=True)], lr=0.5)
+    >>> schedule = ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
     >>> for loss in (3.0, 2.0, 2.0):
     ...     schedule.step(loss)
     >>> schedule.get_last_lr()
@@ -38,8 +40,7 @@ class ReduceLROnPlateau(LRScheduler):
         min_lr: float | list[float] = 0.0,
         eps: float = 1e-8,
     ) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"ReduceLROnPlateau: expected an Optimizer, got {type(optimizer).__name__}")
+        groups = groups_of(optimizer, self)
         if not factor < 1:
             raise ValueError(f"ReduceLROnPlateau: factor must be less than 1, got {factor}")
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
@@ -54,18 +55,20 @@ class ReduceLROnPlateau(LRScheduler):
         self.threshold = threshold
         self.threshold_mode = threshold_mode
         self.cooldown = cooldown
-        self.min_lrs = value_per_group(min_lr, optimizer.param_groups)
+        self.min_lrs = value_per_group(min_lr, groups)
         self.eps = eps
         self.last_epoch = 0
-        self._last_lr = [group["lr"] for group in optimizer.param_groups]
+        self._last_lr = [group["lr"] for group in groups]
         self.best = math.inf if mode == "min" else -math.inf
         self.num_bad_epochs = self.cooldown_counter = 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]  # this takes a metric
         """Record the metric, a number or a tensor with one element, and reduce the rates if due.
 
-        epoch: the number of this step, by default one more than the last.
+        epoch: deprecated; the number of this step, by default one more than the last.
         """
+        if epoch is not None:
+            warn_user(EPOCH_IS_DEPRECATED)
         value = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(value, self.best):

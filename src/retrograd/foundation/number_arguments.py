@@ -1,0 +1,99 @@
+"""Check that arguments annotated as numbers are numbers, before a comparison or a formula fails without their names."""
+
+import functools
+import inspect
+import math
+import types
+import typing
+from collections.abc import Iterable, Sequence
+
+from retrograd.foundation.suggestions import SuggestsKeywords
+
+_COUNTS = {2: "two", 3: "three"}
+
+
+def is_number(value):
+    """Return whether a value is a real number, or an array or a tensor of one element.
+
+    >>> is_number(0.5), is_number("0.5"), is_number(None)
+    (True, False, False)
+    """
+    return hasattr(type(value), "__float__") and math.prod(getattr(value, "shape", ())) == 1
+
+
+def check_number(name, annotation, value):
+    """Raise TypeError if an annotation asks for numbers, and the value is something else.
+
+    >>> check_number("SGD: lr", float, 0.5)
+    >>> check_number("Adam: betas", tuple[float, float], (0.9,))
+    Traceback (most recent call last):
+    TypeError: Adam: betas must be two numbers, got (0.9,)
+    """
+    if not _fits(annotation, value):
+        shape = getattr(value, "shape", None)
+        got = repr(value) if shape is None else f"a {type(value).__name__} of shape {tuple(shape)}"
+        kind = f" ({type(value).__name__})" if isinstance(value, str) else ""
+        raise TypeError(f"{name} must be {' or '.join(_words(annotation))}, got {got}{kind}")
+
+
+class ChecksNumbers(SuggestsKeywords):
+    """Base of families of classes, of which each one checks the arguments of its constructor annotated as numbers.
+
+    Users' classes are left alone, as by `SuggestsKeywords`.
+    """
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
+            cls.__init__ = _check_numbers(cls.__init__)
+
+
+def _check_numbers(function):
+    """Return a constructor that checks its arguments first; errors name the class of the object."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(self, *args, **kwargs):
+        try:
+            given = signature.bind_partial(self, *args, **kwargs).arguments
+        except TypeError:  # the function raises its own
+            given = {}
+        for name, value in given.items():
+            check_number(f"{type(self).__name__}: {name}", signature.parameters[name].annotation, value)
+        return function(self, *args, **kwargs)
+
+    return call
+
+
+def _fits(annotation, value):
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation in (int, float):
+        return is_number(value)
+    if not _words(annotation):
+        return True
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(part, value) for part in parts)
+    if annotation is types.NoneType:
+        return value is None
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return False
+    if iter(value) is value:
+        return True  # an iterator, which may be read only once
+    members = list(value)
+    kinds = parts if origin is tuple and ... not in parts else parts[:1] * len(members)
+    return len(kinds) == len(members) and all(map(_fits, kinds, members))
+
+
+def _words(annotation):
+    """Return what an annotation asks for, in words; nothing if it asks for something else than numbers."""
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation in (int, float):
+        return ["a number"]
+    if annotation is types.NoneType:
+        return ["None"]
+    if origin in (typing.Union, types.UnionType):
+        words = [_words(part) for part in parts]
+        return [] if [] in words else list(dict.fromkeys(word for several in words for word in several))
+    if origin in (tuple, list, Sequence, Iterable) and all(_words(part) for part in parts if part is not ...):
+        return [f"{_COUNTS[len(parts)]} numbers" if origin is tuple and ... not in parts else "a list of numbers"]
+    return []
