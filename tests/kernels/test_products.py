@@ -36,7 +36,7 @@ def agree(a, b):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("sizes", [*SIZES, (70, 40, 1100)])
+@pytest.mark.parametrize("sizes", [*SIZES, (70, 40, 1100), (80, 1100, 512)])
 def test_they_are_those_of_numpy(sizes, dtype):
     m, k, n = sizes
     a, b = numbers((m, k), dtype), numbers((k, n), dtype, 1)
@@ -79,7 +79,7 @@ def test_infinities_and_nan_stay_in_their_rows_and_columns(dtype):
     assert np.isfinite(np.delete(np.delete(out, 3, 0), 6, 1)).all()
 
 
-@pytest.mark.parametrize("sizes", [(500, 600, 1100), (32, 784, 128), (8, 3000, 70)])
+@pytest.mark.parametrize("sizes", [(500, 600, 1100), (32, 784, 128), (8, 3000, 70), (96, 1100, 512)])
 def test_digits_do_not_depend_on_threads(sizes):
     m, k, n = sizes
     before, given, found = rg.get_num_threads(), (numbers((m, k), np.float32), numbers((k, n), np.float32)), []

@@ -13,32 +13,31 @@
 namespace retrograd {
 
 constexpr npy_intp DEPTH = 256, TALL = 64, BROAD = 512;  // sizes of blocks, multiples of every processor's tiles
-constexpr npy_intp NARROW = 64;                          // columns of blocks, if broad ones are too few for the threads
+constexpr npy_intp CACHE = 1 << 20;                      // bytes of panels that stay in a core's own cache
 constexpr npy_intp ALONE = 1 << 19;                      // multiplications up to which another thread does not pay
 
-// out = a b, in blocks of `broad` columns; the right operand is in panels, those of its first DEPTH rows first.
+// out = a b, in parts of some rows and columns, which threads compute in turn.  Each part copies its columns of the
+// right operand to panels itself: nothing is shared, and the copy is in the cache of the core that reads it.
 struct Product {
     Matrix a, b, out;
-    npy_intp m, k, n, broad;
+    npy_intp m, k, n, rows, columns;
 };
 template <class T>
-struct Pieces {
+struct Parts {
     const Product* of;
-    T* panels;
     npy_intp begin, end;
 };
 
 inline npy_intp parts(npy_intp n, npy_intp size) { return (n + size - 1) / size; }
 
-// Copies panels `first` to `last` of rows of the right operand, which are contiguous, row by row: the processor prefetches
-// along rows.  `to` is the first panel of these rows.
+// Copies whole panels of the right operand, whose rows are contiguous, row by row: the processor prefetches along rows.
 template <class T, int bytes>
-INLINE void copy_panels_by_rows(Matrix from, npy_intp rows, npy_intp first, npy_intp last, T* to) {
+INLINE void copy_panels_by_rows(Matrix from, npy_intp rows, npy_intp count, T* to) {
     constexpr npy_intp lanes = Tile<T, bytes>::LANES, panel = Tile<T, bytes>::PANEL;
     using V = Vector<T, bytes>;
     for (npy_intp i = 0; i < rows; i++) {
         const T* row = &from.number<T>(i, 0);
-        for (npy_intp j = first; j < last; j++) {
+        for (npy_intp j = 0; j < count; j++) {
             T* out = to + (j * rows + i) * panel;
             const typename V::type x = V::at(row + j * panel), y = V::at(row + j * panel + lanes);
             V::at(out) = x, V::at(out + lanes) = y;
@@ -46,29 +45,16 @@ INLINE void copy_panels_by_rows(Matrix from, npy_intp rows, npy_intp first, npy_
     }
 }
 
-// Copies panels, numbered through all blocks of rows.
+// Copies rows and columns of the right operand to panels.
 template <class T, int bytes>
-INLINE void copy_panels(const Pieces<T>& pieces) {
+INLINE void copy_panels(Matrix from, npy_intp rows, npy_intp columns, T* to) {
     constexpr npy_intp panel = Tile<T, bytes>::PANEL;
-    const Product& of = *pieces.of;
-    const npy_intp count = parts(of.n, panel), whole = of.n / panel;
-    for (npy_intp begin = pieces.begin, end; begin < pieces.end; begin = end) {
-        npy_intp row = begin / count * DEPTH, rows = std::min(DEPTH, of.k - row);
-        npy_intp first = begin % count, last = std::min(count, first + pieces.end - begin);
-        end = begin + last - first;
-        T* to = pieces.panels + row * count * panel;
-        Matrix from{of.b.at + row * of.b.row, of.b.row, of.b.column};
-        if (of.b.column == sizeof(T)) {
-            copy_panels_by_rows<T, bytes>(from, rows, first, std::min(last, whole), to);
-            first = std::max(first, whole);
-        }
-        for (npy_intp j = first; j < last; j++) {
-            npy_intp columns = std::min(panel, of.n - j * panel);
-            Matrix some{from.at + j * panel * from.column, from.row, from.column};
-            if (of.b.column == sizeof(T)) copy_rows<T, bytes>(some, rows, columns, T(1), to + j * panel * rows, panel, rows);
-            else copy_transposed<T, bytes>({some.at, some.column, some.row}, columns, rows, to + j * panel * rows);
-        }
-    }
+    if (from.column != sizeof(T)) return copy_transposed<T, bytes>({from.at, from.column, from.row}, columns, rows, to);
+    const npy_intp whole = columns / panel, rest = columns % panel;
+    copy_panels_by_rows<T, bytes>(from, rows, whole, to);
+    if (rest == 0) return;
+    const Matrix last{from.at + whole * panel * from.column, from.row, from.column};
+    copy_rows<T, bytes>(last, rows, rest, T(1), to + whole * panel * rows, panel, rows);
 }
 
 // Returns rows of the left operand in the layout of tiles: in place, or a copy.
@@ -90,39 +76,70 @@ INLINE Left<T> left(const Product& of, npy_intp row, npy_intp rows, npy_intp col
     return {room, DEPTH, 1};
 }
 
-// Computes blocks of TALL rows and BROAD columns of the result.
+// Computes parts of the result, in blocks of TALL rows.  If the panels of all rows of the right operand do not fit the
+// cache, those of DEPTH rows at a time are copied and used for all rows of the part; the result holds the sums so far.
 template <class T, int bytes>
-INLINE void multiply_blocks(const Pieces<T>& pieces) {
+INLINE void multiply_parts(const Parts<T>& some) {
     using Of = Tile<T, bytes>;
-    const Product& of = *pieces.of;
-    const npy_intp across = parts(of.n, of.broad), width = round_up(of.n, Of::PANEL);
-    const AlignedArray<T> room = aligned_array<T>(TALL * (DEPTH + BROAD));
-    for (npy_intp item = pieces.begin; item < pieces.end; item++) {
-        npy_intp row = item / across * TALL, rows = std::min(TALL, of.m - row);
-        npy_intp column = item % across * of.broad, columns = std::min(of.broad, of.n - column);
-        npy_intp filled = round_up(rows, Of::ROWS), broad = round_up(columns, Of::LANES);
-        Matrix to{of.out.at + row * of.out.row + column * of.out.column, of.out.row, of.out.column};
-        bool direct = filled == rows && broad == columns && to.column == sizeof(T) && to.row % npy_intp(sizeof(T)) == 0;
-        T* out = direct ? &to.number<T>(0, 0) : room.get() + TALL * DEPTH;
-        npy_intp step = direct ? to.row / npy_intp(sizeof(T)) : BROAD;
-        for (npy_intp k = 0; k < of.k; k += DEPTH) {
-            npy_intp depth = std::min(DEPTH, of.k - k);
-            Left<T> a = left<T, bytes>(of, row, rows, k, depth, room.get());
-            Right<T> b{pieces.panels + k * width + column * depth, Of::PANEL, depth * Of::PANEL};
-            product<T, bytes>({filled, broad, depth, k > 0}, a, b, out, step);
+    const Product& of = *some.of;
+    constexpr npy_intp size = sizeof(T);
+    const npy_intp down = parts(of.m, of.rows), width = round_up(std::min(of.columns, of.n), Of::PANEL);
+    const bool by_rows = of.out.column == size && of.out.row % size == 0;
+    const bool whole = by_rows && of.m % Of::ROWS == 0 && of.n % Of::LANES == 0;  // no tile is padded
+    const npy_intp deep = whole && of.k * width * size > CACHE ? DEPTH : of.k;
+    const AlignedArray<T> panels = aligned_array<T>(deep * width), room = aligned_array<T>(TALL * (DEPTH + BROAD));
+    npy_intp copied = -1;  // the first column of the panels, if they have all rows
+    for (npy_intp item = some.begin; item < some.end; item++) {
+        const npy_intp top = item % down * of.rows, bottom = std::min(of.m, top + of.rows);
+        const npy_intp column = item / down * of.columns, columns = std::min(of.columns, of.n - column);
+        const npy_intp wide = round_up(columns, Of::PANEL), broad = round_up(columns, Of::LANES);
+        for (npy_intp first = 0; first < of.k; first += deep) {
+            const npy_intp last = std::min(of.k, first + deep);
+            for (npy_intp k = first; k < last && copied != column; k += DEPTH)
+                copy_panels<T, bytes>({of.b.at + k * of.b.row + column * of.b.column, of.b.row, of.b.column},
+                                      std::min(DEPTH, last - k), columns, panels.get() + (k - first) * wide);
+            if (deep == of.k) copied = column;
+            for (npy_intp row = top; row < bottom; row += TALL) {
+                const npy_intp rows = std::min(TALL, bottom - row), filled = round_up(rows, Of::ROWS);
+                const Matrix to{of.out.at + row * of.out.row + column * of.out.column, of.out.row, of.out.column};
+                const bool direct = by_rows && filled == rows && broad == columns;
+                T* out = direct ? &to.number<T>(0, 0) : room.get() + TALL * DEPTH;
+                const npy_intp step = direct ? to.row / size : BROAD;
+                for (npy_intp k = first; k < last; k += DEPTH) {
+                    const npy_intp depth = std::min(DEPTH, last - k);
+                    const Left<T> a = left<T, bytes>(of, row, rows, k, depth, room.get());
+                    const Right<T> b{panels.get() + (k - first) * wide, Of::PANEL, depth * Of::PANEL};
+                    product<T, bytes>({filled, broad, depth, k > 0}, a, b, out, step);
+                }
+                if (direct) continue;
+                if (to.row == size && to.column % size == 0) put_columns<T, bytes>(out, BROAD, to, rows, columns);
+                else put_rows<T, bytes>(out, BROAD, T(1), to, rows, columns);
+            }
         }
-        if (direct) continue;
-        if (to.row == sizeof(T) && to.column % npy_intp(sizeof(T)) == 0) put_columns<T, bytes>(out, BROAD, to, rows, columns);
-        else put_rows<T, bytes>(out, BROAD, T(1), to, rows, columns);
     }
 }
 
-FOR_VECTORS(copy_panels, float, Pieces<float>)
-FOR_VECTORS(copy_panels, double, Pieces<double>)
-FOR_VECTORS(multiply_blocks, float, Pieces<float>)
-FOR_VECTORS(multiply_blocks, double, Pieces<double>)
+FOR_VECTORS(multiply_parts, float, Parts<float>)
+FOR_VECTORS(multiply_parts, double, Parts<double>)
 
 namespace {
+
+// Sets the rows and columns of a product's parts: two for each thread, if they are large enough, such that the fewest
+// numbers are copied.  Every part copies its columns of the right operand, and reads its rows of the left one.
+template <class T>
+void split(Product& of) {
+    const npy_intp panel = 2 * vector_bytes / sizeof(T), threads = retrograd_get_num_threads();
+    const npy_intp count = threads == 1 ? 1 : std::max<npy_intp>(1, std::min(2 * threads, of.m * of.n * of.k / ALONE));
+    const npy_intp cheap = of.a.column == sizeof(T) ? 4 : 1;  // reading rows in place takes a fourth of copying them
+    npy_intp best = NPY_MAX_INTP;
+    for (npy_intp across = 1; across <= count; across++) {
+        const npy_intp down = parts(count, across), copied = down * of.n + across * of.m / cheap;
+        if (copied >= best) continue;
+        best = copied;
+        of.rows = std::min(of.m, round_up(parts(of.m, down), 16));
+        of.columns = std::min(BROAD, round_up(parts(of.n, across), panel));
+    }
+}
 
 template <class T>
 void multiply_one(Product of) {
@@ -131,15 +148,9 @@ void multiply_one(Product of) {
             for (npy_intp j = 0; j < of.n; j++) of.out.number<T>(i, j) = 0;
         return;
     }
-    const npy_intp panel = 2 * vector_bytes / sizeof(T), width = round_up(of.n, panel);
-    const AlignedArray<T> panels = aligned_array<T>(of.k * width);
-    npy_intp copied = parts(of.k, DEPTH) * parts(of.n, panel), blocks = parts(of.m, TALL) * parts(of.n, of.broad);
-    parallel_for(copied, 1 + ENOUGH / (std::min(of.k, DEPTH) * panel), [&](npy_intp begin, npy_intp end) {
-        copy_panels(Pieces<T>{&of, panels.get(), begin, end});
-    });
-    npy_intp each = std::min(of.m, TALL) * std::min(of.n, of.broad) * of.k;
-    parallel_for(blocks, 1 + ALONE / each, [&](npy_intp begin, npy_intp end) {
-        multiply_blocks(Pieces<T>{&of, panels.get(), begin, end});
+    split<T>(of);
+    parallel_for(parts(of.m, of.rows) * parts(of.n, of.columns), 1, [&](npy_intp begin, npy_intp end) {
+        multiply_parts(Parts<T>{&of, begin, end});
     });
 }
 
@@ -161,9 +172,9 @@ void multiply(char** args, const npy_intp* dimensions, const npy_intp* steps, vo
         Product one{{args[0] + i * steps[0], of[0], of[1]},
                     {args[1] + i * steps[1], of[2], of[3]},
                     {args[2] + i * steps[2], of[4], of[5]},
-                    m, k, n, BROAD};
-        if (is_faster_transposed<T>(one)) one = {transposed(one.b), transposed(one.a), transposed(one.out), n, k, m, BROAD};
-        while (one.broad > NARROW && parts(one.m, TALL) * parts(one.n, one.broad) < 2 * retrograd_get_num_threads()) one.broad /= 2;
+                    m, k, n, m, n};
+        if (is_faster_transposed<T>(one))
+            one = {transposed(one.b), transposed(one.a), transposed(one.out), n, k, m, n, m};
         multiply_one<T>(one);
     }
     std::feclearexcept(FE_ALL_EXCEPT);
