@@ -5,7 +5,7 @@ without which only our times are shown. `--device cpu --small` runs the same cod
 its times say nothing. Times are medians of several runs between two events on the device, so that launches that the
 device waits for count, and the work of the host that it does not wait for does not.
 
-Nothing of this has run on a GPU so far; budgets are those of issue 32.
+Nothing of this has run to its end on a GPU so far; budgets are those of issue 32.
 """
 
 import argparse

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "retrograd"
 BUDGET = {
     "amp": 500,
     "autograd": 8600,
-    "backend": 9200,
+    "backend": 9300,
     "backends": 100,
     "bench": 1100,
     "cli": 3200,

@@ -229,6 +229,27 @@ cupy = strict.Module(
     **{name: value for name, value in vars(strict.library).items() if name[0] != "_"},
     cuda=cuda, RawModule=RawModule, from_dlpack=from_dlpack, get_default_memory_pool=lambda: pool,
 )  # fmt: skip
+
+
+def _refuse_recording(module, name):
+    """Let a function that calls cuBLAS or cuSOLVER refuse to be recorded, as CuPy does."""
+    function = getattr(module, name)
+
+    def call(*args, **kwargs):
+        if get_current_stream().is_capturing():
+            raise NotImplementedError("calling cuBLAS API during stream capture is currently unsupported")
+        return function(*args, **kwargs)
+
+    setattr(module, name, call)
+
+
+for _name in ("dot", "einsum", "inner", "matmul", "tensordot", "vdot"):
+    _refuse_recording(cupy, _name)
+for _name in cupy_names.LINALG - {"LinAlgError"}:
+    _refuse_recording(cupy.linalg, _name)
+for _name in ("__matmul__", "__rmatmul__", "dot"):
+    _refuse_recording(strict.ndarray, _name)
+
 compute_types: dict[str, int] = {}
 core = SimpleNamespace(set_compute_type=lambda dtype, kind: compute_types.update({np.dtype(dtype).name: kind}))
 MODULES = {

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.devices import cuda_on_host, cupy_stand_in
 from tests.devices.cupy_stand_in import calls, strict
+from tests.devices.test_training import CASES
 
 import retrograd as rg
 from retrograd import nn
@@ -100,6 +101,37 @@ def test_a_graph_is_recorded_on_a_stream_and_a_pool_of_its_own():
     assert kinds == [*recorded, "launch graph"]
     assert calls[-1] == ("launch graph", 0)
     assert y.tolist() == [2.0, 2.0, 2.0]
+
+
+@needs_compiler
+@pytest.mark.parametrize("case", CASES)
+def test_a_step_of_training_is_recorded_without_cublas_which_cupy_refuses(case):
+    def passes():
+        model.zero_grad()
+        loss = loss_of(model, *data)
+        loss.backward()
+        return [loss, nn.utils.clip_grad_norm_(model.parameters(), 0.5), *[p.grad for p in model.parameters()]]
+
+    make, data, loss_of, _ = CASES[case]
+    model, data = make().to("cuda"), [x.to("cuda") for x in data]
+    expected = [x.numpy(force=True) for x in passes()]
+    with rg.cuda.graph(rg.cuda.CUDAGraph()), strict.counting() as moved:
+        found = passes()
+    assert sum(moved.values()) == 0
+    for on_device, value in zip(found, expected, strict=True):
+        np.testing.assert_allclose(on_device.numpy(force=True), value, rtol=1e-4, atol=1e-6)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "shapes", [((3, 5), (5, 2)), ((70, 33), (33, 19)), ((2, 1, 4, 3), (5, 3, 6)), ((4,), (4,)), ((4,), (2, 4, 3)),
+               ((2, 3, 4), (4,)), ((0, 3), (3, 2)), ((2, 0), (0, 3))],
+)  # fmt: skip
+def test_a_recorded_product_is_that_of_the_library(shapes):
+    a, b = (rg.rand(*shape, dtype=rg.float64) for shape in shapes)
+    with rg.cuda.graph(rg.cuda.CUDAGraph()):
+        found = a.to("cuda") @ b.to("cuda")
+    np.testing.assert_allclose(found.cpu().numpy(), (a @ b).numpy(), rtol=1e-12)
 
 
 def test_an_error_within_a_recording_ends_it_and_leaves_no_graph():

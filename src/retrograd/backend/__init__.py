@@ -180,13 +180,18 @@ def text(array, options, *, name="", notes=(), part_notes=()):
     return namespaces[type(array)].text(array, options, notes=notes, part_notes=part_notes, **given)
 
 
-def as_numpy(array):
-    """Return an array of any kind as a NumPy array of the same memory; raise for kinds without one."""
+def as_numpy(array, copied=False):
+    """Return an array of any kind as a NumPy array of the same memory; raise for kinds without one.
+
+    copied: return a copy of an array that is on a device.
+    """
     if type(array) in array_devices:
-        where = array_devices[type(array)].device
+        found = array_devices[type(array)]
+        if copied and found.has_elements:
+            return found.to_host(array)
         raise TypeError(
-            f"can't convert {where} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
-            f"first; its shape is {array.shape}"
+            f"can't convert {found.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+            f"memory first; its shape is {array.shape}"
         )
     return array if type(array) is np.ndarray else np.asarray(array)
 

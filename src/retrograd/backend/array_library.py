@@ -33,7 +33,8 @@ def load_namespace(library: Any, modules: dict[str, Any]) -> tuple[types.ModuleT
     """Return the namespace of a library's arrays, `backend/numpy.py` and all that it imports, and that of its kernels.
 
     modules: what the library has in other modules, by the names of `LibraryNames`, as `special` for scipy.special, and
-    `kernels`: functions by names of reference functions, each from the reference to what replaces it.
+    `kernels`: functions by names of reference functions, each from the reference to what replaces it; `functions`:
+    the same by names of the library's own functions.
     """
     loader = Loader(LibraryNames(library, modules))
     return loader.module("retrograd.backend.numpy"), loader.module(KERNELS)

@@ -399,3 +399,28 @@ __global__ void uniform_float(float* out, Int all, Word key0, Word key1, Word c0
     out[i] = float(half >> 8) * (1.0f / 16777216.0f);
   }
 }
+
+// ----------------------------------------------------------------------------------------- products of matrices
+// For CUDA graphs, since CuPy does not let cuBLAS be recorded. Each block computes a tile of one of the products.
+
+constexpr int TILE = 16;  // TILE * TILE threads are a block
+
+template <class T>
+__global__ void matrix_product(const T* a, const T* b, T* out, Int rows, Int inner, Int columns, Int step_a, Int step_b) {
+  __shared__ T left[TILE][TILE + 1], right[TILE][TILE + 1];
+  Int across = (columns + TILE - 1) / TILE, down = (rows + TILE - 1) / TILE;
+  Int number = blockIdx.x / (across * down), tile = blockIdx.x % (across * down);
+  int y = threadIdx.x / TILE, x = threadIdx.x % TILE;
+  Int row = tile / across * TILE + y, column = tile % across * TILE + x;
+  a += number * step_a;
+  b += number * step_b;
+  T sum = 0;
+  for (Int k = 0; k < inner; k += TILE) {
+    left[y][x] = row < rows && k + x < inner ? a[row * inner + k + x] : T(0);
+    right[y][x] = k + y < inner && column < columns ? b[(k + y) * columns + column] : T(0);
+    __syncthreads();
+    for (int i = 0; i < TILE; i++) sum += left[y][i] * right[i][x];
+    __syncthreads();
+  }
+  if (row < rows && column < columns) out[(number * rows + row) * columns + column] = sum;
+}

@@ -13,6 +13,7 @@ import numpy as np
 
 SOURCE = Path(__file__).with_name("cuda_kernels.cu")
 MAX_THREADS = 256  # of a block, as in the source
+TILE = 16  # of a product of matrices, as in the source
 MAX_BLOCKS = 4096  # of a loop over elements: more than a GPU runs at a time
 TYPES = {"f": "float", "d": "double"}  # C++ types by the characters of dtypes
 
@@ -22,7 +23,8 @@ UPDATES = {"descent": 1, "momentum": 2, "adam": 3, "amsgrad": 4}  # the number o
 TEMPLATES = (
     *(name for row in ROWS for name in (f"{row}_rows", f"{row}_grad_rows")), "class_loss_rows", "class_grad_rows",
     "norm_rows", "norm_grad_rows", "norm_grad_columns", "sum_rows", "sum_along", "take_along", "segment_sum",
-    "segment_softmax", "segment_log_softmax", "attention_weights", "attention_pull", "masked", *ELEMENTWISE, *UPDATES,
+    "segment_softmax", "segment_log_softmax", "attention_weights", "attention_pull", "masked", "matrix_product",
+    *ELEMENTWISE, *UPDATES,
 )  # fmt: skip
 PLAIN = ("uniform_double", "uniform_float")
 
@@ -328,6 +330,39 @@ def _step(launch: Launcher, name: str, reference: Kernel) -> Kernel:
         launch.elements(launch.template(name, p.dtype), p.size, p, g, *states, np.int64(p.size), *numbers)
 
     return step
+
+
+def recorded_product(launch: Launcher, matmul: Kernel) -> Kernel:
+    """Return a library's matmul, replaced by a kernel while a CUDA graph is recorded: CuPy refuses cuBLAS then."""
+
+    def product(a: Any, b: Any, out: Any = None, **params: Any) -> Any:
+        if not launch.library.cuda.get_current_stream().is_capturing() or not _takes(a, b):
+            return matmul(a, b, out=out, **params)
+        left, right = a if a.ndim > 1 else a[None], b if b.ndim > 1 else b[:, None]
+        (rows, inner), columns = left.shape[-2:], right.shape[-1]
+        if right.shape[-2] != inner:
+            raise ValueError(f"matmul: sizes {inner} and {right.shape[-2]} of the common dimension differ")
+        lead = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+        (left, step_left), (right, step_right) = (_stack(launch, x, lead) for x in (left, right))
+        found = launch.library.empty((*lead, rows, columns), a.dtype)
+        blocks = math.prod(lead) * -(-rows // TILE) * -(-columns // TILE)
+        sizes = [np.int64(n) for n in (rows, inner, columns, step_left, step_right)]
+        launch.rows("matrix_product", blocks, TILE * TILE, left, right, found, *sizes)
+        found = found if b.ndim > 1 else found[..., 0]
+        found = found if a.ndim > 1 else found[..., 0, :] if b.ndim > 1 else found[..., 0]
+        if out is None:
+            return found
+        out[...] = found
+        return out
+
+    return product
+
+
+def _stack(launch: Launcher, x: Any, lead: tuple[int, ...]) -> tuple[Any, int]:
+    """Return contiguous matrices and the distance from one to the next: 0 if there is only one."""
+    if math.prod(x.shape[:-2]) == 1:
+        return launch.contiguous(x), 0
+    return launch.contiguous(x, (*lead, *x.shape[-2:])), x.shape[-2] * x.shape[-1]
 
 
 def uniform(launch: Launcher, state: Any, size: Any, dtype: Any) -> Any:

@@ -5,6 +5,7 @@ program first asks for the device. Facts of CuPy are those of version 14.2.
 """
 
 import importlib
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,8 @@ class CudaDevice(LibraryDevice):
     def __init__(self, cupy: Any, special: Any) -> None:
         self._launch = cuda_kernels.Launcher(cupy)
         kernels = cuda_kernels.replacements(self._launch)
-        super().__init__(NAME, cupy, special=special, sparse=SparseNames, kernels=kernels)
+        functions = {"matmul": partial(cuda_kernels.recorded_product, self._launch)}
+        super().__init__(NAME, cupy, special=special, sparse=SparseNames, kernels=kernels, functions=functions)
 
     def has_index(self, index: int | None) -> bool:
         """Return whether an index is that of the current GPU; None is."""

@@ -64,6 +64,9 @@ class LibraryNames:
             found = getattr(self.library, name)
             if isinstance(found, self.library.ufunc):
                 found = Ufunc(found, self)
+        replacements = self._modules.get("functions", {})
+        if name in replacements:
+            found = replacements[name](found)
         setattr(self, name, found)
         return found
 
@@ -325,6 +328,19 @@ def _vecdot(names, a, b):
     return names.library.sum(names.library.conjugate(a) * b, axis=-1)
 
 
+def _vdot(names, a, b):
+    """Return a sum of products without cuBLAS, which CuPy does not let a CUDA graph record."""
+    return names.library.sum(names.library.conjugate(a) * b)
+
+
+def _einsum(names, subscripts, a, b):
+    """Return sums of products of elements with equal indices, the only ones that the backend asks for."""
+    operands, out = subscripts.split("->")
+    indices, others = operands.split(",")
+    assert indices == others
+    return names.library.sum(a * b, axis=tuple([dim for dim, index in enumerate(indices) if index not in out]))
+
+
 def _array_equal(names, a, b, equal_nan=False):
     """Return whether two arrays are equal, as a Python value."""
     return a.shape == b.shape and names.library.array_equal(a, b, equal_nan=equal_nan).item()
@@ -363,6 +379,7 @@ _SUBSTITUTES = {
     "array_equal": _array_equal,
     "asarray": _asarray,
     "count_nonzero": _count_nonzero,
+    "einsum": _einsum,
     "insert": _insert,
     "isin": _isin,
     "amax": _extreme("max", "maximum"),
@@ -371,5 +388,6 @@ _SUBSTITUTES = {
     "min": _extreme("min", "minimum"),
     "prod": _prod,
     "repeat": _repeat,
+    "vdot": _vdot,
     "vecdot": _vecdot,
 }

@@ -1,8 +1,8 @@
 """GPUs under the names of torch.cuda, through CuPy: tensors are on the GPU that is current in this process.
 
 Without CuPy or a GPU there is no device: code that chooses it by `is_available()` runs unchanged on the CPU, and
-functions that need a device raise a RuntimeError. CuPy is imported at the first question about a device. Nothing here
-has run on a GPU so far: docs/devices.md says what was tested and how.
+functions that need a device raise a RuntimeError. CuPy is imported at the first question about a device. Little
+of this has run on a GPU: docs/devices.md says what was tested and how.
 
 >>> from retrograd import cuda
 >>> "cuda" if cuda.is_available() else "cpu"

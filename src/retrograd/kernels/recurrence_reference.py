@@ -34,7 +34,7 @@ def recurrent_layer(cell, reverse, sizes, weight, bias, gates, extra, h, c, out)
         raise ValueError("recurrent_layer: bias does not fit")
     for rows in _steps(sizes, len(gates), len(h), reverse):
         active = slice(rows.stop - rows.start)
-        z = h[active] @ weight.T
+        z = np.matmul(h[active], weight.T)
         x = gates[rows] if bias is None or cell == "gru" else gates[rows] + bias
         if cell == "lstm":
             new, extra[rows] = recurrent_formulas.lstm_step(*_parts(x + z, 4), c[active], sigmoid, np.tanh)
@@ -83,7 +83,7 @@ def recurrent_layer_grad(
         else:
             y = out[rows]
             d[...] = gh * (1 - y * y) if cell == "rnn_tanh" else np.where(y <= 0, 0, gh)
-        h[active] = hidden @ weight + through
+        h[active] = np.matmul(hidden, weight) + through
 
 
 def _check(name, cell, sizes, weight, by_sequence, by_row, by_gate):

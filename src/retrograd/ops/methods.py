@@ -58,8 +58,11 @@ def concrete(x):
 
 @method
 def numpy(x, *, force=False):
-    """The tensor's array, not copied; if it requires grad, only under no_grad, with force=True, or detached."""
-    return backend.as_numpy(concrete(x) if force else array_outside_graph("numpy()", x))
+    """The tensor's array, not copied; if it requires grad, only under no_grad, with force=True, or detached.
+
+    force: detach, and copy from a device.
+    """
+    return backend.as_numpy(concrete(x) if force else array_outside_graph("numpy()", x), copied=force)
 
 
 def array_outside_graph(name, x):
