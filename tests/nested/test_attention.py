@@ -123,7 +123,32 @@ def test_a_query_that_may_look_nowhere_gets_0():
     assert all(rg.all(g.values() == 0) for g in rg.autograd.grad(out.values().sum(), [q, k, v]))
 
 
+@pytest.mark.parametrize("before", [(), (1, 1), (4, 1), (1, H), (4, H)])
+@pytest.mark.parametrize("sizes", [(max(L), max(S)), (1, max(S)), (max(L), 1)])
+@pytest.mark.parametrize("kind", ["boolean", "float"])
+def test_a_mask_of_padded_tensors_is_cut_to_each_component(before, sizes, kind):
+    rg.manual_seed(0)
+    mask = rg.randn(*before, *sizes, dtype=rg.float64)
+    mask = (mask > -0.5) if kind == "boolean" else mask.requires_grad_()
+    q, k, v = qkv()
+    out = attend(q, k, v, mask)
+    whole = mask.expand(4, H, max(L), max(S))
+    for i, (part, queries, keys) in enumerate(zip(out.unbind(), L, S, strict=True)):
+        own = attend(*(x.unbind()[i] for x in (q, k, v)), whole[i, :, :queries, :keys])
+        assert_close(part, own, rtol=1e-9, atol=1e-9)
+    if kind == "float":
+        out.values().sin().sum().backward()
+        parts = [
+            attend(*(x.unbind()[i].detach() for x in (q, k, v)), whole[i, :, : L[i], : S[i]]).sin().sum()
+            for i in range(4)
+        ]
+        (expected,) = rg.autograd.grad(sum(parts), mask)
+        assert_close(mask.grad, expected, rtol=1e-9, atol=1e-9)
+
+
 def test_an_error_says_which_mask_does_not_fit():
+    with pytest.raises(ValueError, match=r"a mask of shape \(9, 9\) does not fit 4 components of at most"):
+        attend(*qkv(), rg.ones(9, 9, dtype=bool))
     with pytest.raises(ValueError, match=r"component 2 of attn_mask has shape \(5, 3\), but there are 5 queries and 1"):
         attend(*qkv(), masks(lambda m: m, keys=[2, 4, 3, 0]))
     with pytest.raises(RuntimeError, match="give attn_mask or is_causal, not both"):

@@ -35,8 +35,9 @@ def test_the_warning_names_operator_and_line_and_comes_once():
     x = as_nested_tensor(matrices())
     with pytest.warns(
         PerformanceWarning, match=r"^linalg\.matrix_exp: at .*test_fallback_loop\.py:\d+ in test_the_.* one by one"
-    ):
+    ) as caught:
         first = rg.linalg.matrix_exp(x)
+    assert caught[0].filename == __file__
     again = rg.linalg.matrix_exp(x)  # a warning would be an error
     assert_parts(again, first.unbind())
 

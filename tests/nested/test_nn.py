@@ -281,7 +281,7 @@ def test_an_encoder_of_nested_components_is_that_of_a_padded_batch_with_a_mask()
 
 def test_components_without_a_batch_first_are_refused():
     layer = nn.MultiheadAttention(WIDTH, 2, dtype="float64")
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError, match="nested tensors need batch_first=True"):
         layer(*[nested_tensor(rows())] * 3)
 
 

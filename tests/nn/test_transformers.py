@@ -101,6 +101,66 @@ def test_each_component_of_a_nested_tensor_attends_to_itself_alone(is_causal):
         same(out, model(part.unsqueeze(0), other.unsqueeze(0), tgt_is_causal=is_causal)[0])
 
 
+LENGTHS = (3, 1, 5)
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("dropout", [0.0, 1.0])
+@pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning")
+@pytest.mark.parametrize("kind", ["causal", "padding", "both", "per head"])
+def test_masks_of_padded_tensors_do_the_same_for_nested_ones(kind, dropout, need_weights):
+    attention = nn.MultiheadAttention(8, 2, dropout, batch_first=True)
+    x = nested.as_nested_tensor([rg.randn(n, 8) for n in LENGTHS])
+    padded = x.to_padded_tensor(0.0)
+    masks = {
+        "causal": {"attn_mask": rg.ones(5, 5, dtype=bool).triu(1)},
+        "padding": {"key_padding_mask": rg.tensor([[False, False, True, True, True]] * 3)},
+        "both": {"attn_mask": rg.randn(5, 5), "key_padding_mask": rg.tensor([[0.0, 0, -1, -2, 0]] * 3)},
+        "per head": {"attn_mask": rg.randn(6, 5, 5) > 0},
+    }[kind]
+    ends = rg.tensor([[i >= n for i in range(5)] for n in LENGTHS])
+    own = masks.get("key_padding_mask", rg.zeros(3, 5, dtype=bool))
+    full = {**masks, "key_padding_mask": own | ends if own.dtype == rg.bool else own.masked_fill(ends, -float("inf"))}
+    out, weights = attention(x, x, x, need_weights=need_weights, **masks)
+    expected, weights_expected = attention(padded, padded, padded, need_weights=need_weights, **full)
+    for i, (part, n) in enumerate(zip(out.unbind(), LENGTHS, strict=True)):
+        same(part, expected[i, :n])
+        if need_weights:
+            same(weights.unbind()[i], weights_expected[i, :n, :n])
+
+
+def test_masks_of_integers_are_refused():
+    attention, x = nn.MultiheadAttention(8, 2, batch_first=True), rg.randn(2, 3, 8)
+    with pytest.raises(TypeError, match=r"types of attn_mask .* got int64; attn_mask.bool\(\)"):
+        attention(x, x, x, attn_mask=rg.ones(3, 3, dtype=rg.int64))
+    with pytest.raises(TypeError, match="types of key_padding_mask"):
+        attention(x, x, x, key_padding_mask=rg.ones(2, 3, dtype=rg.int32))
+
+
+@pytest.mark.parametrize("changes", [{}, {"norm_first": True}, {"batch_first": False}, {"nhead": 1}, {"bias": False}])
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("norm", [None, nn.LayerNorm(8)])
+def test_evaluation_clears_the_padding_at_the_ends_of_rows_where_pytorch_does(changes, enabled, norm):
+    layer = nn.TransformerEncoderLayer(**{"d_model": 8, "nhead": 2, "batch_first": True, "dropout": 0.0, **changes})
+    encoder = nn.TransformerEncoder(layer, 2, norm, enable_nested_tensor=enabled)
+    padding = rg.tensor([[i >= n for i in range(5)] for n in LENGTHS])
+    src = rg.randn(3, 5, 8) if layer.self_attn.batch_first else rg.randn(5, 3, 8)
+    recorded = encoder(src, src_key_padding_mask=padding)
+    with rg.no_grad():
+        trained = encoder(src, src_key_padding_mask=padding)
+        evaluated = encoder.eval()(src, src_key_padding_mask=padding)
+        at_the_start = encoder(src, src_key_padding_mask=padding.flip(1))
+        same(encoder(src, mask=rg.zeros(5, 5, dtype=bool), src_key_padding_mask=padding), trained)
+    same(trained, recorded.detach())
+    if changes or not enabled:
+        same(evaluated, trained)
+        return
+    empty = rg.zeros(8) if norm is None else norm(rg.zeros(8)).detach()
+    same(evaluated[padding], empty.expand(6, 8))
+    same(evaluated[~padding], trained[~padding])
+    assert (at_the_start[padding.flip(1)] != empty).all()
+
+
 # -------------------------------------------------------------------------------------------------- positions
 
 

@@ -231,6 +231,28 @@ def test_encoder_agrees():
     compare(make(nn), make(T), [numbers(N, S, E)], {"src_key_padding_mask": PADDING})
 
 
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor", "ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("lengths", [(S, 1), (1, 2)])
+@pytest.mark.parametrize("with_norm", [True, False])
+@pytest.mark.parametrize("changes", [{}, {"norm_first": True}, {"nhead": 1}, {"bias": False}])
+@pytest.mark.parametrize("kind", ["bool", "float", "left"])
+def test_the_evaluated_encoder_agrees_also_at_padded_positions(lengths, with_norm, changes, kind):
+    padding = np.arange(S) >= np.array(lengths)[:, None]
+    padding = padding[:, ::-1].copy() if kind == "left" else padding
+    padding = np.where(padding, -np.inf, 0.0).astype(np.float32) if kind == "float" else padding
+
+    def make(m):
+        settings = {"d_model": E, "nhead": 2, "dim_feedforward": 16, "dropout": 0.0, "batch_first": True, **changes}
+        norm = m.LayerNorm(E) if with_norm else None
+        return m.TransformerEncoder(m.TransformerEncoderLayer(**settings), 2, norm=norm).eval()
+
+    mine, peer, x = make(nn), make(T), numbers(N, S, E)
+    peer.load_state_dict({name: torch.tensor(value.tolist()) for name, value in mine.state_dict().items()})
+    with rg.no_grad(), torch.no_grad():
+        found = mine(ours(x, False), src_key_padding_mask=ours(padding, False))
+        close(found, peer(theirs(x, False), src_key_padding_mask=theirs(padding, False)), "output")
+
+
 # ------------------------------------------------------------------------------------------------- the rest
 
 

@@ -3,7 +3,6 @@
 import functools
 import sys
 import threading
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +21,7 @@ from retrograd.core import current
 from retrograd.core.level import TransparentLevel
 from retrograd.core.state import at, override_state
 from retrograd.foundation.lazy_imports import lazy_module
-from retrograd.foundation.source_location import describe_function
+from retrograd.foundation.source_location import describe_function, warn_user
 
 LIMIT = 8  # of programs for one function, as in PyTorch
 TRIES = 3  # captures of a function that changes Python objects: it may do so only once, to fill a cache
@@ -271,7 +270,7 @@ class CompiledFunction(FunctionHolder):
         is_told = self._in_parts is None or self._tells_parts
         if reason != INSIDE and is_told and reason not in self._warned:
             self._warned.add(reason)
-            warnings.warn(message, UserWarning, stacklevel=4)
+            warn_user(message)
 
 
 class CompiledPart(CompiledFunction):

@@ -1,7 +1,6 @@
 """The node of a compiled call in the graph around: its backward pass runs by a program too."""
 
 import sys
-import warnings
 from typing import Any
 
 from retrograd.backend import array_programs
@@ -17,6 +16,7 @@ from retrograd.core.engine import pullback
 from retrograd.core.graph import node, note_output, reserve_numbers, snapshot_of
 from retrograd.core.record import saved_version
 from retrograd.core.tensor import count_of, make, version_of
+from retrograd.foundation.source_location import warn_user
 
 _UNKNOWN = object()
 
@@ -64,7 +64,7 @@ class CompiledGraph:
 
     def report(self, reason: str) -> None:
         """Warn that a backward pass runs eagerly."""
-        warnings.warn(f"compile: a backward pass of {self._name} runs eagerly: {reason}", UserWarning, stacklevel=4)
+        warn_user(f"compile: a backward pass of {self._name} runs eagerly: {reason}")
 
 
 class ConnectedTree:

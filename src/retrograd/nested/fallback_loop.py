@@ -1,6 +1,5 @@
 """The fallback: map operators without a rule over the components one by one."""
 
-import warnings
 from collections.abc import Iterable, Iterator
 from itertools import combinations, islice
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from retrograd.backend.ragged import no_components
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.dtype import is_differentiable
-from retrograd.foundation.source_location import user_line
+from retrograd.foundation.source_location import user_line, warn_user
 from retrograd.nested.buffer import values, wrap_buffer
 from retrograd.nested.buffer_layout import Layout, get_layout, is_nested
 from retrograd.nested.components import components, nest
@@ -72,7 +71,7 @@ def warn_once(name: str) -> None:
     """Warn, once for each operator, that it loops over the components."""
     if name not in _warned:
         text = f"{name}: at {user_line()}: runs on the components of a nested tensor one by one"
-        warnings.warn(text, PerformanceWarning, stacklevel=2)
+        warn_user(text, PerformanceWarning)
         _warned.add(name)
 
 

@@ -155,6 +155,8 @@ class MultiheadAttention(Module):
         return k, v, masks
 
     def _check(self, query: Any, key: Any, value: Any) -> None:
+        if not self.batch_first and any(x.is_nested for x in (query, key, value)):
+            raise RuntimeError("MultiheadAttention: nested tensors need batch_first=True: their components come first")
         if query.ndim not in (2, 3) or not query.ndim == key.ndim == value.ndim:
             raise ValueError(
                 f"MultiheadAttention: query, key and value must all have 3 dimensions, or 2 without a batch, "

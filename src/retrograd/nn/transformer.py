@@ -6,6 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 from retrograd.core import Tensor
+from retrograd.core.state import current, is_recording
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.attention import MultiheadAttention
@@ -46,6 +47,19 @@ def _copy_layers(name: str, layer: Module, count: int) -> ModuleList:
     if count < 1:
         raise ValueError(f"{name}: num_layers must be at least 1, got {count}")
     return ModuleList([deepcopy(layer) for _ in range(count)])
+
+
+def _has_fast_path(layer: Any) -> bool:
+    """Return whether PyTorch has an implementation of an encoder layer for evaluation without gradients."""
+    return (
+        isinstance(layer, TransformerEncoderLayer)
+        and layer.self_attn.batch_first
+        and layer.self_attn.in_proj_bias is not None
+        and layer.self_attn.num_heads % 2 == 0
+        and layer.activation in _ACTIVATIONS.values()
+        and layer.norm1.eps == layer.norm2.eps
+        and not layer.norm_first
+    )
 
 
 class TransformerEncoderLayer(Module):
@@ -119,8 +133,10 @@ class TransformerEncoderLayer(Module):
 class TransformerEncoder(Module):
     """Run `num_layers` copies of a layer in sequence, then a norm if one is given.
 
-    All copies start with the weights of `encoder_layer`. The last two arguments select implementations in PyTorch; here
-    they have no effect.
+    All copies start with the weights of `encoder_layer`. With `enable_nested_tensor`, evaluation without gradients sets
+    the padded positions at the ends of rows to 0 before the last norm, under PyTorch's conditions: `batch_first`,
+    biases, relu or gelu, an even number of heads, no `norm_first`, and no mask but `src_key_padding_mask`. `mask_check`
+    has no effect: padding elsewhere is always found.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -141,6 +157,9 @@ class TransformerEncoder(Module):
         self.layers = _copy_layers("TransformerEncoder", encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
+        self.enable_nested_tensor = enable_nested_tensor
+        self.use_nested_tensor = enable_nested_tensor and _has_fast_path(encoder_layer)
+        self.mask_check = mask_check
 
     def forward(
         self,
@@ -155,7 +174,19 @@ class TransformerEncoder(Module):
         x = src
         for layer in self.layers:
             x = layer(x, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=bool(is_causal), **how)
+        if mask is None and cache is None and self._clears_padding(src, src_key_padding_mask):
+            x = x.masked_fill((src_key_padding_mask != 0).unsqueeze(-1), 0)
         return x if self.norm is None else self.norm(x)
+
+    def _clears_padding(self, src: Any, padding: Any) -> bool:
+        """Return whether PyTorch evaluates the layers without the padded positions, which are 0 then."""
+        if padding is None or src.ndim != 3 or src.is_nested or not self.use_nested_tensor or self.layers[0].training:
+            return False
+        recorded = is_recording() and any(x.requires_grad for x in (src, *self.layers[0].parameters()))
+        if recorded or current().level is not None:
+            return False
+        padded = padding != 0
+        return not (padded[:, :-1] & ~padded[:, 1:]).any().item()
 
 
 class TransformerDecoderLayer(Module):

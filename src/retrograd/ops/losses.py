@@ -1,11 +1,10 @@
 """Losses between predictions and target values, by the names and rules of torch.nn.functional."""
 
 import math
-import warnings
 from collections.abc import Callable
 
 from retrograd.core import Internal, op, xp
-from retrograd.foundation.source_location import user_frame
+from retrograd.foundation.source_location import warn_user
 from retrograd.ops.activation import logsigmoid
 from retrograd.ops.family import Composite, Pointwise, broadcast_shapes, cast_to, pointwise
 from retrograd.ops.pointwise import abs, clamp, exp, isinf, log, logical_and, lt, square, to, where
@@ -48,16 +47,10 @@ def warn_about_broadcast(name, x, target):
     shape = getattr(target, "shape", ())
     if shape == x.shape:
         return
-    text = (
+    warn_user(
         f"{name}: the input has shape {x.shape} and the target {shape}: they broadcast. Reshape one of them if that "
         f"is not what you want."
     )
-    frame = user_frame()  # skips all frames of the library
-    if frame is None:
-        warnings.warn(text, stacklevel=2)
-    else:
-        warning_registry = frame.f_globals.setdefault("__warningregistry__", {})
-        warnings.warn_explicit(text, UserWarning, frame.f_code.co_filename, frame.f_lineno, registry=warning_registry)
 
 
 def _pair_samples(r):

@@ -24,6 +24,8 @@ def attend_heads(q, k, v, masks, causal, dropout_p, need_weights):
     q, k and v are (n, heads, positions, head size).  Masks are booleans, True where attention is forbidden, or values
     to be added to the scores, or None.
     """
+    if q.is_nested:
+        masks = [mask if mask is None else registry["nested.cut_mask"](mask, q, k) for mask in masks]
     attn_mask, attn_bias = _combine_boolean_masks(masks), _combine_additive_masks(masks)
     given = [mask for mask in (attn_mask, attn_bias) if mask is not None]
     if not need_weights and len(given) + causal < 2:
@@ -50,6 +52,7 @@ def _combine_additive_masks(masks):
 
 def mask_per_head(mask, heads):
     """Return an attention mask that broadcasts against (n, heads, queries, keys)."""
+    check_mask_dtype("attn_mask", mask)
     return unflatten(mask, 0, (-1, heads)) if mask is not None and mask.ndim == 3 else mask
 
 
@@ -57,7 +60,17 @@ def mask_per_key(mask, batched):
     """Return a padding mask that broadcasts against (n, heads, queries, keys)."""
     if mask is None:
         return None
+    check_mask_dtype("key_padding_mask", mask)
     return unsqueeze(unsqueeze(mask if batched else unsqueeze(mask, 0), 1), 1)
+
+
+def check_mask_dtype(name, mask):
+    """Raise TypeError for a mask of integers: added to the scores, its zeros and ones would forbid nothing."""
+    if mask is not None and mask.dtype != dtypes.bool_ and not dtypes.is_floating(mask.dtype):
+        raise TypeError(
+            f"only bool and floating types of {name} are supported, got {mask.dtype}; {name}.bool() is True where "
+            f"attention is forbidden"
+        )
 
 
 def append_key_value(k, v, masks, more_k, more_v):
@@ -151,9 +164,6 @@ def _is_batched(query, key, value, key_padding_mask, attn_mask):
         raise ValueError(f"{_NAME}: key_padding_mask must be (N, S), or (S,) without a batch, got {shape}")
     if attn_mask is not None and attn_mask.ndim not in (2, 3):
         raise ValueError(f"{_NAME}: attn_mask must be (L, S) or (N * num_heads, L, S), got {attn_mask.shape}")
-    for mask in (key_padding_mask, attn_mask):
-        if mask is not None and mask.dtype != dtypes.bool_ and not dtypes.is_floating(mask.dtype):
-            raise TypeError(f"{_NAME}: masks must be boolean or floating, got {mask.dtype}")
     return query.ndim == 3
 
 

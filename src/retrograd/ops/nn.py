@@ -260,6 +260,12 @@ class scaled_dot_product_attention(
     def compose(query, key, value, attn_mask, *, dropout_p, is_causal, scale, enable_gqa):
         if is_causal and attn_mask is not None:
             raise RuntimeError("scaled_dot_product_attention: give attn_mask or is_causal, not both")
+        if attn_mask is not None and attn_mask.dtype != dtypes.bool_ and not dtypes.is_floating(attn_mask.dtype):
+            raise RuntimeError(
+                f"scaled_dot_product_attention: Expected attn_mask dtype to be bool or float or to match query dtype, "
+                f"but got attn_mask.dtype: {attn_mask.dtype} and query.dtype: {query.dtype}; attn_mask.bool() is True "
+                f"where a query may attend"
+            )
         _check_attention(query, key, value)
         scale = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
         if not dropout_p and supports_attention(query, key, value, attn_mask):
@@ -285,6 +291,7 @@ class scaled_dot_product_attention(
     def errors(r):
         yield (r(3, 4), r(5, 3), r(5, 2), None), {}, ValueError, "query .* key .* value .* do not fit"
         yield (r(3, 4), r(3, 4), r(3, 2), r(3, 3)), {"is_causal": True}, RuntimeError, "not both"
+        yield (r(3, 4), r(3, 4), r(3, 2), r.ints(2, (3, 3))), {}, RuntimeError, r"attn_mask.bool\(\)"
         yield (r(3, 2, 1), r(2, 2, 1), r(2, 2, 1), None), {"enable_gqa": True}, ValueError, "3 heads .* 2 heads"
 
 

@@ -3,18 +3,20 @@
 import math
 from typing import Any
 
-from retrograd.backend.ragged import Structure
+from retrograd.backend.ragged import Structure, structure_of
 from retrograd.backend.ragged_attention import Plan
 from retrograd.backend.ragged_products import Part, Parts, pair_structures, uniform
-from retrograd.core import Op, Tensor, call, registry
+from retrograd.core import Internal, Op, Tensor, call, op, registry
 from retrograd.nested.buffer import remove_holes, values, wrap_buffer
 from retrograd.nested.buffer_layout import Layout, component_shapes, get_layout, is_nested
 from retrograd.nested.dispatch import rule_for
+from retrograd.nested.error_words import FinalError
 from retrograd.nested.fallback_loop import run_per_component
+from retrograd.nested.padding import unpad_rows
 from retrograd.nested.rules.pointwise import buffer_operand
 from retrograd.nested.rules.ragged_attention import attend
 from retrograd.nested.rules.segment_matmul import multiply_each
-from retrograd.ops.family import broadcast_shapes
+from retrograd.ops.family import Composite, broadcast_shapes
 from retrograd.ops.view import expand, flatten, movedim, reshape, unflatten, unsqueeze
 
 
@@ -25,10 +27,13 @@ def attention(op: Op, args: tuple, params: dict) -> Any:
     if params["is_causal"] and mask is not None:
         return NotImplemented  # refused by the operator
     count = len(get_layout(next(a for a in args if is_nested(a))).structure)
+    rows = [_structure_and_rows(x, count) for x in (query, key, value)]
+    if mask is not None and rows[0] is not None and rows[1] is not None:
+        mask = _cut_mask(mask, rows[0][0], rows[1][0], query.ndim)
     if params["dropout_p"]:
+        args = query, key, value, mask
         own = [isinstance(a, Tensor) and not is_nested(a) and a.ndim > 2 and a.shape[0] == count for a in args]
         return run_per_component(op, args, params, own)
-    rows = [_structure_and_rows(x, count) for x in (query, key, value)]
     if any(r is None for r in rows):
         return NotImplemented
     return _attend(rows, (query, key, value), mask, params)
@@ -104,6 +109,40 @@ def _check_key_counts(tensors: tuple, structures: tuple) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- masks
+
+
+@op("nested.cut_mask(Tensor mask, Tensor query, Tensor key) -> Tensor")
+class cut_mask(Internal, Composite, accepts_nested=True):
+    """The mask of padded tensors, (..., most queries, most keys), as the nested mask of the components.
+
+    Masks that are nested or broadcast as they are, and those of dense queries or keys, are returned unchanged.
+    """
+
+    def compose(mask, query, key):
+        layouts = [get_layout(remove_holes(x)) for x in (query, key) if is_nested(x)]
+        if len(layouts) < 2 or any(layout.num_ragged != 1 or layout.lead for layout in layouts):
+            return mask
+        queries, keys = (layout.structure for layout in layouts)
+        return _cut_mask(mask, queries, keys, query.ndim)
+
+    def samples(r):
+        x = wrap_buffer(r(5, 2), structure_of([(3,), (2,)])[0])
+        yield (r(3, 3), x, x), {}
+
+
+def _cut_mask(mask: Tensor, queries: Structure, keys: Structure, ndim: int) -> Tensor:
+    if is_nested(mask) or not 2 <= mask.ndim <= ndim or mask.shape[-2:] == (1, 1):
+        return mask
+    shape = (*(1,) * (ndim - mask.ndim), *mask.shape)
+    most = tuple([int(own.lengths.max(initial=0)) for own in (queries, keys)])
+    if shape[0] not in (1, len(queries)) or any(a not in (1, b) for a, b in zip(shape[-2:], most, strict=True)):
+        raise FinalError(
+            f"attention: a mask of shape {mask.shape} does not fit {len(queries)} components of at most {most[0]} "
+            f"queries and {most[1]} keys; expected (..., {most[0]}, {most[1]}), as for padded tensors, or a nested mask"
+        )
+    boxes = expand(reshape(mask, shape), (len(queries), *shape[1:-2], *most))
+    pairs = pair_structures(queries, keys)
+    return wrap_buffer(unpad_rows(movedim(boxes, 0, -3), structure=pairs, row=ndim - 3), pairs, ndim - 3)
 
 
 def _mask_buffer(mask: Tensor, queries: Structure, keys: Structure, ndim: int) -> Any:

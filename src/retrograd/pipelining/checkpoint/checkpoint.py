@@ -4,12 +4,12 @@ import os
 import re
 import secrets
 import shutil
-import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from retrograd.foundation.source_location import warn_user
 from retrograd.interop.atomic_write import name_in_errors
 from retrograd.interop.json_values import StorageError
 from retrograd.nn import Module
@@ -260,7 +260,7 @@ class Checkpoints:
 
     def _warn(self, ranks: "_ShardedModel", problems: list[str]) -> None:
         for problem in problems if ranks.rank == 0 else ():
-            warnings.warn(f"{problem}; the one before is restored", RuntimeWarning, stacklevel=4)
+            warn_user(f"{problem}; the one before is restored", RuntimeWarning)
 
 
 def _names_on_meta(model: Module) -> set[str]:
