@@ -220,17 +220,17 @@ class Module(ModuleTree):
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """Add the module's own tensors and extra state, without those of submodules."""
-        found: dict[str, Tensor] = {}
-        save_tensors(self.__dict__, self._kinds, found, prefix)
-        _add_entries(destination, found, keep_vars)
+        names, tensors = list[str](), list[Tensor]()
+        save_tensors(self.__dict__, self._kinds, names, tensors, prefix)
+        _add_entries(destination, names, tensors, keep_vars)
         if self._has_extra_state():
             destination[prefix + EXTRA_STATE] = self.get_extra_state()
 
     def _saved_tensors(self) -> dict[str, Tensor]:
         """Return the module's own parameters and the buffers that its state dict has, by their names."""
-        saved: dict[str, Tensor] = {}
-        save_tensors(self.__dict__, self._kinds, saved, "")
-        return saved
+        names, tensors = list[str](), list[Tensor]()
+        save_tensors(self.__dict__, self._kinds, names, tensors, "")
+        return dict(zip(names, tensors, strict=True))
 
     def _has_extra_state(self) -> bool:
         """Return whether the class defines `get_extra_state`."""
@@ -436,7 +436,7 @@ def _has_own_saving(values: dict[str, Any]) -> bool:
 
 def save_state(module: Module, state: dict[str, Any], prefix: str, keep_vars: bool) -> None:
     """Add the entries of a module and of its submodules to a state dict; as `state_dict` of each, where overridden."""
-    found: dict[str, Tensor] = {}  # the entries that are still to be detached and added, all at once
+    names, tensors = list[str](), list[Tensor]()  # the entries that are still to be detached and added, all at once
     simple: dict[type[Module], bool] = {}  # the classes met, and whether they save members only
     pending = [(module, prefix)]
     while pending:
@@ -445,39 +445,44 @@ def save_state(module: Module, state: dict[str, Any], prefix: str, keep_vars: bo
         if kind not in simple:
             simple[kind] = _saves_members_only(kind)
         if not simple[kind] or _has_own_saving(values):
-            _add_entries(state, found, keep_vars)
+            _add_entries(state, names, tensors, keep_vars)
+            names, tensors = [], []
             module.state_dict(destination=state, prefix=prefix, keep_vars=keep_vars)
         elif members := values["_kinds"]:
-            children = save_tensors(values, members, found, prefix)
-            if children:
-                pending += [(values[name], f"{prefix}{name}.") for name in reversed(children)]
-    _add_entries(state, found, keep_vars)
+            for name in save_tensors(values, members, names, tensors, prefix):
+                pending.append((values[name], prefix + name + "."))
+    _add_entries(state, names, tensors, keep_vars)
 
 
-def _add_entries(state: dict[str, Any], found: dict[str, Tensor], keep_vars: bool) -> None:
-    """Move entries to a state dict, detached unless `keep_vars`."""
-    state.update(found if keep_vars else zip(found, detach_all(_detach, found.values()), strict=True))
-    found.clear()
+def _add_entries(state: dict[str, Any], names: list[str], tensors: list[Tensor], keep_vars: bool) -> None:
+    """Add entries to a state dict, detached unless `keep_vars`."""
+    state.update(zip(names, tensors if keep_vars else detach_all(_detach, tensors), strict=True))
 
 
-def save_tensors(values: dict[str, Any], members: dict[str, str], found: dict[str, Tensor], prefix: str) -> list[str]:
-    """Add a module's own parameters and persistent buffers to a dict; return the names of its submodules.
+def save_tensors(
+    values: dict[str, Any], members: dict[str, str], names: list[str], tensors: list[Tensor], prefix: str
+) -> list[str]:
+    """Add a module's own parameters and persistent buffers to lists; return its submodules' names, the last one first.
 
     `values` are the module's attributes, `members` the kinds of its members.
     """
-    buffers, modules = [], []
+    modules: list[str] = []
+    buffers: list[str] = []
     for name, kind in members.items():
         value = values[name]
         if value is None:
             continue
         if kind == PARAMETER:
-            found[prefix + name] = value
+            names.append(prefix + name)
+            tensors.append(value)
         elif kind == MODULE:
             modules.append(name)
         elif kind == BUFFER:
             buffers.append(name)
     for name in buffers:  # after the parameters, as in PyTorch
-        found[prefix + name] = values[name]
+        names.append(prefix + name)
+        tensors.append(values[name])
+    modules.reverse()
     return modules
 
 
