@@ -324,7 +324,7 @@ PyObject* call(const Values& values, bool backward, const char* name) {
     Arguments arguments{sizeof(T) == 4 ? NPY_FLOAT : NPY_DOUBLE};
     PyArrayObject *weight = reinterpret_cast<PyArrayObject*>(values.weight), *gates = reinterpret_cast<PyArrayObject*>(values.gates),
                   *h = reinterpret_cast<PyArrayObject*>(values.h);
-    npy_intp count;
+    npy_intp count = 0;
     if (!cell_of(values.cell, of.cell, count) || PyArray_NDIM(weight) != 2 || !PyArray_Check(values.gates) ||
         PyArray_NDIM(gates) != 2 || !PyArray_Check(values.h) || PyArray_NDIM(h) != 2)
         return raise_mismatch(name);
