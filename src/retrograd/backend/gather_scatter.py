@@ -14,6 +14,7 @@ from retrograd.kernels.host_values import on_host
 
 __all__ = [
     "add_at",
+    "add_slices",
     "check_range",
     "gather",
     "index_combinations",
@@ -191,6 +192,12 @@ def index_sum(src, index, dim, size):
     if not kernels_for(src.dtype).sum_rows(cube(src, dim), _as_int64(index), cube(out, dim)):
         check_range("index_add", index, size, dim)
     return out
+
+
+def add_slices(x, src, index, dim):
+    """Return x with each slice of `src` added at its index along `dim`."""
+    out = index_sum(src, index, dim, x.shape[dim])
+    return np.add(x, out, out=out)  # into the same memory: new memory would be written twice
 
 
 def sum_rows(src, ids, size):

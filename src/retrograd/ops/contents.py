@@ -187,7 +187,7 @@ CONTENTS = {
         "digamma digamma_ igamma igamma_ igammac igammac_ lgamma lgamma_ mvlgamma mvlgamma_ polygamma",
     ),
     "gather": (
-        "gather index_select index_sum one_hot scatter_sum stacked_indices take_along_dim wrap_indices",
+        "add_slices gather index_select index_sum one_hot scatter_sum stacked_indices take_along_dim wrap_indices",
         "",
         "gather index_select nn.functional.one_hot one_hot take_along_dim",
         "gather index_select one_hot take_along_dim",

@@ -132,6 +132,37 @@ class index_sum(Internal, Family, linear="src", elements="summed", opmath="src")
         yield (r(4, 10), r.ints(2, (4,))), {"dim": 0, "size": 2}
 
 
+@op("add_slices(Tensor x, Tensor src, Tensor index, *, int dim) -> Tensor")
+class add_slices(Internal, Family, linear="x,src", elements="summed", opmath="x src", node_name="IndexAddBackward0"):
+    """x plus each slice of src at its index along `dim`."""
+
+    def impl(xp, x, src, index, *, dim):
+        return xp.add_slices(x, src, index.reshape(-1), _check_one_index_per_slice("index_add", src, index, dim))
+
+    def shape(x, src, index, *, dim):
+        _check_one_index_per_slice("index_add", src, index, dim)
+        return x
+
+    def vjp_x(g):
+        return g
+
+    def vjp_src(g, index, dim):
+        return index_select(g, dim, index)
+
+    def batch(batched, n, x, src, index, *, dim):
+        x, src = (a if is_batched else broadcast_batch(a, n) for a, is_batched in zip((x, src), batched, strict=False))
+        at = canonical_dim("index_add", dim, x.ndim - 1)
+        if not batched[2]:
+            return add_slices(x, src, index, dim=at + 1)
+        return x + index_sum.definition.batch((True, True), n, src, index, dim=at, size=x.shape[at + 1])
+
+    oracle = "retrograd.testing.references.scatter.add_slices"
+
+    def samples(r):
+        yield (r(2, 5, 4), r(2, 3, 4), r.ints(5, (3,))), {"dim": 1}
+        yield (r(2, 10), r(4, 10), r.ints(2, (4,))), {"dim": 0}
+
+
 def _check_one_index_per_slice(name, src, index, dim):
     at = check_slice_index(name, src, index, dim)
     if src.shape[at] != numel(index.shape):
@@ -204,16 +235,14 @@ def check_gather_index(name, shape, index, dim):
             return at
         raise ValueError(
             f"{name}: Index tensor must have the same number of dimensions as input tensor: index of shape "
-            f"{index.shape} "
-            f"must have as many dimensions as the tensor of shape {tuple(shape)}"
+            f"{index.shape} must have as many dimensions as the tensor of shape {tuple(shape)}"
         )
     if any(d != at and size > shape[d] for d, size in enumerate(index.shape)):
         other = next(d for d, size in enumerate(index.shape) if d != at and size > shape[d])
         raise ValueError(
             f"{name}: Size does not match at dimension {other} expected index {list(index.shape)} to be no larger than "
             f"self {list(shape)} apart from dimension {at}: index of shape {index.shape} is larger than the tensor of "
-            f"shape {tuple(shape)} in another "
-            f"dimension than {at}"
+            f"shape {tuple(shape)} in another dimension than {at}"
         )
     return at
 

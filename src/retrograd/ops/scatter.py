@@ -13,7 +13,7 @@ from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import AlongDims, Composite, broadcast_dims, canonical_dim, cast_to, numel, same_dtype
 from retrograd.ops.functions import function
-from retrograd.ops.gather import check_gather_index, check_slice_index, gather, index_sum, scalar_to_slice, scatter_sum
+from retrograd.ops.gather import add_slices, check_gather_index, check_slice_index, gather, scalar_to_slice, scatter_sum
 from retrograd.ops.index import T, check_index_dtype, index_put_sum, indexed_shape, static_index
 from retrograd.ops.masked import scalar_like
 from retrograd.ops.mutate import index_put, write_into
@@ -370,8 +370,8 @@ class index_add(Composite, in_place=True):
         slices, source = scalar_to_slice(x), scalar_to_slice(source)
         at = _check_source("index_add", slices, index, source, dim)
         source = source if alpha == 1 else cast_to(source * alpha, x.dtype)
-        added = index_sum(source, index, dim=at, size=slices.shape[at])
-        return x + (added if x.ndim else reshape(added, ()))
+        out = add_slices(slices, source, index, dim=at)
+        return out if x.ndim else reshape(out, ())
 
     oracle = "retrograd.testing.references.scatter.index_add"
 

@@ -98,6 +98,10 @@ def index_sum(src, index, dim, size):
     return add_rows(zeros_along(src, dim, size), dim, index, src)
 
 
+def add_slices(x, src, index, dim):
+    return add_rows(x, dim, index, src)
+
+
 def scatter_set(x, index, src, dim):
     return combine(x, dim, index, src, None)
 
