@@ -71,8 +71,7 @@ def _check_windows(x, dimension, size, step):
     if not 0 <= size <= total:
         raise ValueError(
             f"unfold: maximum size for tensor at dimension {at} is {total} but size is {size}: windows of {size} "
-            f"elements "
-            f"do not fit dimension {at} of size {total}"
+            f"elements do not fit dimension {at} of size {total}"
         )
     if step < 1:
         raise ValueError(f"unfold: step must be positive, got {step}")

@@ -290,8 +290,7 @@ def check_images(name, x, ndim):
         sizes = ("l", "h, w", "d, h, w")[ndim - 1]
         raise ValueError(
             f"{name}: Expected {ndim + 1}D (unbatched) or {ndim + 2}D (batched) input to {name}, but got input of "
-            f"size: "
-            f"{list(x.shape)}; expected images (n, channels, {sizes}) or without n, got shape {x.shape}"
+            f"size: {list(x.shape)}; expected images (n, channels, {sizes}) or without n, got shape {x.shape}"
         )
     return x.ndim == ndim + 2
 
@@ -304,8 +303,7 @@ def _check_operands(name, x, weight, bias, channels, ndim, groups):
     if x.shape[-ndim - 1] != channels:
         raise ValueError(
             f"{name}: Given groups={groups}, weight of size {list(weight.shape)}, expected input{list(x.shape)} to "
-            f"have "
-            f"{channels} channels, but got {x.shape[-ndim - 1]} channels instead: "
+            f"have {channels} channels, but got {x.shape[-ndim - 1]} channels instead: "
             f"the input has {x.shape[-ndim - 1]} channels, the weight expects {channels}"
         )
     if groups < 1 or weight.shape[0] % groups:

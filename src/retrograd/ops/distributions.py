@@ -331,8 +331,7 @@ def _check_weights(rows, num_samples, replacement):
     if not ((rows >= 0) & (rows < math.inf)).all():
         raise RuntimeError(
             "multinomial: probability tensor contains either `inf`, `nan` or element < 0: weights must be finite and "
-            "not "
-            "negative"
+            "not negative"
         )
     if len(rows) and (rows > 0).sum(-1).min() < (1 if replacement else num_samples):
         raise RuntimeError("multinomial: a row has too few weights that are not 0")

@@ -392,6 +392,5 @@ def _check_integers(x):
     if x.dtype.kind not in "iu":
         raise TypeError(
             f"one_hot: one_hot is only applicable to index tensor of type LongTensor: expected integers, got "
-            f"{x.dtype}; "
-            f"convert with .to('int64')"
+            f"{x.dtype}; convert with .to('int64')"
         )

@@ -106,8 +106,7 @@ class unfold(Composite, home="nn.functional"):
 
 
 @op(
-    "fold(Tensor x, int[] output_size, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] stride=1) "
-    "-> Tensor"
+    "fold(Tensor x, int[] output_size, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] stride=1) -> Tensor"
 )
 class fold(Composite, home="nn.functional"):
     """Sum columns (n, c * kernel_h * kernel_w, windows) into images (n, c, *output_size), where windows may overlap.

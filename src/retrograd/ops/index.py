@@ -358,8 +358,7 @@ def check_mask(mask, x, at):
     if x.shape[at : at + mask.ndim] != mask.shape:
         raise IndexError(
             f"index: The shape of the mask {list(mask.shape)} at index {_first_unequal(mask.shape, x.shape[at:])} "
-            f"does not "
-            f"match the shape of the indexed tensor {list(x.shape)} at index "
+            f"does not match the shape of the indexed tensor {list(x.shape)} at index "
             f"{at + _first_unequal(mask.shape, x.shape[at:])}: a mask of shape {mask.shape} does not fit {x.shape}"
         )
 
@@ -442,8 +441,7 @@ def check_index_dtype(name, index):
         kinds = "int32 or int64" if name.startswith("index_") else "int32/int64"
         raise TypeError(
             f"{name}(): Expected dtype {kinds} for index: {name}: index must hold integers, got {index.dtype}; "
-            f"convert with "
-            f".to('int64')"
+            f"convert with .to('int64')"
         )
 
 

@@ -220,8 +220,7 @@ upsample_bilinear = _upsample("upsample_bilinear", "bilinear", True)
 
 
 @op(
-    "upsample(Tensor x, any size=None, any scale_factor=None, str mode='nearest', bool? align_corners=None) "
-    "-> Tensor"
+    "upsample(Tensor x, any size=None, any scale_factor=None, str mode='nearest', bool? align_corners=None) -> Tensor"
 )
 class upsample(Composite, home="nn.functional"):
     """Resize images: an earlier name of `interpolate`."""

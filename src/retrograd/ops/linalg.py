@@ -23,8 +23,7 @@ def check_operands(name, operands, least=1):
         if len(shape_of(a)) < least:
             raise ValueError(
                 f"{name}: {_pytorch_ranks(name, operands)}expected tensors of at least {least} dimensions, got {a}; "
-                f"for "
-                f"numbers there is *"
+                f"for numbers there is *"
             )
     same_dtype(name, given, "expected m1 and m2 to have the same dtype: ")
 

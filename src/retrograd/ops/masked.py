@@ -37,8 +37,7 @@ def scalar_like(name, value, x):
     if value.ndim:
         raise ValueError(
             f"{name}: {name} only supports a 0-dimensional value tensor, but got tensor with {value.ndim} "
-            f"dimension(s): "
-            f"the value must be a number or have no dimensions, got shape {value.shape}"
+            f"dimension(s): the value must be a number or have no dimensions, got shape {value.shape}"
         )
     if value.dtype.kind == "c" and x.dtype.kind != "c":
         raise TypeError(f"{name}: the value is complex, which {x.dtype} can't hold")

@@ -16,8 +16,7 @@ def _check_dims(name, x, ndim):
     if x.ndim < ndim:
         raise ValueError(
             f"{name}: expected total dims >= {ndim}, but got total dims = {x.ndim}: expected at least {ndim} "
-            f"dimensions, "
-            f"got shape {x.shape}"
+            f"dimensions, got shape {x.shape}"
         )
 
 
@@ -29,8 +28,7 @@ class t(Composite):
         if x.ndim > 2:
             raise ValueError(
                 f"t: t() expects a tensor with <= 2 dimensions, but self is {x.ndim}D: expected a matrix or a vector, "
-                f"got shape "
-                f"{x.shape}; for a stack of them there is mT"
+                f"got shape {x.shape}; for a stack of them there is mT"
             )
         return transpose(x, 0, 1) if x.ndim == 2 else reshape(x, x.shape)
 

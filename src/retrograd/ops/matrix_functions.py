@@ -225,8 +225,7 @@ def rank_tolerances(name, A, atol, rtol):
 
 
 @op(
-    "linalg.pinv(Tensor A, Tensor? rcond=None, bool hermitian=False, *, Tensor? atol=None, Tensor? rtol=None) "
-    "-> Tensor"
+    "linalg.pinv(Tensor A, Tensor? rcond=None, bool hermitian=False, *, Tensor? atol=None, Tensor? rtol=None) -> Tensor"
 )
 class linalg_pinv(Composite):
     """The Moore-Penrose pseudo-inverse of matrices of any shape.

@@ -41,8 +41,7 @@ def check_nonempty(name, x, dim):
     if 0 in [x.shape[d] for d in canonical_dims(name, dim, x.ndim)]:
         raise OperandIndexError(
             f"{name}: {_pytorch_words(x, dim)}: nothing to choose from: the reduced dimensions of shape {x.shape} "
-            f"have no "
-            f"elements; expected reduction dim to have non-zero size"
+            f"have no elements; expected reduction dim to have non-zero size"
         )
 
 

@@ -329,8 +329,7 @@ def _expand_words(shape, into):
     at = next(d for d, size in enumerate(shape) if size not in (1, into[d + lead])) + lead
     return (
         f"The expanded size of the tensor ({into[at]}) must match the existing size ({shape[at - lead]}) at "
-        f"non-singleton "
-        f"dimension {at}"
+        f"non-singleton dimension {at}"
     )
 
 

@@ -118,8 +118,7 @@ def _scale_and_shift(x, weight, bias):
 
 
 @op(
-    "layer_norm(Tensor x, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) "
-    "-> Tensor"
+    "layer_norm(Tensor x, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor"
 )
 class layer_norm(Composite, aliases="nn.functional.layer_norm", opmath="x weight bias"):
     """Layer normalization: x standardized over its last dimensions, `normalized_shape`, times weight, plus bias.

@@ -117,7 +117,6 @@ def _pad_dim(x, dim, before, after, mode):
     if max(before, after) > _REACH[mode](size):
         raise ValueError(
             f"pad: Padding size should be less than the corresponding input dimension: mode {mode!r} can pad "
-            f"dimension {dim} of shape {x.shape} by at most {max(_REACH[mode](size), 0)}, "
-            f"got {before} and {after}"
+            f"dimension {dim} of shape {x.shape} by at most {max(_REACH[mode](size), 0)}, got {before} and {after}"
         )
     return resample(x, dim=dim, how=(mode, size, before + size + after, before))

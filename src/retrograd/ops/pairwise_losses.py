@@ -51,8 +51,7 @@ def _check_positive(name, what, value):
 
 
 @op(
-    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, str reduction='mean') "
-    "-> Tensor"
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, str reduction='mean') -> Tensor"
 )
 class margin_ranking_loss(Composite, method=False, aliases="nn.functional.margin_ranking_loss"):
     """max(0, margin - target * (input1 - input2)); target 1 ranks input1 higher, -1 input2."""

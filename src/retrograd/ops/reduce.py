@@ -156,8 +156,7 @@ def _check_mean_dtype(dtype):
         raise TypeError(
             f"mean: could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
             f"{dtypes.scalar_name(dtype)}: expected a floating or complex dtype, got {dtype}; convert with "
-            f".to(dtype), or "
-            f"pass dtype="
+            f".to(dtype), or pass dtype="
         )
 
 

@@ -27,8 +27,7 @@ def check_linear_system(name, A, B, left=True):
         equation = "A X" if left else "X A"
         raise ValueError(
             f"{name}: Incompatible shapes of A and B for the equation {equation.replace(' ', '')} = B: shapes "
-            f"{A.shape} and "
-            f"{B.shape} do not fit: {equation} = B"
+            f"{A.shape} and {B.shape} do not fit: {equation} = B"
         )
 
 

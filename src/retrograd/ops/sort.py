@@ -468,8 +468,7 @@ class unique_indices(Internal, DataDependent, differentiable=False):
 
 
 @op(
-    "unique(Tensor x, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) "
-    "-> Tensor"
+    "unique(Tensor x, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor"
 )
 class unique(Composite):
     """The unique elements of x, sorted; with `dim`, the unique slices along it.
@@ -507,8 +506,7 @@ class unique(Composite):
 
 
 @op(
-    "unique_consecutive(Tensor x, bool return_inverse=False, bool return_counts=False, int? dim=None) "
-    "-> Tensor"
+    "unique_consecutive(Tensor x, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor"
 )
 class unique_consecutive(Composite):
     """The elements of x without consecutive duplicates; with `dim`, the slices along it.

@@ -24,8 +24,7 @@ def _narrow_params(name, x, sizes, dim):
         raise ValueError(
             f"{name}: split_with_sizes expects split_sizes to sum exactly to {total} (input tensor's size at dimension "
             f"{dim}), but got split_sizes={list(sizes)}: sizes {list(sizes)} add up to {sum(sizes)}, but dimension "
-            f"{dim} "
-            f"has {total}"
+            f"{dim} has {total}"
         )
     starts = accumulate(sizes, initial=0)
     return [{"dim": dim, "start": start, "length": size} for start, size in zip(starts, sizes, strict=False)]
@@ -95,8 +94,7 @@ def split_dim(name, x, dim):
     if x.ndim == 0:
         raise OperandIndexError(
             f"{name}: {name} expects at least a 1-dimensional tensor: a tensor without dimensions can't be split; it "
-            f"has no "
-            f"dimension {dim}"
+            f"has no dimension {dim}"
         )
     return canonical_dim(name, dim, x.ndim)
 
