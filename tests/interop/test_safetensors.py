@@ -96,12 +96,44 @@ def test_a_file_torn_anywhere_is_refused_by_name(path):
             load_file(path)
 
 
-@pytest.mark.parametrize("damage", [b"\xff" * 8, b"PK\x03\x04" * 10, b"\x02" + b"\0" * 7 + b"{]"])
+@pytest.mark.parametrize("damage", [b"\xff" * 8, b"\x02" + b"\0" * 7 + b"{]"])
 def test_a_file_of_something_else_is_refused_by_name(damage, path):
     path.write_bytes(damage)
     for load in (load_file, load_metadata):
         with pytest.raises(ValueError, match=r"tensors\.safetensors is damaged or no safetensors file"):
             load(path)
+
+
+def test_files_of_the_other_format_are_named_as_such(path):
+    rg.save({"x": rg.ones(1)}, path.with_name("x.pt"))
+    os.rename(path.with_name("x.pt"), path)
+    with pytest.raises(ValueError, match=r"but one of rg\.save or torch\.save: name it \.pt"):
+        rg.load(path)
+    save_file({"x": rg.ones(1)}, path)
+    os.rename(path, path.with_name("x.pt"))
+    with pytest.raises(ValueError, match=r"x\.pt: a safetensors file by its content"):
+        rg.load(path.with_name("x.pt"))
+
+
+WITHOUT_NAMES = {
+    "nested dict": ({"model": {"weight": rg.ones(1)}}, "save the inner dict, or name its tensors 'model.weight'"),
+    "number": ({"w": rg.ones(1), "epoch": 3}, "'epoch' must be a Tensor, got int; .* without .safetensors saves more"),
+    "array": ({"w": np.ones(1)}, r"got ndarray; rg.tensor\(...\) makes one"),
+    "module": (rg.nn.Linear(1, 1), r"got Linear; save its state_dict\(\)"),
+    "tensor": (rg.ones(1), "got Tensor; give each tensor a name"),
+    "list": ([rg.ones(1)], "got list; give each tensor a name"),
+    "nested tensor": ({"w": rg.nested.nested_tensor([[1.0], [1.0, 2.0]])}, "'w' is a nested or sparse tensor"),
+    "sparse tensor": ({"w": rg.eye(2).to_sparse()}, "'w' is a nested or sparse tensor"),
+    "sparse rows": ({"w": rg.eye(2).to_sparse_csr()}, "'w' is a nested or sparse tensor"),
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT_NAMES)
+def test_what_the_format_cannot_hold_is_refused_with_a_way_out(case, path):
+    value, message = WITHOUT_NAMES[case]
+    with pytest.raises(TypeError, match=message):
+        rg.save(value, path)
+    assert not path.exists()
 
 
 def test_a_dtype_that_numpy_lacks_is_refused_by_name(path):

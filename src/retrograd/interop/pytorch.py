@@ -71,11 +71,17 @@ def load_file(path: str | os.PathLike[str] | BinaryIO, *, mmap: bool = False):
         raise ValueError(f"{path}: {_PROGRAM}")
     with nullcontext(path) if hasattr(path, "read") else open_regular_file(path) as file, _name_in_errors(path):
         if not zipfile.is_zipfile(file):
-            raise ValueError(
-                "no checkpoint, or one of a PyTorch before 1.6; torch.save(torch.load(...), ...) renews it"
-            )
+            raise ValueError(_describe_other_file(file))
         with zipfile.ZipFile(file) as archive:
             return _Checkpoint(archive, file, mmap).read()
+
+
+def _describe_other_file(file: BinaryIO) -> str:
+    """Return what a file is that is no zip archive, and what to do about it."""
+    file.seek(0)
+    if file.read(9)[8:] == b"{":  # behind the length of the header
+        return "a safetensors file by its content: give it a name that ends with .safetensors"
+    return "no checkpoint, or one of a PyTorch before 1.6; torch.save(torch.load(...), ...) renews it"
 
 
 def _is_path(path):

@@ -16,6 +16,7 @@ from retrograd.ops.create import from_numpy
 
 __all__ = ["load_file", "load_metadata", "load_slices", "save_file"]
 
+ZIP = b"PK\x03\x04"  # how files of rg.save begin
 # The format also has floats of 4 and 6 bits.
 DTYPES = {name: facts.safetensors for name, facts in dtypes.TABLE.items() if facts.safetensors}
 
@@ -40,6 +41,9 @@ def save_file(
     ...     load_file(f"{folder}/a.safetensors"), load_metadata(f"{folder}/a.safetensors")
     ({'weight': tensor([1., 1.])}, {'made by': 'a doctest'})
     """
+    if not isinstance(tensors, Mapping):
+        way = "save its state_dict()" if callable(getattr(tensors, "state_dict", None)) else "give each tensor a name"
+        raise TypeError(f"save_file: expected a dict of tensors by name, got {type(tensors).__name__}; {way}")
     arrays = {_checked_name(name): _array(name, tensor) for name, tensor in tensors.items()}
     text = _checked_text(metadata or {})
     with atomic_replace(path) as unfinished, open(unfinished, "wb") as file:
@@ -120,7 +124,10 @@ def load_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def _read(path, take):
-    open_regular_file(path).close()  # gives a clear error if it cannot be read, and does not block on a pipe
+    with open_regular_file(path) as file:  # gives a clear error if it cannot be read, and does not block on a pipe
+        start = file.read(len(ZIP))
+    if start == ZIP:
+        raise ValueError(f"{os.fspath(path)} is no safetensors file, but one of rg.save or torch.save: name it .pt")
     try:
         with safe_open(path, framework="np") as file:
             return take(file)
@@ -160,9 +167,21 @@ def _checked_name(name):
     return name
 
 
+_OTHER_FORMAT = "a safetensors file holds dense tensors by name; rg.save to a name without .safetensors saves more"
+
+
+def _way_out(name, value):
+    """Return what to do about a value that is not a tensor."""
+    if isinstance(value, Mapping) and value and all(isinstance(x, Tensor) for x in value.values()):
+        return f"save the inner dict, or name its tensors '{name}.{next(iter(value))}'; {_OTHER_FORMAT}"
+    return "rg.tensor(...) makes one of it" if isinstance(value, np.ndarray) else _OTHER_FORMAT
+
+
 def _array(name, tensor):
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"save_file: {name!r} must be a Tensor, got {type(tensor).__name__}")
+        raise TypeError(f"save_file: {name!r} must be a Tensor, got {type(tensor).__name__}; {_way_out(name, tensor)}")
+    if tensor.is_nested or tensor.is_sparse or tensor.is_sparse_csr:
+        raise TypeError(f"save_file: {name!r} is a nested or sparse tensor; {_OTHER_FORMAT}")
     if tensor.dtype.name not in DTYPES:
         raise TypeError(
             f"save_file: {name!r} is of dtype {tensor.dtype}; safetensors holds {', '.join(sorted(DTYPES))}"
