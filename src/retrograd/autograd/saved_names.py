@@ -8,6 +8,7 @@ from retrograd.core import Aval, GradFn, Tensor
 from retrograd.core.blocks import HookBlock
 from retrograd.core.graph import Packed, Snapshot
 from retrograd.core.vjp_rule import AVAL
+from retrograd.foundation.describe_value import describe
 
 
 def saved_by_name(fn: GradFn, name: str) -> Any:
@@ -75,7 +76,9 @@ def raw_saved_by_name(fn: GradFn, name: str) -> Any:
     index = saved_index(fn, name)
     saved = None if fn.saved is None else fn.saved[index]
     if not is_saved_tensor(saved):
-        raise AttributeError(f"{fn.name()!r} has no '_raw_saved_{name}': it saved {saved!r}, which is no tensor")
+        raise AttributeError(
+            f"{fn.name()!r} has no '_raw_saved_{name}': it saved {describe(saved)}, which is no tensor"
+        )
     if type(saved) is tuple:
         return tuple([SavedTensor(fn, index, member) for member in range(len(saved))])
     return SavedTensor(fn, index)

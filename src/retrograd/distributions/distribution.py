@@ -7,6 +7,7 @@ from retrograd.autograd import no_grad
 from retrograd.core import Tensor
 from retrograd.distributions.constraints import Constraint, all_valid, dependent, is_dependent
 from retrograd.distributions.utils import lazy_property
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import SuggestsKeywords
 
 __all__ = ["Distribution"]
@@ -34,7 +35,7 @@ class Distribution(SuggestsKeywords):
     def set_default_validate_args(value: bool) -> None:
         """Set whether distributions check their arguments unless told otherwise; ValueError if not a bool."""
         if value not in (True, False):
-            raise ValueError(f"set_default_validate_args: expected True or False, got {value!r}")
+            raise ValueError(f"set_default_validate_args: expected True or False, got {describe(value)}")
         Distribution._validate_args = value
 
     def __init__(

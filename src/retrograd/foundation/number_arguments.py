@@ -7,6 +7,7 @@ import types
 import typing
 from collections.abc import Iterable, Sequence
 
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import SuggestsKeywords
 
 _COUNTS = {2: "two", 3: "three"}
@@ -30,10 +31,8 @@ def check_number(name, annotation, value):
     TypeError: Adam: betas must be two numbers, got (0.9,)
     """
     if not _fits(annotation, value):
-        shape = getattr(value, "shape", None)
-        got = repr(value) if shape is None else f"a {type(value).__name__} of shape {tuple(shape)}"
-        kind = f" ({type(value).__name__})" if isinstance(value, str) else ""
-        raise TypeError(f"{name} must be {' or '.join(_words(annotation))}, got {got}{kind}")
+        kind = " (str)" if isinstance(value, str) else ""
+        raise TypeError(f"{name} must be {' or '.join(_words(annotation))}, got {describe(value)}{kind}")
 
 
 class ChecksNumbers(SuggestsKeywords):

@@ -10,6 +10,8 @@ import operator
 import sys
 import types
 
+from retrograd.foundation.describe_value import describe
+
 _SUGGESTS_KEYWORDS = sys.version_info >= (3, 13)
 CALLER_OF_INIT = 2 if _SUGGESTS_KEYWORDS else 3  # stacklevel of warnings in a constructor that suggests keywords
 # Names of arguments in other libraries, and ours.
@@ -61,7 +63,7 @@ def unfit_argument(function, parameter, type_name, value, dtypes=(), takes_list=
     "zeros(): dtype must be dtype, got 'flot32' (str). Did you mean 'float32'?"
     """
     shape = getattr(value, "shape", None)
-    got = f"{value!r} ({type(value).__name__})" if shape is None else f"a {type(value).__name__} of shape {shape}"
+    got = f"{describe(value)} ({type(value).__name__})" if shape is None else describe(value)
     hint = did_you_mean(value, dtypes) if isinstance(value, str) and type_name.startswith("dtype") else ""
     if takes_list and shape is not None:
         hint = f"; put the tensors into a list: {function}([a, b])"

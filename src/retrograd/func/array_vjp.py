@@ -8,6 +8,7 @@ import optree
 
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
+from retrograd.foundation.describe_value import describe
 from retrograd.func.forward import run_dual
 from retrograd.func.vjp_run import VjpRun, unwrap_tree
 from retrograd.levels import value_at
@@ -34,8 +35,8 @@ def as_differentiable(name: str, x: Any) -> Tensor:
         return as_tensor(x, None if dtypes.is_differentiable(x.dtype) else dtypes.float64)
     if not isinstance(x, NUMBERS):
         raise TypeError(
-            f"{name}: can't differentiate with respect to {x!r}, which is no number or array; leave the argument "
-            f"out of argnum"
+            f"{name}: can't differentiate with respect to {describe(x)}, which is no number or array; leave the "
+            "argument out of argnum"
         )
     return as_tensor(x, dtypes.complex128 if isinstance(x, complex) else dtypes.float64)
 

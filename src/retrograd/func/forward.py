@@ -10,6 +10,7 @@ from retrograd.core.dtype import is_differentiable
 from retrograd.core.op import compound
 from retrograd.core.tensor import make
 from retrograd.core.views import is_writable, requires_grad_synced
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.argnums import pytorch_call, split_aux
 from retrograd.func.reverse import check_outputs, check_tree
@@ -110,20 +111,20 @@ def _check_primals(name: str, primals: tuple) -> tuple[list[Tensor], Any]:
     if not isinstance(primals, tuple):
         raise RuntimeError(
             f"{name}: {pytorch_call(name)}: Expected primals to be a tuple: primals must be a tuple of at least one "
-            f"argument, got {primals!r}"
+            f"argument, got {describe(primals)}"
         )
     tree: Any = primals
     found, spec = optree.tree_flatten(tree)
     if not found:
         raise RuntimeError(
             f"{name}: {pytorch_call(name)}: Expected primals to contain at least one Tensor: primals must be a tuple "
-            f"of at least one argument, got {primals!r}"
+            f"of at least one argument, got {describe(primals)}"
         )
     for leaf in found:
         if not hasattr(leaf, "shape") and not isinstance(leaf, (float, complex)):
             raise RuntimeError(
                 f"{name}: {pytorch_call(name)}: Expected primals to only contain Tensors, got {type(leaf)}; use "
-                f"rg.tensor({leaf!r}), or a closure"
+                f"rg.tensor({describe(leaf)}), or a closure"
             )
     leaves = [as_tensor(leaf) for leaf in found]
     for leaf in leaves:

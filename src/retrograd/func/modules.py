@@ -5,6 +5,7 @@ from typing import Any
 
 from retrograd.core import Tensor, registry
 from retrograd.core.blocks import generator_block
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggest_in_module
 
 Dicts = dict[str, Tensor] | Sequence[dict[str, Tensor]]
@@ -153,8 +154,8 @@ def _find_owner(module: Any, name: str, value: Any) -> tuple[dict[str, Any], str
     for x in (value, getattr(owner, last, None)):
         if x is not None and not isinstance(x, Tensor):
             raise TypeError(
-                f"functional_call: {x!r} is not an instance of retrograd.Tensor: {name!r} is to be replaced by a "
-                f"tensor, but {type(x).__name__} is no tensor"
+                f"functional_call: {describe(x)} is not an instance of retrograd.Tensor: {name!r} is to be replaced by "
+                f"a tensor, but {type(x).__name__} is no tensor"
             )
     return vars(owner), last
 

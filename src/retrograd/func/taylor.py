@@ -9,6 +9,7 @@ import optree
 from retrograd.core import Level, Op, Tensor, at, current, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.tensor import make
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.reverse import check_outputs
 from retrograd.func.series import (
@@ -188,7 +189,7 @@ def jet(func: Callable, primals: Sequence, series: Sequence, factorial_scaled: b
 def _check_primals(primals: Sequence) -> tuple[list[Tensor], Any]:
     if not isinstance(primals, (tuple, list)) or not primals:
         raise ValueError(
-            f"jet: primals must be a tuple with an entry for each argument of the function, got {primals!r}"
+            f"jet: primals must be a tuple with an entry for each argument of the function, got {describe(primals)}"
         )
     args: Any = tuple(primals)
     leaves, spec = optree.tree_flatten(args)

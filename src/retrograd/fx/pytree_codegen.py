@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import optree
 
 from retrograd.core.overrides import foreign_objects
+from retrograd.foundation.describe_value import describe
 from retrograd.fx.codegen import CodeGen
 
 
@@ -116,7 +117,8 @@ def _leaves(name: str, value: Any, spec: Any) -> list:
         return spec.flatten_up_to(value)
     except ValueError as error:
         raise ConcreteArgumentError(
-            f"{name} has been specialized to have the structure {spec} but got another value, {value!r}: {error}"
+            f"{name} has been specialized to have the structure {spec} but got another value, {describe(value)}: "
+            f"{error}"
         ) from None
 
 

@@ -12,6 +12,7 @@ from retrograd import backend
 from retrograd.core import Aval, Tensor
 from retrograd.core.aval import SymbolicSize, describe_difference
 from retrograd.core.tensor import unwrap_all
+from retrograd.foundation.describe_value import describe
 from retrograd.fx.dataclass_pytrees import check_no_hidden_tensors, with_fields
 from retrograd.fx.traced_writes import USER_INPUT, Mutation, write_back
 
@@ -204,7 +205,9 @@ def _check(leaf: Any, expected: Input | Constant, knows_sizes: bool) -> None:
                 "trace again for others"
             )
     elif leaf is not expected.value and (type(leaf) is not type(expected.value) or leaf != expected.value):
-        raise ValueError(f"{expected.name}: traced with {expected.value!r}, got {leaf!r}; trace again for others")
+        raise ValueError(
+            f"{expected.name}: traced with {expected.value!r}, got {describe(leaf)}; trace again for others"
+        )
 
 
 def _same_type(a: Aval, b: Aval) -> bool:

@@ -13,6 +13,7 @@ from retrograd.core.record import record
 from retrograd.core.state import is_recording
 from retrograd.core.tensor import alias
 from retrograd.core.views import is_view_of, requires_grad_synced, track_view
+from retrograd.foundation.describe_value import describe
 
 
 class ModeLevel(TransparentLevel):
@@ -92,8 +93,8 @@ def _without_history(op: Operator, out: Any) -> Any:
         return tuple([o if isinstance(o, AuxOutput) else _without_history(op, o) for o in out])
     if not isinstance(out, Tensor):
         raise OperandTypeError(
-            f"{op.name}: Unable to cast {out!r} to Tensor; a dispatch mode must return tensors like the operator, got "
-            f"{type(out).__name__}"
+            f"{op.name}: Unable to cast {describe(out)} to Tensor; a dispatch mode must return tensors like the "
+            f"operator, got {type(out).__name__}"
         )
     fresh = alias(out, None)
     if fresh.level is None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any, NamedTuple
 
 from retrograd.core.hooks import RemovableHandle, add_hook, check_callable
+from retrograd.foundation.describe_value import describe
 
 FORWARD_PRE, FORWARD, BACKWARD_PRE, BACKWARD = "forward pre", "forward", "backward pre", "backward"
 COMPILED = "compiled"  # the compiled call of a module, which replaces all the others: see `Module.compile`
@@ -97,7 +98,7 @@ def _check_args_and_kwargs(result: Any, args: tuple, kwargs: dict[str, Any]) -> 
     if result is None:
         return args, kwargs
     if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict)):
-        raise RuntimeError(f"a forward pre-hook with_kwargs must return None or (args, kwargs), got {result!r}")
+        raise RuntimeError(f"a forward pre-hook with_kwargs must return None or (args, kwargs), got {describe(result)}")
     return result
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.core import Tensor
+from retrograd.foundation.describe_value import describe
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.module import Module
@@ -156,7 +157,7 @@ class Unflatten(Module):
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         sizes = (unflattened_size,) if isinstance(unflattened_size, int) else tuple(unflattened_size)
         if not all(isinstance(size, int) for size in sizes):
-            raise TypeError(f"Unflatten: unflattened_size must be integers, got {unflattened_size!r}")
+            raise TypeError(f"Unflatten: unflattened_size must be integers, got {describe(unflattened_size)}")
         super().__init__()
         self.dim = dim
         self.unflattened_size = sizes

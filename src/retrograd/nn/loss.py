@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from retrograd.core import Tensor
+from retrograd.foundation.describe_value import describe
 from retrograd.nn import functional as F
 from retrograd.nn.constructor_fields import field
 from retrograd.nn.linear import Linear
@@ -16,7 +17,7 @@ def check_reduction(name: str, value: str, *others: str) -> None:
     """Raise ValueError for an unknown reduction."""
     known = ("mean", "sum", "none", *others)
     if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {describe(value)}")
 
 
 def _check_kl_reduction(name: str, value: str) -> None:

@@ -12,6 +12,7 @@ from retrograd.core.op import composite_arrays, compound
 from retrograd.core.state import override_state
 from retrograd.core.tensor import unwrap_all
 from retrograd.core.views import requires_grad_synced
+from retrograd.foundation.describe_value import describe
 from retrograd.ops.functions import function
 
 
@@ -94,7 +95,7 @@ def _checked_size(position, size):
     try:
         return operator.index(size)
     except TypeError:
-        raise TypeError(f"Size: expected integers, got {size!r} at position {position}") from None
+        raise TypeError(f"Size: expected integers, got {describe(size)} at position {position}") from None
 
 
 # --------------------------------------------------------------------------------------------------- checks

@@ -7,6 +7,7 @@ from typing import Any
 
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.lazy_imports import own_attribute
 from retrograd.ops.as_tensor import as_tensor, tensor
 from retrograd.ops.create import arange, factory, zeros
@@ -45,7 +46,7 @@ def _make(name, dtype, data):
             raise TypeError(f"{name}: expected dtype {dtype}, got {values.dtype}; use .to(dtype)")
         return values.detach()
     if not hasattr(values, "__len__"):
-        raise TypeError(f"{name}: expected a shape or a sequence of numbers, got {values!r}")
+        raise TypeError(f"{name}: expected a shape or a sequence of numbers, got {describe(values)}")
     return tensor(values, dtype)
 
 

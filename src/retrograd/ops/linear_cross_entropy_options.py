@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from retrograd.foundation.describe_value import describe
+
 _POLICIES = ("auto", "accurate", "balanced", "compact")
 
 
@@ -34,7 +36,7 @@ class LinearCrossEntropyOptions:
             )
         size = self.batch_chunk_size
         if size is not None and not (isinstance(size, int) and size > 0):
-            raise ValueError(f"batch_chunk_size must be None or an integer from 1 up, got {size!r}")
+            raise ValueError(f"batch_chunk_size must be None or an integer from 1 up, got {describe(size)}")
 
 
 def _is_method(method: str | None) -> bool:

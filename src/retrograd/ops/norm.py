@@ -5,6 +5,7 @@ import math
 from retrograd.core import Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
+from retrograd.foundation.describe_value import describe
 from retrograd.ops.constants import constant_without_gradient
 from retrograd.ops.eigen import linalg_eigvalsh
 from retrograd.ops.family import (
@@ -62,7 +63,7 @@ def _euclidean_derivative(x, out, dim, keepdim):
 def _vector_norm(name, x, p, dim, keepdim, dtype):
     x = _cast(name, x, dtype)
     if isinstance(p, bool) or not isinstance(p, (int, float)):
-        raise ValueError(f"{name}: the order of a vector's norm must be a number, got {p!r}")
+        raise ValueError(f"{name}: the order of a vector's norm must be a number, got {describe(p)}")
     if p == 2:
         return euclidean_norm(x, dim, keepdim)
     if p == 0:

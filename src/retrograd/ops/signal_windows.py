@@ -8,6 +8,7 @@ import math
 
 from retrograd.core import Aval, Tensor, op
 from retrograd.core import dtype as dtypes
+from retrograd.foundation.describe_value import describe
 from retrograd.ops.create import Factory, factory
 
 
@@ -46,7 +47,7 @@ def _window_aval(name, M, dtype):
 
 def _general_cosine(xp, n, steps, a):
     if not isinstance(a, (tuple, list)):
-        raise TypeError(f"signal.windows.general_cosine: Coefficients must be a list/tuple, got {a!r}")
+        raise TypeError(f"signal.windows.general_cosine: Coefficients must be a list/tuple, got {describe(a)}")
     if not a:
         raise ValueError("signal.windows.general_cosine: Coefficients cannot be empty")
     return sum((-1) ** k * weight * xp.cos(2 * math.pi * k * n / steps) for k, weight in enumerate(a))

@@ -3,6 +3,7 @@
 import math
 
 from retrograd.core.aval import SymbolicSize
+from retrograd.foundation.describe_value import describe
 from retrograd.ops.functions import function
 
 
@@ -44,7 +45,7 @@ def sym_ite(b, t, f):
     1
     """
     if not isinstance(b, bool) or type(t) is not type(f):
-        raise TypeError(f"sym_ite: expected a bool and two values of one type, got {b!r}, {t!r} and {f!r}")
+        raise TypeError(f"sym_ite: expected a bool and two values of one type, got {describe((b, t, f))}")
     return t if b else f
 
 

@@ -4,6 +4,7 @@ from retrograd.core import Aval, Definition, Internal, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import SymbolicSize, symbolic
 from retrograd.core.errors import OperandIndexError
+from retrograd.foundation.describe_value import describe
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import (
     AlongDims,
@@ -613,7 +614,7 @@ def _tensors_to_join(tensors):
     """The tensors to concatenate: without those of shape (0,), unless all are."""
     for x in tensors:
         if not hasattr(x, "ndim"):
-            raise TypeError(f"cat: expected tensors, got {x!r}")
+            raise TypeError(f"cat: expected tensors, got {describe(x)}")
     if all(x.ndim == 1 for x in tensors):
         return tensors
     return [x for x in tensors if x.shape != (0,)]

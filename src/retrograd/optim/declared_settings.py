@@ -6,6 +6,7 @@ from typing import Any, ClassVar, TypeVar
 
 from typing_extensions import dataclass_transform
 
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.number_arguments import check_number
 from retrograd.nn.constructor_fields import Check, add_constructor, field, fields_of
 from retrograd.optim.optimizer import Group, Optimizer
@@ -101,6 +102,6 @@ def check_one_of(*choices: Any) -> Check:
 
     def check(name: str, value: Any) -> None:
         if value not in choices:
-            raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
+            raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {describe(value)}")
 
     return check

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from retrograd.autograd import enable_grad, no_grad
 from retrograd.core import Tensor, operator_named
+from retrograd.foundation.describe_value import describe
 from retrograd.nn.module import clear_grads
 from retrograd.ops.layout import has_sparse_layout
 from retrograd.optim.foreach import Batch, split_batches, update_batch
@@ -87,7 +88,7 @@ class Optimizer(StepHooks):
         setting out of range.
         """
         if not isinstance(param_group, dict) or "params" not in param_group:
-            raise TypeError(f"a parameter group must be a dict with 'params', got {param_group!r}")
+            raise TypeError(f"a parameter group must be a dict with 'params', got {describe(param_group)}")
         names, params = _split_names(param_group["params"])
         group = {**self.defaults, **param_group, "params": params, **names}
         self._check_params(params)

@@ -9,6 +9,7 @@ from typing import Any
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_differentiable
+from retrograd.foundation.describe_value import describe
 from retrograd.ops.create import as_tensor
 from retrograd.ops.layout import array_device, place
 
@@ -45,11 +46,11 @@ def vector(value: Any, params: list[Any]) -> Any:
 def number(value: Any, params: list[Any]) -> float:
     """Return a number, which may be saved as a tensor or array with one element."""
     if isinstance(value, str | bytes):
-        raise TypeError(f"must be a number, got {value!r}")
+        raise TypeError(f"must be a number, got {describe(value)}")
     try:
         return float(value if isinstance(value, Number) else as_tensor(value))  # type: ignore[arg-type]
     except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"must be a number, got {value!r}") from error
+        raise TypeError(f"must be a number, got {describe(value)}") from error
 
 
 def count(value: Any, params: list[Any]) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core.hooks import RemovableHandle, add_hook, check_callable
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import SuggestsKeywords
 
 
@@ -59,7 +60,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                 if changed is None:
                     continue
                 if not (isinstance(changed, tuple) and len(changed) == 2):
-                    raise RuntimeError(f"a step's pre-hook must return None or (args, kwargs), got {changed!r}")
+                    raise RuntimeError(f"a step's pre-hook must return None or (args, kwargs), got {describe(changed)}")
                 given = changed
             result = step(*given[0], **given[1])
             for hook in list((post_hooks or {}).values()):

@@ -9,6 +9,7 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.core.level import is_transformed
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.nn import Module, ModuleList
 from retrograd.nn.utils import materialize
@@ -712,7 +713,7 @@ def _check_numbers(**numbers: int | None) -> None:
     """Raise ValueError for a number, if it is given, that is no integer of at least 1."""
     for name, number in numbers.items():
         if number is not None and (not isinstance(number, int) or number < 1):
-            raise ValueError(f"Pipeline: {name} must be an integer of at least 1, got {number!r}")
+            raise ValueError(f"Pipeline: {name} must be an integer of at least 1, got {describe(number)}")
 
 
 def _ranks_of_replica(ranks: int | None, replicas: int, world: int | None) -> int | None:

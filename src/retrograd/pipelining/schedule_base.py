@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from retrograd import autograd
 from retrograd.core import Tensor
 from retrograd.core.level import is_transformed
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.pipelining.microbatch import merge_chunks, split_args_kwargs_into_chunks
 from retrograd.pipelining.runtime.gradient_sums import Gradients
@@ -312,7 +313,7 @@ class _Run:
             raise ValueError("the loss needs a target; pass target= to step() on the rank of the last stage")
         value = self.schedule._loss_fn(output, self.targets[micro_batch], **self.loss_kwargs)
         if not isinstance(value, Tensor) or value.ndim:
-            raise ValueError(f"loss_fn's result must be a 0-d tensor, got {getattr(value, 'aval', value)!r}")
+            raise ValueError(f"loss_fn's result must be a 0-d tensor, got {describe(value)}")
         return value
 
     def _finish(self, report: Report) -> None:

@@ -1,10 +1,13 @@
 """Progress of long work: a live bar in a terminal or notebook, occasional lines elsewhere, or nothing."""
 
+import math
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any, Generic, Protocol, TextIO, TypeVar, overload
+
+from retrograd.foundation.describe_value import describe
 
 T = TypeVar("T")
 
@@ -60,7 +63,7 @@ class Progress(Generic[T]):
         self._display = display
 
     def advance(self, steps: int = 1, **fields: Any) -> None:
-        """Count steps, and show fields with them: numbers with four digits, other values as text."""
+        """Count steps, and show fields with them: numbers with four digits, tensors as text without elements."""
         self.done += steps
         self._display.show(self.done, fields)
 
@@ -93,7 +96,14 @@ def _make_display(description: str, steps: int | None, quiet: bool, chosen: Text
 
 
 def _format_fields(fields: Mapping[str, Any]) -> str:
-    return "  ".join(f"{name} {f'{v:.4g}' if isinstance(v, float) else v}" for name, v in fields.items())
+    return "  ".join(f"{name} {_format_value(value)}" for name, value in fields.items())
+
+
+def _format_value(value: Any) -> str:
+    """Return a number, also that of a tensor or array of one element, with four digits; other values as text."""
+    if hasattr(value, "dtype"):
+        value = value.item() if math.prod(value.shape) == 1 else describe(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 class _SilentDisplay:

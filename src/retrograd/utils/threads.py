@@ -8,6 +8,7 @@ from threadpoolctl import LibController, ThreadpoolController, register
 
 from retrograd import kernels
 from retrograd.core.blocks import generator_block
+from retrograd.foundation.describe_value import describe
 
 
 @generator_block
@@ -51,7 +52,7 @@ def set_num_threads(num: int) -> None:
     >>> rg.set_num_threads(before)
     """
     if not isinstance(num, int) or isinstance(num, bool):
-        raise TypeError(f"set_num_threads: expected an int, got {num!r}")
+        raise TypeError(f"set_num_threads: expected an int, got {describe(num)}")
     if num < 1:
         raise ValueError(f"set_num_threads: expected at least 1 thread, got {num}")
     _blas_controller().limit(limits=num)
@@ -127,7 +128,7 @@ def set_num_interop_threads(num: int) -> None:
     Raises RuntimeError unless it is at least 1.
     """
     if not isinstance(num, int) or num < 1:
-        raise RuntimeError(f"set_num_interop_threads: Expected positive number of threads, got {num!r}")
+        raise RuntimeError(f"set_num_interop_threads: Expected positive number of threads, got {describe(num)}")
     _interop[0] = num
 
 

@@ -21,6 +21,7 @@ import optree
 
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
+from retrograd.foundation.describe_value import describe
 from retrograd.ops.create import zeros
 from retrograd.ops.methods import concrete
 
@@ -104,11 +105,6 @@ class Probe:
 def result_leaves(result: Any) -> list:
     """Return all leaves of a function's result."""
     return [result] if isinstance(result, Tensor) else optree.tree_leaves(result, none_is_leaf=True)
-
-
-def describe(value: Any) -> str:
-    """Return a value as text for messages."""
-    return f"of shape {value.shape} and {value.dtype}" if isinstance(value, Tensor) else repr(value)
 
 
 class Entry:

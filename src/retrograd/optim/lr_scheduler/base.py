@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from numbers import Real
 from typing import Any, ClassVar
 
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.number_arguments import ChecksNumbers
 from retrograd.foundation.source_location import warn_user
 from retrograd.optim.optimizer import Group, Optimizer
@@ -146,7 +147,9 @@ class LRScheduler(ChecksNumbers):
         for entry, value in known.items():
             _check_like(f"{name}: {entry}", vars(self)[entry], value)
             if value not in (vars(self)[entry], *self.choices.get(entry, (value,))):
-                raise ValueError(f"{name}: {entry} must be one of {', '.join(self.choices[entry])}, got {value!r}")
+                raise ValueError(
+                    f"{name}: {entry} must be one of {', '.join(self.choices[entry])}, got {describe(value)}"
+                )
         return known
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from retrograd.core import Tensor, registry
+from retrograd.foundation.describe_value import describe
 from retrograd.kernels.processors import available_processors
 from retrograd.nn import Module
 from retrograd.pipelining.microbatch import Spec, TensorChunkSpec, split_batch, tensors_in
@@ -92,7 +93,7 @@ def plan(
         ("cores", 1 if cores is None else cores),
     ):
         if not isinstance(number, int) or number < 1:
-            raise ValueError(f"plan: {name} must be an integer of at least 1, got {number!r}")
+            raise ValueError(f"plan: {name} must be an integer of at least 1, got {describe(number)}")
     if not replicas or not all(isinstance(count, int) and 1 <= count <= micro_batches for count in replicas):
         raise ValueError(
             f"plan: replicas must be numbers from 1 to the {micro_batches} micro-batches, got {replicas!r}"
@@ -102,10 +103,10 @@ def plan(
     above_zero = {"memory_limit": memory_limit, "bandwidth": bandwidth, "search_seconds": search_seconds}
     for name, size in above_zero.items():
         if size is not None and not size > 0:
-            raise ValueError(f"plan: {name} must be a number above 0, got {size!r}")
+            raise ValueError(f"plan: {name} must be a number above 0, got {describe(size)}")
     for name, size in (("latency", latency), ("optimizer_copies", optimizer_copies)):
         if size is not None and not size >= 0:
-            raise ValueError(f"plan: {name} must be a number of at least 0, got {size!r}")
+            raise ValueError(f"plan: {name} must be a number of at least 0, got {describe(size)}")
     named = [name for name in (schedules or SCHEDULES) if name != AUTO]
     names = [get_schedule(name).name for name in (named or SCHEDULES)]
     search_seconds = search_seconds if AUTO in (schedules or ()) else 0.0

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from retrograd import autograd
 from retrograd.core import Tensor, registry
+from retrograd.foundation.describe_value import describe
 from retrograd.pipelining.microbatch import MicroBatch, element_shares
 from retrograd.pipelining.split.capture_cache import Captured
 from retrograd.pipelining.split.manual_stages import AnyPipe
@@ -26,7 +27,7 @@ class MicroBatchLoss(NamedTuple):
         else:
             value, what = self.loss_fn(pipe.restored_output(outputs), self.targets[micro_batch]), "loss_fn's result"
         if not isinstance(value, Tensor) or value.ndim:
-            raise ValueError(f"{what} must be a 0-d tensor, got {getattr(value, 'aval', value)!r}")
+            raise ValueError(f"{what} must be a 0-d tensor, got {describe(value)}")
         return value if self.shares[micro_batch] else _zero_loss(outputs)
 
     def mean(self, losses: Mapping[int, Tensor]) -> Tensor:

@@ -2,6 +2,7 @@
 
 from itertools import chain
 
+from retrograd.foundation.describe_value import describe
 from retrograd.pipelining.schedules import stage_ranks
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.interleave import alternate
@@ -32,7 +33,7 @@ def seq1f1b(stages: int, micro_batches: int, segments: int, *, ranks: int | None
     placement = stage_ranks("1f1b", stages, stages if ranks is None else ranks)
     for name, number in (("micro_batches", micro_batches), ("segments", segments)):
         if not isinstance(number, int) or isinstance(number, bool):
-            raise TypeError(f"seq1f1b: {name} is {number!r}; it must be an integer")
+            raise TypeError(f"seq1f1b: {name} is {describe(number)}; it must be an integer")
         if number < 1:
             raise ValueError(f"seq1f1b: {name} is {number}; it must be at least 1")
     forwards = range(micro_batches * segments)

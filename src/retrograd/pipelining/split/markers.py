@@ -6,6 +6,7 @@ from typing import Any
 
 from retrograd.core import Aval, Internal, current, op
 from retrograd.core.blocks import generator_block
+from retrograd.foundation.describe_value import describe
 from retrograd.nn import Module
 
 
@@ -98,7 +99,9 @@ def _submodules(module: Module, spec: Mapping[str, Any], kinds: tuple) -> list[t
         raise TypeError(f"split_spec: expected a dict from submodule paths to SplitPoint, got {spec!r}")
     for path, point in spec.items():
         if not any(point is kind for kind in kinds):
-            raise ValueError(f"split_spec[{path!r}]: expected SplitPoint.BEGINNING or SplitPoint.END, got {point!r}")
+            raise ValueError(
+                f"split_spec[{path!r}]: expected SplitPoint.BEGINNING or SplitPoint.END, got {describe(point)}"
+            )
     return [(_submodule(module, path), point) for path, point in spec.items()]
 
 

@@ -6,6 +6,7 @@ from itertools import chain, islice, repeat
 from typing import Any, Generic, TypeVar
 
 from retrograd.core import registry
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.generator import Generator
@@ -228,5 +229,5 @@ class DistributedSampler(Sampler[int]):
 
 def _count(name: str, value: Any, what: str = "num_samples") -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name}: {what} must be a whole number of at least 1, got {value!r}")
+        raise ValueError(f"{name}: {what} must be a whole number of at least 1, got {describe(value)}")
     return value
