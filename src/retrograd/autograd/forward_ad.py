@@ -6,6 +6,7 @@ from retrograd.autograd.grad_mode import Mode
 from retrograd.core import Tensor, call, current
 from retrograd.core.aval import describe_difference
 from retrograd.core.blocks import Block
+from retrograd.core.dispatch import as_operand
 from retrograd.core.dtype import is_differentiable
 from retrograd.levels import tangent_table
 from retrograd.levels.dual import forward_mode_switch
@@ -131,6 +132,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "enter_dual_level() first, or write `with dual_level():`"
         )
     at = _level_at_index("make_dual", levels, level)
+    tensor, tangent = as_operand(tensor), as_operand(tangent)
     tangent = _check_tangent(tensor, tangent)
     for what, x in (("based on a Tensor", tensor), ("with a tangent", tangent)):
         if at is _innermost_level() and at.tangent(x) is not None:
@@ -183,7 +185,7 @@ def _check_tangent(tensor: Tensor, tangent: Tensor) -> Tensor:
     """Return the tangent in the dtype of the tensor."""
     for name, x in (("primal", tensor), ("tangent", tangent)):
         if not isinstance(x, Tensor):
-            raise TypeError(f"make_dual: {name} must be a Tensor, got {type(x).__name__}")
+            raise TypeError(f"make_dual: {name} must be a Tensor, got {type(x).__name__}; see rg.tensor")
         if not is_differentiable(x.dtype):
             raise ValueError(f"make_dual: Expected {name} to be floating point or complex, but got: {x.dtype}")
     if tensor.shape != tangent.shape:

@@ -6,8 +6,10 @@ from typing import Any
 from retrograd.autograd.graph import GradientEdge
 from retrograd.core import Tensor, registry
 from retrograd.core.aval import describe_difference, symbolic
+from retrograd.core.dispatch import as_operand
 from retrograd.core.engine import ones
 from retrograd.core.hooks import conjugate
+from retrograd.core.op import is_array
 
 
 def make_seeds(name: str, roots: list, gradients: Any) -> list:
@@ -16,7 +18,7 @@ def make_seeds(name: str, roots: list, gradients: Any) -> list:
     name: the function that the user called, for errors.  Gradients are PyTorch's, so complex ones are conjugated.
 
     Raises RuntimeError for gradients that do not fit the outputs, for an output that requires no grad, and for a
-    missing gradient of an output that is not one real number; TypeError for gradients that are not tensors.
+    missing gradient of an output that is not one real number; TypeError for what is neither tensor nor array.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([1.0, 2.0], requires_grad=True)
@@ -25,7 +27,10 @@ def make_seeds(name: str, roots: list, gradients: Any) -> list:
     """
     given = [None] * len(roots) if gradients is None else as_list(gradients)
     if len(given) != len(roots):
-        raise RuntimeError(f"{name}: got {len(roots)} tensors and {len(given)} gradients for them")
+        hint = (
+            "; make a tensor of numbers: rg.tensor([...])" if isinstance(next(iter(given), None), float | int) else ""
+        )
+        raise RuntimeError(f"{name}: got {len(roots)} tensors and {len(given)} gradients for them{hint}")
     return [_seed(name, index, roots[index], g) for index, g in enumerate(given)]
 
 
@@ -49,9 +54,11 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
                 f"{index}"
             )
         return ones(root.shape, root.dtype, root if isinstance(root, Tensor) else None)
+    g = as_operand(g)
     if not isinstance(g, Tensor):
         raise TypeError(
-            f"{name}: gradients can be either Tensors or None, but got {type(g).__name__} for output {index}"
+            f"{name}: gradients can be either Tensors or None, but got {type(g).__name__} for output {index}; see "
+            "rg.tensor"
         )
     if g.shape != root.shape:
         raise RuntimeError(
@@ -70,5 +77,5 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
 
 
 def as_list(value: Any) -> list:
-    """Return one tensor or edge, or several, as a list."""
-    return [value] if isinstance(value, (Tensor, GradientEdge)) else list(value)
+    """Return one tensor, array or edge, or several, as a list."""
+    return [value] if isinstance(value, (Tensor, GradientEdge)) or is_array(value) else list(value)

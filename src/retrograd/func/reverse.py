@@ -8,9 +8,11 @@ import optree
 
 from retrograd.core import Tensor
 from retrograd.core.aval import describe_difference
+from retrograd.core.dispatch import as_operand
 from retrograd.core.dtype import is_floating
 from retrograd.core.engine import ones
 from retrograd.core.hooks import conjugate
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.argnums import Argnums, BoundFunction, pytorch_call, select_arguments, split_aux
 from retrograd.func.vjp_run import VjpRun, unwrap_tree
@@ -110,8 +112,8 @@ def check_outputs(name: str, value: Any) -> list[Tensor]:
     name = f"{name}: {pytorch_call(name)}"
     if not outs:
         raise RuntimeError(
-            f"{name}: Expected f to be a function that has non-empty output (got output = {value!r}): the function "
-            f"must return at least one tensor, got {value!r}"
+            f"{name}: Expected f to be a function that has non-empty output (got output = {describe(value)}): the "
+            f"function must return at least one tensor, got {describe(value)}"
         )
     for out in outs:
         if not isinstance(out, Tensor):
@@ -143,17 +145,22 @@ _MISMATCHES = {
 
 
 def check_tree(name: str, what: str, given: Any, tree: Any, leaves: list[Tensor]) -> list[Tensor]:
-    """Return the leaves of a tree of cotangents or tangents, after checking them against their tensors."""
+    """Return the leaves of a tree of cotangents or tangents, after checking them against their tensors.
+
+    Leaves may be arrays.
+    """
     found, spec = optree.tree_flatten(given)
     expected = optree.tree_structure(tree)
     structure, shape, dtype = _MISMATCHES.get(name, _MISMATCHES["jvp"])
     if spec != expected:
-        raise RuntimeError(f"{name}: {structure}: the {what} is a tree {spec}, but must be one like {expected}")
+        hint = "; make tensors of numbers: rg.tensor([...])" if all(isinstance(g, float | int) for g in found) else ""
+        raise RuntimeError(f"{name}: {structure}: the {what} is a tree {spec}, but must be one like {expected}{hint}")
+    found = [as_operand(g) for g in found]
     for i, (g, leaf) in enumerate(zip(found, leaves, strict=True)):
         if not isinstance(g, Tensor):
             raise RuntimeError(
                 f"{name}: {pytorch_call(name)}: Expected {what}s to only contain Tensors, got {type(g)}: {what} {i} "
-                f"must be a Tensor, got {type(g).__name__}"
+                f"must be a Tensor, got {type(g).__name__}; see rg.tensor"
             )
         if g.shape != leaf.shape:
             given = type(optree.tree_leaves(tree)[i])
@@ -163,7 +170,10 @@ def check_tree(name: str, what: str, given: Any, tree: Any, leaves: list[Tensor]
                 f"expected{describe_difference(leaf.shape, g.shape)}{number}"
             )
         if g.dtype != leaf.dtype:
-            raise RuntimeError(f"{name}: {dtype}: {what} {i} is {g.dtype}, but {leaf.dtype} is expected")
+            raise RuntimeError(
+                f"{name}: {dtype}: {what} {i} is {g.dtype}, but {leaf.dtype} is expected; convert with "
+                f".to({str(leaf.dtype)!r})"
+            )
     return found
 
 

@@ -8,6 +8,7 @@ import optree
 from retrograd.autograd.backward import grad
 from retrograd.core import Tensor, registry
 from retrograd.core.aval import describe_difference
+from retrograd.core.dispatch import as_operand
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.views import requires_grad_synced
 
@@ -105,13 +106,15 @@ class Call(NamedTuple):
     def tree(self, kind: str, value: Any) -> Tree:
         """Return the tensors in an argument or result."""
         leaves, spec = optree.tree_flatten(value, is_leaf=lambda x: not isinstance(x, tuple), none_is_leaf=True)
+        if kind != "output":  # an array as result has lost its graph
+            leaves = [as_operand(leaf) for leaf in leaves]
         tree = Tree(kind, leaves, spec)
         for i, leaf in enumerate(leaves):
             if not isinstance(leaf, Tensor):
                 raise TypeError(
                     f"The {_ARGUMENTS[kind]} given to {self.name} must be either a Tensor or a tuple of Tensors but "
                     f"{self._describe_leaf(tree, i, isinstance(value, tuple))} has type {type(leaf)}; tuples may be "
-                    f"nested"
+                    f"nested, and arrays are taken for tensors; see rg.tensor"
                 )
         return tree
 
