@@ -63,6 +63,30 @@ def test_half_precision_is_summed_in_single():
     assert_close(out[0, :2].numpy(), np.array([1.0, -1.0], "float16"), rtol=0.0, atol=1e-2)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "norm",
+    [
+        lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True),
+        lambda x, w, b: F.batch_norm(x, rg.zeros(4), rg.ones(4), w, b),
+        lambda x, w, b: F.instance_norm(x, weight=w, bias=b),
+        lambda x, w, b: F.group_norm(x, 2, w, b),
+        lambda x, w, b: F.layer_norm(x, (4,), w, b),
+        lambda x, w, b: F.rms_norm(x, (4,), w),
+    ],
+    ids=["batch_norm", "batch_norm by statistics", "instance_norm", "group_norm", "layer_norm", "rms_norm"],
+)
+def test_half_precision_with_parameters_in_single_keeps_its_dtype(rng, norm, dtype):
+    x = rg.tensor(rng.normal(size=(3, 4, 4))).to(dtype)
+    weight, bias = rg.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True), rg.zeros(4)
+    product = rg.matmul(x, rg.ones(4, 4, dtype=dtype).requires_grad_())
+    out = norm(product, weight, bias)
+    assert out.dtype == x.dtype
+    assert_close(out.detach(), norm(product.float(), weight, bias).detach().to(dtype))
+    out.float().sum().backward()  # the product refuses a gradient of another dtype
+    assert weight.grad.dtype == np.float32
+
+
 def test_equal_elements_have_gradient_zero():
     x = rg.ones(2, 3, requires_grad=True)
     out = rg.rms_norm(x, (3,))

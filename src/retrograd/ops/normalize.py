@@ -120,7 +120,7 @@ def _scale_and_shift(x, weight, bias):
 @op(
     "layer_norm(Tensor x, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor"
 )
-class layer_norm(Composite, aliases="nn.functional.layer_norm", opmath="x weight bias"):
+class layer_norm(Composite, aliases="nn.functional.layer_norm", opmath="x weight bias", mixed=True):
     """Layer normalization: x standardized over its last dimensions, `normalized_shape`, times weight, plus bias.
 
     weight and bias have the shape `normalized_shape`.  J. L. Ba, J. R. Kiros and G. E. Hinton, Layer
@@ -157,7 +157,7 @@ class layer_norm(Composite, aliases="nn.functional.layer_norm", opmath="x weight
 
 
 @op("rms_norm(Tensor x, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor")
-class rms_norm(Composite, aliases="nn.functional.rms_norm", opmath="x weight"):
+class rms_norm(Composite, aliases="nn.functional.rms_norm", opmath="x weight", mixed=True):
     """RMS normalization: x / sqrt(mean(x^2) + eps) over its last dimensions, `normalized_shape`, times weight.
 
     x may be complex.  eps: None for the machine epsilon of the dtype.  B. Zhang and R. Sennrich, Root mean square
@@ -237,7 +237,7 @@ def update_running(name, running, found, momentum):
     "batch_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, "
     "bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor"
 )
-class batch_norm(Composite, home="nn.functional", opmath="x weight bias"):
+class batch_norm(Composite, home="nn.functional", opmath="x weight bias", mixed=True):
     """Batch normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel.
 
     x is (n, channels, ...), the others are (channels,).  training: mean and variance are those of x over all dimensions
@@ -292,7 +292,7 @@ class batch_norm(Composite, home="nn.functional", opmath="x weight bias"):
     "instance_norm(Tensor x, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, "
     "Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor"
 )
-class instance_norm(Composite, home="nn.functional", opmath="x weight bias"):
+class instance_norm(Composite, home="nn.functional", opmath="x weight bias", mixed=True):
     """Instance normalization: `batch_norm` of each sample; running statistics follow the means over the samples.
 
     D. Ulyanov, A. Vedaldi and V. Lempitsky, Instance normalization, arXiv 1607.08022.
@@ -329,7 +329,7 @@ class instance_norm(Composite, home="nn.functional", opmath="x weight bias"):
 @op(
     "group_norm(Tensor x, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor"
 )
-class group_norm(Composite, aliases="nn.functional.group_norm", opmath="x weight bias"):
+class group_norm(Composite, aliases="nn.functional.group_norm", opmath="x weight bias", mixed=True):
     """Group normalization: each of `num_groups` groups of channels standardized per sample, times weight, plus bias.
 
     x (n, channels, ...), weight and bias (channels,).  Y. Wu and K. He, Group normalization, arXiv 1803.08494.

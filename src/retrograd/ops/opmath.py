@@ -13,9 +13,14 @@ from retrograd.core.widening import kernel_in_single, map_values, rule_in_single
 
 
 class Family(Definition):
-    """The base class of the families of operators; `opmath` names the inputs that they replace by float32 if half."""
+    """The base class of the families of operators.
+
+    opmath: names the inputs that they replace by float32 if half.  mixed: the first input may be half while others are
+    not, and gives the result its dtype.
+    """
 
     opmath = ""
+    mixed = False
 
     @classmethod
     def bind(cls, namespace):
@@ -33,7 +38,7 @@ class Family(Definition):
 def widen(definition, schema):
     """Make the rules or the `compose` of a definition compute with float32 in place of half precision."""
     if definition.compose is not None:
-        definition.compose = _wrap_compose(definition.compose, definition.opmath.split(), schema)
+        definition.compose = _wrap_compose(definition, schema)
     for kind in ("vjp_", "jvp_"):
         for parameter in schema.inputs:
             rule = getattr(definition, kind + parameter.name, None)
@@ -41,14 +46,14 @@ def widen(definition, schema):
                 setattr(definition, kind + parameter.name, rule_in_single(rule))
 
 
-def _wrap_compose(compose, names, schema):
-    """Return the composite that computes in float32 if its inputs `names` have half precision."""
-    inputs = [p.name for p in schema.inputs]
+def _wrap_compose(definition, schema):
+    """Return the composite that computes in float32 if its inputs in `opmath` have half precision."""
+    compose, names, inputs = definition.compose, definition.opmath.split(), [p.name for p in schema.inputs]
     chosen = [name in names for name in inputs]
 
     @wraps(compose)
     def run_widened(*args, **params):
-        half = _common_half(args)
+        half = _common_half(args[:1] if definition.mixed else args)
         if half is None or params.get("dtype") is not None:
             return compose(*args, **params)
         wide = [to_single(a) if chosen[min(i, len(chosen) - 1)] else a for i, a in enumerate(args)]
