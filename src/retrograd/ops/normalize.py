@@ -104,9 +104,7 @@ def _check_trailing(name, x, normalized_shape, **given):
         )
     for argument, tensor in given.items():
         if tensor is not None and tensor.shape != normalized_shape:
-            raise ValueError(
-                f"{name}: {argument} has shape {tensor.shape}, not normalized_shape {normalized_shape}"
-            )
+            raise ValueError(f"{name}: {argument} has shape {tensor.shape}, not normalized_shape {normalized_shape}")
 
 
 def _scale_and_shift(x, weight, bias):
@@ -117,9 +115,7 @@ def _scale_and_shift(x, weight, bias):
     return x if bias is None else x + bias
 
 
-@op(
-    "layer_norm(Tensor x, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor"
-)
+@op("layer_norm(Tensor x, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor")
 class layer_norm(Composite, aliases="nn.functional.layer_norm", opmath="x weight bias", mixed=True):
     """Layer normalization: x standardized over its last dimensions, `normalized_shape`, times weight, plus bias.
 
@@ -326,9 +322,7 @@ class instance_norm(Composite, home="nn.functional", opmath="x weight bias", mix
         yield (r(3, 2, 1), *(None,) * 4), {}, ValueError, "more than 1 spatial element"
 
 
-@op(
-    "group_norm(Tensor x, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor"
-)
+@op("group_norm(Tensor x, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor")
 class group_norm(Composite, aliases="nn.functional.group_norm", opmath="x weight bias", mixed=True):
     """Group normalization: each of `num_groups` groups of channels standardized per sample, times weight, plus bias.
 
@@ -360,9 +354,7 @@ class group_norm(Composite, aliases="nn.functional.group_norm", opmath="x weight
         yield (r(3, 4), None, None), {"num_groups": 3}, RuntimeError, "4 channels can't be divided into num_groups=3"
 
 
-@op(
-    "local_response_norm(Tensor x, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor"
-)
+@op("local_response_norm(Tensor x, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor")
 class local_response_norm(Composite, home="nn.functional", opmath="x"):
     """x / (k + alpha * mean of x^2 over `size` neighbouring channels, zero-padded) ^ beta.
 
