@@ -10,9 +10,10 @@ import retrograd as rg
 from retrograd import nn
 from retrograd.nn.functional import mse_loss
 from retrograd.pipelining import AutoSchedule, Pipeline, TrivialLossWrapper, simulate_costs
-from retrograd.pipelining.planning.auto_schedule import AutoSearch
+from retrograd.pipelining.planning.auto_schedule import TRIED, AutoSearch
 from retrograd.pipelining.planning.schedule_search import search_schedule
 from retrograd.pipelining.planning.simulate import unit_cost
+from retrograd.pipelining.planning.stage_cost import TrialStep
 from retrograd.pipelining.planning.stage_memory import measure_memory
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule
 from retrograd.pipelining.schedules.lowering import chain
@@ -62,6 +63,25 @@ def test_ranks_hold_no_more_than_the_limit_in_bytes():
     assert max(found.peaks) <= 199
     with pytest.raises(ValueError, match=r"no schedule is within the memory limit of 199; .* save 260.0 bytes"):
         found_by(replace(small, recompute=False))
+
+
+def test_the_schedule_with_the_quickest_trial_step_is_kept(monkeypatch):
+    tried = []
+
+    def seconds(step, transport):
+        if step.program not in tried:
+            tried.append(step.program)
+        return 5.0 - tried.index(step.program)  # the last one is the quickest
+
+    monkeypatch.setattr(TrialStep, "seconds", seconds)
+    pipeline = found_by(AutoSchedule(seconds=2.0, rounds=1, memory_limit=1e6))
+    found = pipeline.found
+    assert 1 < len(tried) == len(found.measured) <= TRIED
+    assert found.measured[found.origin] == min(found.measured.values()) == 6.0 - len(tried)
+    assert pipeline.program() == tried[-1].actions
+    assert max(found.peaks) <= 1e6
+    again = found_by(AutoSchedule(seconds=1e-6, rounds=1))  # no time for trials
+    assert (again.found.measured, len(tried)) == ({}, len(found.measured))
 
 
 def test_measuring_changes_no_gradient_buffer_or_generator():
@@ -158,9 +178,9 @@ def test_a_process_without_memory_for_all_stages_measures_nothing_and_keeps_thei
     with rg.device("meta"):
         model = nn.Linear(2, 2)
     with pytest.raises(NotImplementedError, match="name a schedule, or pass"):
-        AutoSearch(AutoSchedule(), Threads(), 2).measure(model, None, None, None)
+        AutoSearch(AutoSchedule(), Threads(), 2).measure(model, None, None, 1, None)
     sizes = dict.fromkeys(("saved", "kept", "inputs"), dict.fromkeys(range(4), 1.0))
     given = AutoSchedule(cost=unit_cost, overhead=unit_cost, placements=[[0, 1, 1, 0]], seconds=0.1, **sizes)
     search = AutoSearch(given, Threads(), 2)
-    search.measure(model, None, None, None)
+    search.measure(model, None, None, 1, None)
     assert search.program(4, 4, chain(4), False).placement == [0, 0, 1, 1]

@@ -28,7 +28,7 @@ from retrograd.pipelining.planning.link_cost import LinearCost, MessageCost, mes
 from retrograd.pipelining.planning.memory_fit import StageBytes, fit_memory, peak_bytes
 from retrograd.pipelining.planning.operator_cost import Operator, operators, preserve_state
 from retrograd.pipelining.planning.report import Choice, choose_recommended
-from retrograd.pipelining.planning.stage_cost import StageCosts, measure_stages
+from retrograd.pipelining.planning.stage_cost import StageCosts, TrialStep, measure_stages
 from retrograd.pipelining.planning.storage_cost import storage_cost
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule
 from retrograd.pipelining.schedules.actions import Action, Kind
@@ -190,6 +190,18 @@ def test_every_stage_is_measured_forward_backward_and_in_halves(workers):
     assert costs.cost(Action(Kind.R, 1, 0), MessageCost(LinearCost(0.0))) == costs.seconds[Kind.F, 1]
     assert all(seconds > 0 for seconds in costs.seconds.values())
     assert costs.sizes == {(way, *ends): 8 * 8 * 4 for way, ends in [("F", (0, 1)), ("B", (1, 0))]}
+
+
+def test_a_whole_backward_pass_is_taken_to_be_no_slower_than_its_halves(monkeypatch):
+    def run(step, transport):
+        seconds = {"F": 1.0, "B": 5.0, "I": 1.5, "W": 2.0}
+        return ((a, seconds[a.kind.value]) for row in step.program.actions for a in row if a.kind.is_compute)
+
+    monkeypatch.setattr(TrialStep, "run", run)
+    model, (args, _) = mlp(), batch()
+    pipe = pipeline(model, args, split_policy=planned(model, schedules=["1f1b"]).split_policy)
+    (costs,) = measure_stages([pipe], MicroBatch(args, {}, 1.0), summed, get_transport("threads"), 2, 1, 2)
+    assert {costs.seconds[kind, 1] for kind in (Kind.F, Kind.B, Kind.I, Kind.W)} == {1.0, 3.5, 1.5, 2.0}
 
 
 def test_planning_leaves_gradients_buffers_and_random_numbers_alone():

@@ -75,6 +75,29 @@ def test_small_pipelines_get_the_optimum_of_integer_programming(placement, micro
         assert 0 < found.bound <= least * (1 + 1e-6)
 
 
+def test_whole_backward_passes_and_halves_are_mixed_where_whole_ones_are_quicker(monkeypatch):
+    def cost(action):
+        return {"F": 1.0, "I": 1.0, "W": 1.0, "B": 1.7}.get(action.kind.value, 0.1)
+
+    arguments = {"ranks": 2, "memory_limit": 4, "seconds": 0.5}
+    found = search_schedule(4, 8, cost, **arguments)
+    validate(lower(found.schedule, chain(4)), chain(4))
+    assert simulate_costs(found.schedule, chain(4), cost).span == pytest.approx(found.step, rel=1e-12)
+    assert {action.kind.value for actions in found.schedule for action in actions} == {"F", "B", "I", "W"}
+    monkeypatch.setattr("retrograd.pipelining.planning.schedule_search.JOIN_SHARE", 0.0)
+    assert found.step < search_schedule(4, 8, cost, **arguments).step
+
+
+def test_the_alternatives_are_the_best_named_schedules_with_whole_backward_passes_and_with_halves():
+    found = search_schedule(4, 8, random_costs(1, 4), ranks=2, memory_limit=8, seconds=0.1)
+    assert [one.step for one in found.alternatives] == sorted(found.named[one.origin] for one in found.alternatives)
+    kinds = [{action.kind.value for actions in one.schedule for action in actions} for one in found.alternatives]
+    assert min(found.named.values()) == found.alternatives[0].step
+    groups = {(*one.placement, "I" in own) for one, own in zip(found.alternatives, kinds, strict=True)}
+    assert len(groups) == len(kinds) > 3
+    assert all(max(one.peaks) <= 8 for one in found.alternatives)
+
+
 def test_twice_the_memory_of_1f1b_leaves_almost_no_bubble():
     row = PUBLISHED[0]
     seconds = {"F": row["F_ms"], "I": row["B_ms"], "W": row["W_ms"], "B": row["B_ms"] + row["W_ms"]}

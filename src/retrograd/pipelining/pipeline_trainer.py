@@ -556,7 +556,8 @@ class Pipeline(SuggestsKeywords):
         batches = [batch._replace(weight=share) for batch, share in zip(batches, shares, strict=True)]
         loss = MicroBatchLoss(self.loss_fn, [one.pipe for one in captured], targets, shares)
         if self._auto is not None:
-            self._auto.measure(self.model, captured[0].pipe, batches[0], lambda outputs: loss(0, outputs))
+            share = share_sizes(len(batches), self._replicas)[0]
+            self._auto.measure(self.model, captured[0].pipe, batches[0], share, lambda outputs: loss(0, outputs))
         return captured, batches, loss
 
     def _run(

@@ -12,7 +12,7 @@ from retrograd.pipelining.planning.link_cost import MessageCost, message_cost
 from retrograd.pipelining.planning.operator_cost import preserve_state
 from retrograd.pipelining.planning.schedule_search import FoundSchedule, search_schedule
 from retrograd.pipelining.planning.simulate import Cost, zero_cost
-from retrograd.pipelining.planning.stage_cost import measure_stages
+from retrograd.pipelining.planning.stage_cost import TrialStep, measure_stages
 from retrograd.pipelining.planning.stage_memory import measure_memory
 from retrograd.pipelining.schedules import SCHEDULES
 from retrograd.pipelining.schedules.actions import Action, Kind
@@ -25,15 +25,17 @@ from retrograd.pipelining.transports import Transport
 
 LossOfOutputs = Callable[[dict[str, Any]], Tensor]
 Edges = frozenset[tuple[int, int]]
+TRIED = 4  # schedules under which trial steps run
 
 
 @dataclass(frozen=True)
 class AutoSchedule:
     """The settings of `Pipeline(schedule="auto")`: pass `schedule=AutoSchedule(...)` to change them.
 
-    The first step measures each stage, the messages and the memory, and searches for a schedule with `search_schedule`;
-    so it is at least as fast, for these costs, as every named schedule within the limit.  Later steps run it; another
-    number of microbatches causes another search with the same costs and the same stages on ranks.
+    The first step measures each stage, the messages and the memory, and searches for a schedule with `search_schedule`:
+    for these costs, it is at least as fast as every named schedule within the limit.  Then some steps run under it and
+    the best named ones, in turns, and the one with the quickest step is kept.  Later steps run it; another number of
+    microbatches causes another search with the same costs and the same stages on ranks.
 
     memory_limit: bytes that a rank may hold for backward passes, for all ranks or each; None: no limit.  Parameters,
      their gradients and optimizer state do not count.
@@ -44,13 +46,15 @@ class AutoSchedule:
     placements: the rank of each stage, several to choose among; None: blocks, looped and zigzag.
     seconds, seed: of the search, as for `search_schedule`.
     rounds: how often each stage is timed, a microbatch at a time; the lower decile is used.
+    trials: how often a step runs under each of up to `TRIED` schedules; fewer, if all would take longer than `seconds`.
+     0, or given costs: the schedule of the search is used.
 
     Ranks that are processes need the same settings.  Errors are those of `search_schedule`, in the first step.
 
     >>> import retrograd as rg
     >>> from retrograd.pipelining import Pipeline
     >>> model = rg.nn.Sequential(*[rg.nn.Linear(4, 4) for _ in range(4)])
-    >>> settings = AutoSchedule(seconds=0.1, rounds=1)
+    >>> settings = AutoSchedule(seconds=0.1, rounds=1, trials=0)
     >>> p = Pipeline(model, 4, ranks=2, schedule=settings, micro_batches=4, loss_fn=rg.nn.functional.mse_loss)
     >>> loss = p.step(rg.ones(8, 4), target=rg.ones(8, 4))
     >>> p.found.step <= min(p.found.named.values())
@@ -68,6 +72,7 @@ class AutoSchedule:
     seconds: float = 5.0
     seed: int = 0
     rounds: int = 3
+    trials: int = 3
 
 
 class _Costs(NamedTuple):
@@ -101,10 +106,11 @@ class AutoSearch:
         settings = AutoSchedule() if schedule == AUTO else schedule
         return cls(settings, transport, ranks) if isinstance(settings, AutoSchedule) else None
 
-    def measure(self, model: Module, pipe: AnyPipe, batch: MicroBatch, loss: LossOfOutputs) -> None:
-        """Measure, at the first call, what is not given; every process must call it.
+    def measure(self, model: Module, pipe: AnyPipe, batch: MicroBatch, micro_batches: int, loss: LossOfOutputs) -> None:
+        """Measure, at the first call, what is not given, and run the trials; every process must call it.
 
-        Raises NotImplementedError if this process has memory for its own stages only.
+        batch: one of the microbatches of a replica.  Raises NotImplementedError if this process has memory for its own
+        stages only.
         """
         if self._costs is not None:
             return
@@ -129,6 +135,28 @@ class AutoSearch:
             given.saved or saved or {},
             given.kept or kept or {},
             given.inputs or inputs or {},
+        )
+        if given.cost is None and given.trials:
+            with preserve_state(model):
+                self._run_trials(pipe, batch, micro_batches, loss)
+
+    def _run_trials(self, pipe: AnyPipe, batch: MicroBatch, micro_batches: int, loss: LossOfOutputs) -> None:
+        """Search, run some steps under the best schedules, and keep the one with the quickest step."""
+        stages, edges = pipe.num_stages, frozenset(pipe.carried())
+        best = self._search(stages, micro_batches, edges)
+        tried = [best, *best.alternatives][:TRIED]
+        rounds = min(self.settings.trials, int(self.settings.seconds / sum(found.step for found in tried)))
+        workers = self._transport.world or len(best.schedule)
+        steps = [TrialStep(pipe, batch, lambda _, out: loss(out), found.schedule, workers) for found in tried]
+        seconds = [[step.seconds(self._transport) for step in steps] for _ in range(rounds)]
+        measured = list(map(min, zip(*seconds, strict=True)))
+        if measured:
+            chosen = min(zip(measured, range(len(tried)), strict=True))[1]
+            names = [found.origin for found in tried]
+            best = tried[chosen]._replace(measured=dict(zip(names, measured, strict=True)))
+        self.found = best
+        self._programs[stages, micro_batches, edges, False] = make_program(
+            best.schedule, stages, micro_batches, dict.fromkeys(edges), ranks=self._ranks
         )
 
     def _measured_seconds(self, pipe: AnyPipe, batch: MicroBatch, loss: LossOfOutputs) -> tuple[Cost, Cost]:

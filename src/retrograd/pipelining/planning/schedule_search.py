@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from retrograd.pipelining.planning.critical_path import Block, critical_blocks, move_in_block
 from retrograd.pipelining.planning.list_scheduler import Policy, list_schedule
-from retrograd.pipelining.planning.schedule_problem import Order, Problem, Times, make_problem, run, run_filled
+from retrograd.pipelining.planning.schedule_problem import B, I, Order, Problem, Times, W, make_problem, run, run_filled
 from retrograd.pipelining.planning.simulate import Cost, zero_cost
 from retrograd.pipelining.planning.step_bound import busy_bound, step_bound
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule, stage_ranks
@@ -22,6 +22,7 @@ LIST_TIME, RUN_TIME = 20e-6, 1.5e-6
 LIST_SHARE = 0.5  # of the time; the rest is for small changes
 PATIENCES = 1.0, 0.75, 0.5, 0.25, 0.0
 FARTHEST = 8  # positions by which a change moves an action
+JOIN_SHARE = 0.1  # of the changes join halves or divide a whole backward pass, if that is quicker than both halves
 
 
 class FoundSchedule(NamedTuple):
@@ -34,6 +35,9 @@ class FoundSchedule(NamedTuple):
     named: the objective of every named schedule with this placement; infinity for those beyond the memory limit.
     bound: no schedule with one of the placements has a smaller objective.
     recomputed: the stages that keep only their inputs, and repeat their forward before the backward pass.
+    alternatives: the best named schedules within the limit, for each placement one with whole backward passes and one
+    with halves, the shortest first; without those that this one equals.
+    measured: by origin, the seconds of the quickest trial step of `AutoSchedule` under this one and some alternatives.
     """
 
     schedule: list[list[Action]]
@@ -45,6 +49,8 @@ class FoundSchedule(NamedTuple):
     named: dict[str, float]
     bound: float
     recomputed: list[int]
+    alternatives: "Sequence[FoundSchedule]" = ()
+    measured: Mapping[str, float] = {}
 
 
 class _Candidate(NamedTuple):
@@ -125,23 +131,19 @@ def search_schedule(
     found = [search.run() for search in searches]
     chosen = min(searches, key=lambda search: search.best.score if search.best else (math.inf, 0.0))
     chosen.improve(seconds / 2)
-    problem, best = chosen.problem, chosen.best
-    if best is None:
+    if chosen.best is None:
         least = min(_least_limit(problem) for problem in problems)
         raise ValueError(
             f"search_schedule: no schedule is within the memory limit of {memory_limit}; a rank's stages save {least} "
             f"bytes for one microbatch"
         )
-    # The first problems are those without recomputation.
+    plain = searches[: len(choices)]  # without recomputation
     named = {name: value for names in found[: len(choices)] for name, value in names.items()}
-    peaks = [problem.peak(order) for order in best.orders]
-    times = best.times
-    schedule = problem.actions(best.orders)
     bound = min(search.bound for search in searches)
-    recomputed = sorted(problem.recomputed)
-    return FoundSchedule(
-        schedule, problem.placement, times.step, times.slowest, peaks, best.origin, named, bound, recomputed
-    )
+    others = [search.found(one, named, bound) for search in plain for one in search.best_named()]
+    best = chosen.found(chosen.best, named, bound)
+    others = [other for other in others if other.schedule != best.schedule]
+    return best._replace(alternatives=sorted(others, key=lambda other: named[other.origin]))
 
 
 def _recomputations(
@@ -183,10 +185,13 @@ class _Search:
         self.objective = objective
         self.random = random.Random(seed)
         self.best: _Candidate | None = None
+        self.named: list[_Candidate] = []
         self.starts: list[list[Order]] = []  # of changes, without weight halves
         actions = 3 * problem.stages * problem.micro_batches
         self.lists = math.ceil(LIST_SHARE * seconds / (LIST_TIME * actions))
         self.changes = math.ceil((1 - LIST_SHARE) * seconds / (RUN_TIME * actions))
+        times = [problem.seconds[kind * problem.stages :][: problem.stages] for kind in (B, I, W)]
+        self.joins = any(whole < (first + last) * (1 - 1e-9) for whole, first, last in zip(*times, strict=True))
         self.bound = step_bound(problem) if objective == "step" else busy_bound(problem)
 
     def run(self) -> dict[str, float]:
@@ -203,6 +208,29 @@ class _Search:
         if self.best is not None:
             actions = 3 * self.problem.stages * self.problem.micro_batches
             self._shorten(self.best, math.ceil(seconds / (RUN_TIME * actions)))
+
+    def best_named(self) -> list[_Candidate]:
+        """Return the best named schedules with whole backward passes, and with halves."""
+        halves = range(I * self.problem.stages, B * self.problem.stages)
+        groups: dict[bool, list[_Candidate]] = {}
+        for candidate in self.named:
+            groups.setdefault(any(code in halves for order in candidate.orders for code in order), []).append(candidate)
+        return [min(group, key=lambda candidate: candidate.score) for group in groups.values()]
+
+    def found(self, candidate: _Candidate, named: dict[str, float], bound: float) -> FoundSchedule:
+        """Return a candidate as a result of the search."""
+        problem, times = self.problem, candidate.times
+        return FoundSchedule(
+            problem.actions(candidate.orders),
+            problem.placement,
+            times.step,
+            times.slowest,
+            list(map(problem.peak, candidate.orders)),
+            candidate.origin,
+            named,
+            bound,
+            sorted(problem.recomputed),
+        )
 
     def _could_improve(self) -> bool:
         return self.best is None or self.best.score[0] > self.bound * (1 + 1e-9)
@@ -238,6 +266,7 @@ class _Search:
                 found = self._try(self.problem.orders(schedule), kind.name)
                 yield kind.name, math.inf if found is None else found.score[0]
                 if found is not None:
+                    self.named.append(found)
                     self.starts.append(self.problem.without_weights(found.orders))
 
     def _try_policies(self) -> None:
@@ -307,7 +336,9 @@ class _Search:
             if not blocks:
                 found = critical_blocks(self.problem, current.orders)
                 blocks = [block for block in found if block.last > block.first]
-            if blocks and self.random.random() < 0.8:
+            if self.joins and self.random.random() < JOIN_SHARE:
+                changed = self._with_other_halves(current.orders)
+            elif blocks and self.random.random() < 0.8:
                 changed = move_in_block(current.orders, blocks, self.random)
             else:
                 changed = self._with_move(current.orders)
@@ -321,6 +352,22 @@ class _Search:
         if filled is None or not self.problem.fits(filled[0]):
             return None
         return self._keep(*filled)
+
+    def _with_other_halves(self, orders: list[Order]) -> list[Order]:
+        """Return orders in which the halves of a backward pass are joined, or a whole one is divided."""
+        rank, stages = self.random.randrange(len(orders)), self.problem.stages
+        order = orders[rank].copy()
+        first = self.random.choice([at for at, code in enumerate(order) if code // stages in (I, B)])
+        stage = order[first] % stages
+        half, other, whole = (kind * stages + stage for kind in (I, W, B))
+        if order[first] == whole:
+            order[first : first + 1] = [half, other]
+        else:
+            number = sum(code in (half, whole) for code in order[:first])
+            last = [at for at, code in enumerate(order) if code in (other, whole)][number]
+            order[first] = whole
+            del order[last]
+        return [*orders[:rank], order, *orders[rank + 1 :]]
 
     def _with_move(self, orders: list[Order]) -> list[Order]:
         draw = self.random

@@ -1,7 +1,7 @@
 """Measure the stages of a pipe while ranks run them, as in a step."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from random import Random
 from typing import Any, NamedTuple
@@ -84,7 +84,11 @@ def measure_stages(
     machine affects all of them equally.
     """
     count = min(micro_batches, MICRO_BATCHES * workers)
-    trials = [[_TimedRun(pipe, batch, loss, name, count, workers) for name in ("1f1b", "zb-h1")] for pipe in pipes]
+    orders = [get_schedule(name).order for name in ("1f1b", "zb-h1")]
+    trials = []
+    for pipe in pipes:
+        stages = stages_by_rank(blocks(pipe.num_stages, workers))
+        trials.append([TrialStep(pipe, batch, loss, order(stages, count), workers) for order in orders])
     samples: list[dict[tuple[Kind, int], list[float]]] = [defaultdict(list) for _ in pipes]
     for number in range(rounds + 1):
         for found, runs in zip(samples, trials, strict=True):
@@ -104,26 +108,53 @@ def _stage_costs(samples: Mapping[tuple[Kind, int], list[float]], sizes: dict[Ro
     computations = {key: values for key, values in samples.items() if key[0].is_compute}
     # Other programs add milliseconds to some samples: on busy cores, medians of equal layers differ several times.
     seconds = {key: sorted(values)[len(values) // 10] for key, values in computations.items()}
+    # The halves compute all that a whole pass does. If they take less time, that is noise of the steps that ran them,
+    # and would make a search prefer halves where they are slower.
+    for kind, stage in seconds:
+        if kind is Kind.B and (Kind.I, stage) in seconds:
+            seconds[kind, stage] = min(seconds[kind, stage], seconds[Kind.I, stage] + seconds[Kind.W, stage])
     sends, receives = delays([Kind.SEND_F, Kind.SEND_B]), delays([Kind.RECV_F, Kind.RECV_B])
     return StageCosts(seconds, sizes, computations, sends, receives)
 
 
-class _TimedRun:
-    """A pipe under a schedule, with identical microbatches."""
+class TrialStep:
+    """A step of a pipe under a schedule, with identical microbatches.
+
+    schedule: the computations of some of the transport's ranks, which are `workers`; the others do nothing.
+    """
 
     def __init__(
-        self, pipe: AnyPipe, batch: MicroBatch, loss: Loss, schedule: str, micro_batches: int, workers: int
+        self, pipe: AnyPipe, batch: MicroBatch, loss: Loss, schedule: Iterable[Iterable[Action]], workers: int
     ) -> None:
         self.pipe = pipe
         self.batch = batch
         self.loss = loss
-        self.micro_batches = micro_batches
-        rows = get_schedule(schedule).order(stages_by_rank(blocks(pipe.num_stages, workers)), micro_batches)
-        padded = [*map(list, rows), *[[]] * workers][:workers]
-        self.program = make_program(padded, pipe.num_stages, micro_batches, pipe.carried())
+        rows = list(map(list, schedule))
+        self.micro_batches = 1 + max(action.micro_batch for row in rows for action in row)
+        padded = [*rows, *[[] for _ in range(workers)]][:workers]
+        self.program = make_program(padded, pipe.num_stages, self.micro_batches, pipe.carried())
+
+    def seconds(self, transport: Transport) -> float:
+        """Return the seconds of the rank that takes longest; each waits for its first input from the beginning."""
+        return max(spans[-1][1] - spans[0][0] for spans in self._times(transport) if spans)
 
     def run(self, transport: Transport) -> Iterator[tuple[Action, float]]:
         """Yield every computation and send with its seconds, and the receives that wait with those from the send on."""
+        times = self._times(transport)
+        timed = [
+            pair
+            for row, spans in zip(self.program.actions, times, strict=True)
+            for pair in zip(row, spans, strict=True)
+        ]
+        sent = {action.message: end for action, (_, end) in timed if action.kind.is_send}
+        for action, (start, end) in timed:
+            if not action.kind.is_receive:
+                yield action, end - start
+            elif sent[action.message] > start:
+                yield action, end - sent[action.message]
+
+    def _times(self, transport: Transport) -> list[list[tuple[float, float]]]:
+        """Run the step, and return the start and end of every action."""
         actions, placement = self.program.actions, self.program.placement
         inputs = self.pipe.named_inputs(self.batch.args, self.batch.kwargs)
         with Gradients(self.pipe.stages, placement, transport.local) as gradients:
@@ -138,14 +169,7 @@ class _TimedRun:
                 gradients,
                 lambda stage, micro_batch: nullcontext(),
             )
-            times = transport.launch(len(actions), lambda link: Rank(link, job).run().times)
-        timed = [pair for row, spans in zip(actions, times, strict=True) for pair in zip(row, spans, strict=True)]
-        sent = {action.message: end for action, (_, end) in timed if action.kind.is_send}
-        for action, (start, end) in timed:
-            if not action.kind.is_receive:
-                yield action, end - start
-            elif sent[action.message] > start:
-                yield action, end - sent[action.message]
+            return transport.launch(len(actions), lambda link: Rank(link, job).run().times)
 
 
 def _sizes(pipe: AnyPipe, batch: MicroBatch) -> dict[Route, int]:
