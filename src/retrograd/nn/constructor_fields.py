@@ -50,7 +50,7 @@ def add_constructor(cls: type, build: Callable[[Any, dict[str, Any]], None], dec
     `declares(annotation)` is whether an annotated name of the class is a field.
     """
     fields = dict(fields_of(cls))
-    for name, annotation in vars(cls).get("__annotations__", {}).items():
+    for name, annotation in inspect.get_annotations(cls).items():
         if declares(annotation):
             declared = vars(cls).get(name, _REQUIRED)
             declared = declared if isinstance(declared, Field) else field(default=declared)
