@@ -9,6 +9,7 @@ import inspect
 import operator
 import sys
 import types
+from collections.abc import Mapping
 
 from retrograd.foundation.describe_value import describe
 
@@ -52,6 +53,16 @@ def did_you_mean(name, known):
 
 def _letters(name):
     return name.replace("_", "").lower()
+
+
+def suggest_entry(checkpoint, fits):
+    """Return which entry of a checkpoint to load instead of the whole; "" if there is no mapping for which fits(entry).
+
+    >>> suggest_entry({"epoch": 3, "model": {"weight": 1.0}}, lambda entry: "weight" in entry)
+    "Its entry 'model' is such a state: load_state_dict(checkpoint['model'])"
+    """
+    found = [key for key, entry in checkpoint.items() if isinstance(entry, Mapping) and fits(entry)]
+    return f"Its entry {found[0]!r} is such a state: load_state_dict(checkpoint[{found[0]!r}])" if found else ""
 
 
 def unfit_argument(function, parameter, type_name, value, dtypes=(), takes_list=False):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, current
 from retrograd.core.views import copy_plain
+from retrograd.foundation.suggestions import suggest_entry
 from retrograd.nn.hooks import LOAD, LOAD_PRE, of_kind
 from retrograd.nn.parameter import Parameter, is_lazy
 from retrograd.ops.create import as_tensor
@@ -69,19 +70,19 @@ def load_state(module: Any, state_dict: Mapping[str, Any], strict: bool, assign:
                 problems.append(problem)
     hooked = [owner for _, owner in reversed(owners) if owner._state_hooks]
     hooks = [(owner, hook) for owner in hooked for hook in of_kind(owner._state_hooks, LOAD)]
-    _raise(module, problems, keys, strict and not hooks)
+    _raise(module, problems, keys, strict and not hooks, given)
     writes.run()
     for owner, hook in hooks:
         if hook.function(owner, keys) is not None:
             raise RuntimeError(
                 "Hooks registered with register_load_state_dict_post_hook are not expected to return new values"
             )
-    _raise(module, [], keys, strict)
+    _raise(module, [], keys, strict, given)
     return keys
 
 
-def _raise(module: Any, problems: list[str], keys: IncompatibleKeys, strict: bool) -> None:
-    problems = [*(_describe_keys(keys) if strict else []), *problems]
+def _raise(module: Any, problems: list[str], keys: IncompatibleKeys, strict: bool, given: dict[str, Any]) -> None:
+    problems = [*(_describe_keys(keys, given) if strict else []), *problems]
     if problems:
         raise RuntimeError("\n\t".join([f"Error(s) in loading state_dict for {type(module).__name__}:", *problems]))
 
@@ -150,7 +151,7 @@ def _as_tensor(name: str, value: Any) -> Tensor:
         raise TypeError(f"load_state_dict: {name} is no tensor or array but {type(value).__name__}") from error
 
 
-def _describe_keys(keys: IncompatibleKeys) -> list[str]:
+def _describe_keys(keys: IncompatibleKeys, given: dict[str, Any]) -> list[str]:
     """Return one line each for missing and for unexpected keys."""
     kinds = {"Missing": keys.missing_keys, "Unexpected": keys.unexpected_keys}
     lines = [
@@ -158,14 +159,18 @@ def _describe_keys(keys: IncompatibleKeys) -> list[str]:
         for kind, names in kinds.items()
         if names
     ]
-    return [*lines, *_explain_keys(keys)]
+    return [*lines, *_explain_keys(keys, given)]
 
 
-def _explain_keys(keys: IncompatibleKeys) -> list[str]:
-    """Return a line that says how to rename the unexpected keys, if they are the missing ones behind one prefix."""
+def _explain_keys(keys: IncompatibleKeys, given: dict[str, Any]) -> list[str]:
+    """Return a line that says which entry is the state, or how to remove a prefix that all keys have."""
+    missing = set(keys.missing_keys)
+    entry = suggest_entry(given, lambda value: not missing.isdisjoint(value))
+    if entry:
+        return [entry]
     prefix, dot, _ = (keys.unexpected_keys or [""])[0].partition(".")
     renamed = {name.removeprefix(prefix + dot) for name in keys.unexpected_keys}
-    if not dot or renamed != set(keys.missing_keys):
+    if not dot or renamed != missing:
         return []
     before = prefix + dot
     return [f"The keys begin with {before!r}: load {{k.removeprefix({before!r}): v for k, v in state_dict.items()}}."]

@@ -10,6 +10,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.blocks import generator_block
 from retrograd.core.device import CPU
 from retrograd.core.state import current, thread_values
+from retrograd.foundation.describe_value import describe
 from retrograd.ops.functions import function
 from retrograd.ops.layout import check_device, find_device, is_device
 
@@ -68,6 +69,11 @@ class Generator:
 
     def set_state(self, state):
         """Restore a state that `get_state` returned."""
+        if not isinstance(state, dict):
+            raise TypeError(
+                f"RNG state must be the dict that get_state returned, got {describe(state)}; a state of PyTorch's "
+                "generators does not fit: set a seed by manual_seed"
+            )
         self._source.bit_generator.state = state
         self._seed = state.get("seed", self._seed)
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from retrograd.autograd import enable_grad, no_grad
 from retrograd.core import Tensor, operator_named
 from retrograd.foundation.describe_value import describe
+from retrograd.foundation.suggestions import suggest_entry
 from retrograd.nn.module import clear_grads
 from retrograd.ops.layout import has_sparse_layout
 from retrograd.optim.foreach import Batch, split_batches, update_batch
@@ -282,8 +283,11 @@ def check_state_dict(name: str, state_dict: Mapping[str, Any]) -> tuple[Mapping[
     except (KeyError, TypeError, IndexError):
         fits = False
     if not fits:
-        given = list(state_dict) if isinstance(state_dict, Mapping) else type(state_dict).__name__
-        raise TypeError(f"{name}: expected a mapping with 'state' and 'param_groups', got {given}")
+        given, hint = type(state_dict).__name__, ""
+        if isinstance(state_dict, Mapping):
+            entry = suggest_entry(state_dict, lambda entry: "param_groups" in entry)
+            given, hint = describe(list(state_dict)), entry and f". {entry}"
+        raise TypeError(f"{name}: expected a mapping with 'state' and 'param_groups', got {given}{hint}")
     return states, groups
 
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.number_arguments import ChecksNumbers
 from retrograd.foundation.source_location import warn_user
+from retrograd.foundation.suggestions import suggest_entry
 from retrograd.optim.optimizer import Group, Optimizer
 
 # Further entries of PyTorch's states: counts and flags that nothing here needs.
@@ -143,7 +144,9 @@ class LRScheduler(ChecksNumbers):
         known = {entry: value for entry, value in state_dict.items() if entry not in _FOREIGN}
         unknown = [entry for entry in known if entry not in vars(self)]
         if unknown:
-            raise ValueError(f"{name}: the state has {', '.join(unknown)}, which this schedule lacks")
+            entry = suggest_entry(state_dict, lambda entry: "last_epoch" in entry)
+            hint = entry and f". {entry}"
+            raise ValueError(f"{name}: the state has {', '.join(unknown)}, which this schedule lacks{hint}")
         for entry, value in known.items():
             _check_like(f"{name}: {entry}", vars(self)[entry], value)
             if value not in (vars(self)[entry], *self.choices.get(entry, (value,))):
