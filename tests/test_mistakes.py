@@ -60,7 +60,7 @@ ERRORS = (TypeError, ValueError, RuntimeError, IndexError, NotImplementedError, 
 MISTAKES = {
     "targets are floats": (lambda: F.cross_entropy(rg.ones(4, 3), rg.ones(4)), r"convert with .to\('int64'\)"),
     "targets have a column": (lambda: F.cross_entropy(rg.ones(2, 3), ids[:, None]), r"target\.squeeze\(1\)"),
-    "inputs are doubles": (lambda: nn.Linear(3, 2)(x.double()), r"got float32 and float64; convert one with"),
+    "inputs are doubles": (lambda: nn.Linear(3, 2)(x.double()), r"got float64 and float32; convert one with"),
     "a class is out of range": (lambda: F.cross_entropy(x, rg.tensor([0, 3])), "3 needs a size of at least 4"),
     "a matrix is not transposed": (lambda: x @ x, r"its transpose, \.mT, would fit"),
     "a layer has other features": (lambda: nn.Linear(4, 2)(x), "the last size of x is 3, and the weight takes 4"),

@@ -194,7 +194,7 @@ def test_an_error_names_the_first_component_that_does_not_fit(a, b, text):
 
 
 def test_operands_have_one_dtype():
-    with pytest.raises(RuntimeError, match="one dtype, got float32 and float64"):
+    with pytest.raises(RuntimeError, match="one dtype, got float64 and float32"):
         rows(J, D) @ columns(K, D).to("float32")
 
 

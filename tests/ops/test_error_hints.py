@@ -19,6 +19,26 @@ MISTAKES = {
         lambda: F.cross_entropy(rg.ones(3, 5), rg.tensor([0, 1, 7])),
         ["Target 7 is out of bounds", "0 to 4", "at least 8"],
     ),
+    "a class out of range in a batch of pixels": (
+        lambda: F.cross_entropy(rg.ones(2, 3, 4), rg.tensor([[0, 1, 2, 0], [0, 0, 7, 0]])),
+        ["Target 7 is out of bounds", "the target at index [1, 2]", "there are 3 classes"],
+    ),
+    "classes in the last dimension": (
+        lambda: F.cross_entropy(rg.ones(4, 7, 10), rg.zeros(4, 7, dtype="int64")),
+        ["(4, 7, 10)", "(4, 7)", "input.movedim(-1, 1)"],
+    ),
+    "input and target in the wrong order": (
+        lambda: F.cross_entropy(rg.tensor([0, 1]), rg.ones(2, 3)),
+        ["(2,)", "(2, 3)", "the input comes first, then the target"],
+    ),
+    "classes and scores in the wrong order": (
+        lambda: F.nll_loss(rg.tensor([0, 1]), rg.ones(2, 3)),
+        ["(2,)", "(2, 3)", "the input comes first, then the target"],
+    ),
+    "dtypes in the order of the operands": (
+        lambda: F.linear(rg.ones(2, 3, dtype="float64"), rg.ones(2, 3)),
+        ["got float64 and float32"],
+    ),
     "an embedding out of range": (
         lambda: nn.Embedding(10, 3)(rg.tensor([1, 12])),
         ["embedding: index 12", "size 10", "0 to 9", "at least 13"],

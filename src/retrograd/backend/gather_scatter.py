@@ -43,7 +43,7 @@ __all__ = [
 _ascontiguousarray = kernels.caching(np.ascontiguousarray)
 
 
-def _range_hint(bad, size):
+def range_hint(bad, size):
     """Return the indices that a size allows, and the size that an index needs."""
     allowed = f"; indices go from 0 to {size - 1}" if size else "; it has no elements"
     return allowed if bad < 0 else f"{allowed}, and {bad} needs a size of at least {bad + 1}"
@@ -59,7 +59,7 @@ def check_range(name, ids, size, dim=None):
         raise OperandIndexError(
             f"{name}: index {bad} is out of bounds for {'a dimension' if dim is None else f'dimension {dim}'} with "
             f"size "
-            f"{size}: index out of range in self{_range_hint(bad, size)}"
+            f"{size}: index out of range in self{range_hint(bad, size)}"
         )
 
 

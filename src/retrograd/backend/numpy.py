@@ -6,7 +6,7 @@ import numpy as np
 
 from retrograd import kernels
 from retrograd.backend.gather_scatter import *  # noqa: F403
-from retrograd.backend.gather_scatter import check_range, kernels_for
+from retrograd.backend.gather_scatter import check_range, kernels_for, range_hint
 from retrograd.backend.linalg import *  # noqa: F403
 from retrograd.backend.norms import *  # noqa: F403
 from retrograd.backend.products import *  # noqa: F403
@@ -400,11 +400,13 @@ def class_indices(name, target, ignore_index, classes):
         counts = None
     else:
         ids = np.where(counts, ids, 0)
-    try:
-        check_range(f"{name}: classes", ids, classes)
-    except OperandIndexError as error:
-        wrong = ids[(ids < 0) | (ids >= classes)].flat[0]
-        raise OperandIndexError(f"{name}: Target {wrong} is out of bounds. {error}") from None
+    if on_host and ids.size and (ids.min() < 0 or ids.max() >= classes):
+        at = np.flatnonzero((ids < 0) | (ids >= classes))[0]
+        position = [int(i) for i in np.unravel_index(at, target.shape)]
+        raise OperandIndexError(
+            f"{name}: Target {ids[at]} is out of bounds: the target at index {position} is class {ids[at]}, and there "
+            f"are {classes} classes{range_hint(ids[at], classes)}"
+        )
     return (np.arange(ids.size), ids), counts
 
 

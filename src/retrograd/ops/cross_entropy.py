@@ -69,7 +69,7 @@ class class_loss(Internal, ClassOperator, snapshots="x", node_name="NllLossBackw
             (r(3, 4), r.ints(1, (3,)) + 4),
             {},
             IndexError,
-            "classes: index 4 is out of bounds",
+            "Target 4 is out of bounds",
         )
 
 
@@ -226,13 +226,22 @@ def _squeeze_hint(x, target):
     return "; remove the dimension of size 1 with target.squeeze(1)" if extra else ""
 
 
+def _order_hint(x, target):
+    """Return the way out for input and target in the wrong order, and for classes that are the last dimension."""
+    if x.dtype.kind in "iu" and is_floating(target.dtype):
+        return "; the input is integer and the target floating: the input comes first, then the target"
+    last = x.ndim > 2 and x.shape[:-1] == target.shape
+    return "; the classes, the last dimension of the input, must be dimension 1: input.movedim(-1, 1)" if last else ""
+
+
 def move_classes_last(name, x, target):
     """Move the classes of x, dimension 1, or 0 of a vector, to the end; a ValueError names both shapes."""
     at = 1 if x.ndim > 1 else 0
     if x.ndim == 0 or (*x.shape[:at], *x.shape[at + 1 :]) != target.shape:
         raise ValueError(
             f"{name}: {_batch_mismatch(x, target)}input {x.shape} and target {target.shape} do not fit: expected "
-            f"(n, classes, ...) and (n, ...), or (classes,) and (){_squeeze_hint(x, target)}"
+            f"(n, classes, ...) and (n, ...), or (classes,) and ()"
+            f"{_squeeze_hint(x, target)}{_order_hint(x, target)}"
         )
     return x if at == x.ndim - 1 else movedim(x, at, -1)
 
@@ -423,6 +432,7 @@ def _soft_cross_entropy(x, target, weight, reduction, smoothing):
         raise ValueError(
             f"cross_entropy: input {x.shape} and probabilities of shape {target.shape} must agree: a target of dtype "
             f"{target.dtype} holds a probability for each class; class numbers are integers, convert with .to('int64')"
+            f"{_order_hint(x, target)}"
         )
     at = 1 if x.ndim > 1 else 0
     classes = x.shape[at]

@@ -454,9 +454,9 @@ def apply_views(x, chain):
 
 def same_dtype(name, avals, words=""):
     """Raise a RuntimeError unless the operands have one dtype; `words` are PyTorch's for that operator."""
-    kinds = {a.dtype for a in avals if a is not None}
+    kinds = dict.fromkeys(a.dtype for a in avals if a is not None)
     if len(kinds) > 1:
-        listed = " and ".join(sorted(str(k) for k in kinds))
+        listed = " and ".join(map(str, kinds))
         raise RuntimeError(f"{name}: {words}operands must have one dtype, got {listed}; convert one with .to(dtype)")
 
 

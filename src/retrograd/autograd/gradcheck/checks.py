@@ -255,7 +255,7 @@ def _check_precision(inputs: list[Input]) -> None:
     low = [i for i in inputs if coarsest_epsilon([i.tensor]) > DOUBLE_EPSILON]
     if low:
         named = [f"Input #{i.name.removeprefix('input ')}" for i in low]
-        dtypes = ", ".join(sorted({str(i.tensor.dtype) for i in low}))
+        dtypes = ", ".join(dict.fromkeys(str(i.tensor.dtype) for i in low))
         warnings.warn(
             f"gradcheck: {', '.join(named)} requires gradient and is not a double precision floating point or complex: "
             f"of less than double precision, {dtypes}, differences of the function's values have few digits, and "
