@@ -52,6 +52,41 @@ def test_forward_and_backward_of_a_chain(size):
     assert_same_runs(make, lambda i: (numbers(size, seed=i + 1),))
 
 
+def backward_of_a_chain(between=lambda x: None):
+    """Return a function that makes a step, which calls `between` on its leaf before the backward pass, and the leaf."""
+
+    def make():
+        x = numbers(LONG).requires_grad_()
+
+        def step():
+            x.grad = None
+            y = ((x * 1.5 + 0.3).sin() * (x * 0.1).exp()).square().sum()
+            with rg.no_grad():
+                between(x)
+            y.backward()
+            return y.detach()
+
+        return step, [x]
+
+    return make
+
+
+def test_a_large_backward_group_computes_cheap_values_again_that_only_it_reads():
+    step, _ = backward_of_a_chain()()
+    compiled = rg.compile(step, fullgraph=True)
+    compiled()
+    forward, backward = groups(compiled)
+    assert forward == ["mul", "add", "sin", "mul", "exp", "mul", "square"]
+    assert backward[:3] == ["mul", "add", "mul"]
+    stored = next(c.outs for c in compiled.programs[-1].plan if isinstance(c, FusedCalls))
+    assert len(stored) == 3  # of sin, exp and square
+    assert_same_runs(backward_of_a_chain(), lambda i: ())
+
+
+def test_a_backward_group_does_not_compute_again_what_a_write_has_changed():
+    assert_same_runs(backward_of_a_chain(lambda x: x.mul_(1.01)), lambda i: ())
+
+
 @pytest.mark.parametrize("shapes", [((300, 70), (70,)), ((300, 70), (300, 1)), ((5, 6, 700), (6, 1)), ((9000,), ())])
 def test_broadcast_operands(shapes):
     tensors = [numbers(*shape, seed=i) for i, shape in enumerate(shapes)]

@@ -18,6 +18,8 @@ _UFUNCS = {
     kernels.true_divide: np.true_divide,
 }
 _FASTER = {ufunc: function for function, ufunc in _UFUNCS.items()}
+# Computing one of these again takes less time than writing a large result and reading it.
+CHEAP_UFUNCS = frozenset((np.add, np.subtract, np.multiply, np.negative, np.square))
 _KINDS = "?bBhHiIlLqQfd"  # the dtypes of elements in groups
 _EXACT = 1 << 24  # up to here, integers are floating-point numbers in every precision
 

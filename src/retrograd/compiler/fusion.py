@@ -2,13 +2,25 @@
 
 from collections.abc import Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from retrograd.backend import array_programs
 from retrograd.backend.array_programs import bytes_of
-from retrograd.backend.kernel_trace import elementwise_steps, example, is_row_major
-from retrograd.compiler.program import Call, FusedCalls, Instruction, Layouts, SetGrad, Slot, makes, reads
+from retrograd.backend.kernel_trace import CHEAP_UFUNCS, elementwise_steps, example, is_row_major
+from retrograd.compiler.program import (
+    Add,
+    Call,
+    Eager,
+    FusedCalls,
+    Instruction,
+    Layouts,
+    SetGrad,
+    Slot,
+    Write,
+    makes,
+    reads,
+)
 from retrograd.core.dispatch import as_array
 from retrograd.kernels import fused_group
 from retrograd.ops.family import Pointwise
@@ -40,6 +52,7 @@ def fuse(instructions: list[Instruction], layouts: Layouts, wanted: Iterable[Slo
     for number, instruction in enumerate(instructions):
         grouping.add(instruction, number)
     grouping.close_all()
+    _Recomputing(grouping.plan, layouts, set(wanted)).run()
     return _with_results(grouping.plan, layouts, set(wanted))
 
 
@@ -150,16 +163,69 @@ def _parts(group: list[Traced]) -> list[list[Traced]]:
     return [sorted(part[1], key=group.index) for part in parts]
 
 
-def _is_pointwise(call: Call) -> bool:
-    """Return whether a call may be elementwise: a pointwise operator that draws no numbers, or a function of arrays."""
-    return call.op is None or (issubclass(call.op.definition, Pointwise) and "generator" not in call.params)
-
-
 def _size(shape: tuple[int, ...]) -> int:
     size = 1
     for n in shape:
         size *= n
     return size
+
+
+class _Recomputing:
+    """Large groups of backward passes compute cheap values again which only they read, so that nobody stores these."""
+
+    def __init__(self, plan: list, layouts: Layouts, wanted: set[Slot]) -> None:
+        self._plan, self._layouts, self._wanted = plan, layouts, wanted
+        self._homes: dict[Slot, tuple[int, int, Traced]] = {}  # the group of a slot, the position in it, and the call
+        self._readers: dict[Slot, set[int]] = {}
+        self._made: set[Slot] = set()
+        for number, part in enumerate(plan):
+            if isinstance(part, list):
+                self._homes.update({t.call.outs[0]: (number, i, t) for i, t in enumerate(part)})
+            calls = [t.call for t in part] if isinstance(part, list) else [part]
+            self._made.update(slot for call in calls for slot in makes(call))
+            for slot in _read_by(part):
+                self._readers.setdefault(slot, set()).add(number)
+
+    def run(self) -> None:
+        """Put the calls that are computed again in front of their groups."""
+        since = 0  # the first part after the last one that may write to memory
+        for number, part in enumerate(self._plan):
+            if isinstance(part, Write | Add | Eager):
+                since = number + 1
+            elif isinstance(part, list) and part[0].call.backward:
+                again = self._again(part, number, since)
+                calls = [t for _, t in sorted(again.items(), key=lambda item: self._homes[item[0]][:2])]
+                self._plan[number] = [replace(t, call=replace(t.call, backward=True)) for t in calls] + part
+
+    def _again(self, group: list[Traced], number: int, since: int) -> dict[Slot, Traced]:
+        """Return the calls that a group computes again."""
+        shape = self._layouts[group[0].call.outs[0]][0]
+        has = _read_by(group) - {t.call.outs[0] for t in group} if _size(shape) >= LARGE else set()
+        found: dict[Slot, Traced] = {}
+        for slot in sorted(has - self._wanted):
+            home = self._homes.get(slot, (number,))[0]
+            if self._readers[slot] <= {home, number} and self._layouts[slot][0] == shape:
+                found.update(self._recipe(slot, has, range(since, number)) or {})
+        return found
+
+    def _recipe(self, slot: Slot, has: set[Slot], where: range) -> dict[Slot, Traced] | None:
+        """Return the calls that compute a slot from arrays that a group has, or that exist before the call."""
+        number, _, traced = self._homes.get(slot, (-1, 0, None))
+        if traced is None or number not in where or any(step[0] not in CHEAP_UFUNCS for step in traced.steps):
+            return None
+        found = {slot: traced}
+        for source in traced.slots:
+            if source in self._made and source not in has:
+                recipe = self._recipe(source, has, where)
+                if recipe is None:
+                    return None
+                found.update(recipe)
+        return found
+
+
+def _read_by(part: Any) -> set[Slot]:
+    """Return the slots that a part of a plan reads."""
+    return {slot for t in part for slot in t.slots} if isinstance(part, list) else set(reads(part))
 
 
 def _with_results(plan: list, layouts: Layouts, wanted: set[Slot]) -> list[Instruction]:
