@@ -30,6 +30,24 @@ def user_line():
     return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
 
 
+def scipy_caller():
+    """Return the public name of the SciPy function that has called this package, "linalg.solve"; "" if none has.
+
+    The outermost one, if several call each other. Reads frames, so it is for messages only.
+    """
+    frame, found = user_frame(2), ""
+    while frame is not None:
+        package, _, module = frame.f_globals.get("__name__", "").partition(".")
+        if package not in ("scipy", "numpy"):
+            break
+        home, name = module.partition(".")[0], frame.f_code.co_name
+        public = sys.modules.get(f"scipy.{home}") if package == "scipy" else None
+        if name[0] != "_" and home[:1] != "_" and callable(getattr(public, name, None)):
+            found = f"{home}.{name}"
+        frame = frame.f_back
+    return found
+
+
 def warn_user(message, category=UserWarning):
     """Warn at the current line of the user's code, once for each line by default."""
     frame = user_frame(2)

@@ -19,7 +19,7 @@ from retrograd.core.tensor import make, new_of_class
 from retrograd.core.views import leave_memory, requires_grad_synced
 from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.foundation.read_only import read_only
-from retrograd.foundation.source_location import user_line
+from retrograd.foundation.source_location import scipy_caller, user_line
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.index import foreign_in_key, index
 
@@ -81,6 +81,12 @@ def lost_derivatives(x):
     return "requires grad" if x.requires_grad else _lost_in_tags(x) or _lost_in_dual_levels(x)
 
 
+def _scipy_hint():
+    """Return the name of the function for tensors if SciPy's own has called."""
+    name = scipy_caller()
+    return f"; scipy.{name} takes arrays, retrograd.scipy.{name} tensors" if name else ""
+
+
 def _lost_in_array(x):
     """A description of the derivatives that an array of x would lose; under no_grad a graph loses none."""
     graph = "requires grad" if x.requires_grad and is_recording() else ""
@@ -134,7 +140,7 @@ def __array__(x, dtype=None, copy=None):
     if why:
         raise ReadError(
             f"this tensor {why}, and would lose it in an array: np.stack and retrograd.numpy keep the graph, "
-            f"x.detach().numpy() leaves it"
+            f"x.detach().numpy() leaves it{_scipy_hint()}"
         )
     array = backend.as_numpy(concrete(x))
     if dtype is not None and array.dtype != dtype:
@@ -197,7 +203,7 @@ def _check_number(name, x):
     message = (
         f"a tensor that {why} became a Python number, which no {flow} flows through; use rg.sin(x) for math.sin(x), "
         f"rg.zeros() or retrograd.numpy.zeros() for an array whose elements are written, and x.item() or x.detach() "
-        f"where only the value is wanted"
+        f"where only the value is wanted{_scipy_hint()}"
     )
     if _is_transformed(x):
         raise ReadError(f"{name} at {user_line()}: {message}")
