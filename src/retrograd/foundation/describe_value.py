@@ -30,3 +30,8 @@ def describe(value):
     "(a Tensor of shape (2, 3) and float32, 'mean')"
     """
     return _DESCRIPTION.repr(value)
+
+
+def note_call(error, what, args):
+    """Add to an error of a user's function what called it, and with which arguments."""
+    error.add_note(f"in {what}, called with {', '.join(map(describe, args)) or 'no arguments'}")

@@ -23,6 +23,7 @@ from retrograd.core.function_node import (
 from retrograd.core.graph import note_output
 from retrograd.core.level import transform_level
 from retrograd.core.record import notify_watchers
+from retrograd.foundation.describe_value import note_call
 from retrograd.library import double_backward_check
 from retrograd.library.operator_outputs import Structure, flatten
 from retrograd.library.registration import Registration, Registrations
@@ -180,16 +181,20 @@ def run_formula(
                 grad_outputs[i] = registry["zeros"](ctx._outputs[i][1], dtype=ctx._outputs[i][2])
     grads = grad_outputs if ctx._structure is None else _group_by_output(ctx._structure, grad_outputs)
     pull = ctx._backward_formula or (registrations.pull if registrations.setup is None else None)
-    if pull is not None:
-        location = pull.location
-        flat = _gradients_by_position(schema, ctx, pull.function(ctx, *grads), location)
-    elif ctx._saved_structure is not None and registrations.backward is not None:
-        location = registrations.backward.location
-        flat = _gradients_by_name(
-            schema, ctx, registrations.backward.function(ctx, ctx._saved_structure.rebuild(saved), *grads), location
-        )
-    else:
-        raise missing_formula(schema.name, registrations)
+    try:
+        if pull is not None:
+            location = pull.location
+            flat = _gradients_by_position(schema, ctx, pull.function(ctx, *grads), location)
+        elif ctx._saved_structure is not None and registrations.backward is not None:
+            location = registrations.backward.location
+            flat = _gradients_by_name(
+                schema, ctx, registrations.backward.function(ctx, ctx._saved_structure.rebuild(saved), *grads), location
+            )
+        else:
+            raise missing_formula(schema.name, registrations)
+    except Exception as error:
+        note_call(error, f"the backward of {schema.name}", grads)
+        raise
     found: list | None = select_fitting(flat, ctx._avals, needs_input_grad)
     if found is None:
         converted = [None if g is None else _convert_gradient(schema, ctx, location, i, g) for i, g in enumerate(flat)]

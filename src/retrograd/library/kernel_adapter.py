@@ -6,6 +6,7 @@ from typing import Any
 from retrograd.core import Tensor, at
 from retrograd.core.op import namespaces
 from retrograd.core.tensor import make
+from retrograd.foundation.describe_value import note_call
 from retrograd.library import sanitizer
 from retrograd.library.operator_outputs import check_and_flatten
 from retrograd.library.registration import Registration
@@ -45,8 +46,12 @@ def drop_written_results(schema: CustomSchema, function: Callable) -> Callable:
 def _adapt_simple(schema: CustomSchema, function: Callable) -> Callable:
     def run(*arrays: Any) -> Any:
         tensors = [make(a, None, None) for a in arrays]
-        with at(None, False):
-            result = sanitizer.invoke(schema, function, tensors, {}) if sanitizer.state.on else function(*tensors)
+        try:
+            with at(None, False):
+                result = sanitizer.invoke(schema, function, tensors, {}) if sanitizer.state.on else function(*tensors)
+        except Exception as error:
+            note_call(error, f"the kernel of {schema.name}", tensors)
+            raise
         return check_single_result(schema, tensors, result)
 
     return run
@@ -67,8 +72,12 @@ def check_single_result(schema: CustomSchema, tensors: Sequence, result: Any) ->
 def _adapt_general(schema: CustomSchema, function: Callable) -> Callable:
     def run(*arrays: Any, **params: Any) -> Any:
         args, kwargs = user_arguments(schema, [_wrap(a) for a in arrays], params)
-        with at(None, False):
-            result = sanitizer.invoke(schema, function, list(args), kwargs)
+        try:
+            with at(None, False):
+                result = sanitizer.invoke(schema, function, list(args), kwargs)
+        except Exception as error:
+            note_call(error, f"the kernel of {schema.name}", (*args, *kwargs.values()))
+            raise
         tensors, structure = check_and_flatten(schema.name, result, schema.results)
         values = [t.value for t in tensors]
         if schema.view_of is None and _may_share_memory(arrays, values):

@@ -24,6 +24,7 @@ from retrograd.core.function_node import (
 from retrograd.core.overrides import override_result
 from retrograd.core.state import is_recording
 from retrograd.core.views import requires_grad_synced
+from retrograd.foundation.describe_value import note_call
 from retrograd.levels.batch import VmapOperands
 
 _MISSING_BACKWARD = (
@@ -130,7 +131,12 @@ class FunctionOp(Op):
             for i in range(len(grad_outputs)):
                 if grad_outputs[i] is None and i not in skipped:
                     grad_outputs[i] = zero_cotangent(*ctx._outputs[i])
-        results = self.cls._backward_method()(ctx, *align_with_outputs(grad_outputs, ctx))
+        given = align_with_outputs(grad_outputs, ctx)
+        try:
+            results = self.cls._backward_method()(ctx, *given)
+        except Exception as error:
+            note_call(error, f"the backward of {self.name}", given)
+            raise
         if not isinstance(results, tuple):
             results = (results,)
         if len(results) != len(ctx.needs_input_grad):
@@ -298,12 +304,16 @@ class Function(metaclass=FunctionMeta):
         recorded = True in ctx.needs_input_grad and is_recording()
         fn = _node(cls, ctx, args) if recorded else None  # before forward runs, which may write to the inputs
         recording = state.grad_enabled
-        with at(None, False) if state.level is None else pause_levels(levels):
-            if cls.setup_context is Function.setup_context:
-                result = cls.forward(ctx, *args, **kwargs)
-            else:
-                result = _run_forward(cls, args, recording)
-                cls.setup_context(ctx, args, result)
+        try:
+            with at(None, False) if state.level is None else pause_levels(levels):
+                if cls.setup_context is Function.setup_context:
+                    result = cls.forward(ctx, *args, **kwargs)
+                else:
+                    result = _run_forward(cls, args, recording)
+                    cls.setup_context(ctx, args, result)
+        except Exception as error:
+            note_call(error, f"the forward of {cls.__name__}", (*args, *kwargs.values()))
+            raise
         results = result if isinstance(result, tuple) else (result,)
         if ctx.dirty_tensors:
             check_dirty(cls, ctx, args, results, recorded)
