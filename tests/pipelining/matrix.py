@@ -251,11 +251,26 @@ def check_wrong_ranks(transport):
         Pipeline(make_model(), ranks=RANKS + 1, transport=transport)
 
 
+def offload_settings(stages):
+    """Return settings with which a search offloads: recomputing is slow, and there is memory for one microbatch."""
+
+    def cost(action):
+        return {"F": 1.0, "I": 1.0, "W": 1.0, "B": 2.0}.get(action.kind.value, 0.05)
+
+    sizes = {
+        name: dict.fromkeys(range(stages), size) for name, size in (("saved", 1.0), ("kept", 1.0), ("inputs", 0.1))
+    }
+    return AutoSchedule(
+        memory_limit=3.0, cost=cost, overhead=lambda action: 0.0, moves=lambda action: 0.3, seconds=0.3, **sizes
+    )
+
+
 def failures(transport):
     """Return the differences, by check."""
     checks = {name: lambda name=name: check_schedule(transport, name) for name in sorted(SCHEDULES)}
     checks["deterministic"] = lambda: check_schedule(transport, "interleaved1f1b", deterministic=True)
     checks["auto"] = lambda: check_schedule(transport, AutoSchedule(seconds=0.2, rounds=1))
+    checks["auto, offload"] = lambda: check_schedule(transport, offload_settings(2 * RANKS))
     changed = with_offload(with_recomputation(make_schedule("zbv", 2 * RANKS, 3, ranks=RANKS), [0, 2]), [1, 3])
     checks["recomputation and offload"] = lambda: check_schedule(transport, changed)
     for name in ("1f1b", "zbv"):

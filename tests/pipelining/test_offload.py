@@ -1,6 +1,7 @@
 """Stages that move activations to a file and back: the same numbers, with less memory in between."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,17 +16,20 @@ from retrograd.pipelining import (
     make_schedule,
     peak_activations,
     read_csv,
+    search_schedule,
     simulate,
     simulate_costs,
     with_offload,
     with_recomputation,
     write_csv,
 )
+from retrograd.pipelining.planning.memory_fit import StageBytes, peak_bytes
 from retrograd.pipelining.runtime.offload import OffloadableRun
 from retrograd.pipelining.schedules import SCHEDULES
 from retrograd.pipelining.schedules.actions import Kind, parse_schedule
 from retrograd.pipelining.schedules.lowering import chain, lower, validate
 
+from .matrix import check_schedule, offload_settings
 from .test_recomputation import Counting, Watch
 from .test_same_numbers import check
 
@@ -216,3 +220,55 @@ def test_a_rank_computes_while_activations_are_written(monkeypatch):
     pipeline = Pipeline([Signal(3, 3)], schedule=schedule, ranks=1, micro_batches=4, loss_fn=mse_loss)
     pipeline.step(x, target=x)
     assert second.is_set()
+
+
+def test_a_search_offloads_where_that_is_quicker_and_never_lengthens_the_step():
+    def cost(action):
+        return {"F": 1.0, "I": 1.0, "W": 1.0, "B": 2.0}.get(action.kind.value, 0.05)
+
+    inputs = dict.fromkeys(range(4), 0.1)
+    arguments = {"ranks": 2, "memory_limit": 3, "inputs": inputs, "seconds": 0.3}
+    plain = search_schedule(4, 8, cost, **arguments)
+    for seconds, offloads in ((0.3, True), (1000.0, False)):
+
+        def with_moves(action, seconds=seconds):
+            return seconds if action.kind.is_move else cost(action)
+
+        found = search_schedule(4, 8, cost, moves=with_moves, **arguments)
+        validate(lower(found.schedule, chain(4)), chain(4))
+        assert (found.step < plain.step) == bool(found.offloaded) == offloads
+        assert simulate_costs(found.schedule, chain(4), with_moves).span == pytest.approx(found.step, rel=1e-12)
+        assert found.bound <= found.step
+        stages = StageBytes(dict.fromkeys(range(4), 1.0), inputs, with_moves)
+        assert [peak_bytes(row, stages) for row in found.schedule] == found.peaks
+        assert max(found.peaks) <= 3
+        moved = {action.stage for row in found.schedule for action in row if action.kind is Kind.OFFLOAD}
+        assert moved == set(found.offloaded)
+        assert not search_schedule(
+            4, 8, cost, moves=with_moves, ranks=2, inputs=inputs, seconds=0.1
+        ).offloaded  # no limit
+
+
+def test_moves_that_take_no_time_make_a_limit_cost_little():
+    def cost(action):
+        return {"F": 1.0, "B": 2.0, "I": 1.0, "W": 1.0}.get(action.kind.value, 0.0)
+
+    arguments = {"ranks": 1, "seconds": 0.2}
+    nothing = dict.fromkeys(range(2), 0.0)
+    found = search_schedule(2, 6, cost, memory_limit=2, inputs=nothing, moves=lambda action: 0.0, **arguments)
+    assert found.step == search_schedule(2, 6, cost, **arguments).step == 36
+
+
+def test_auto_offloads_within_a_limit_and_trains_as_the_unsplit_model():
+    settings = offload_settings(4)
+    model = nn.Sequential(*[nn.Linear(3, 3) for _ in range(4)])
+    pipeline = Pipeline(model, 4, ranks=2, schedule=settings, micro_batches=8, loss_fn=mse_loss)
+    x = rg.randn(8, 3)
+    pipeline.step(x, target=x)
+    assert pipeline.found.offloaded
+    assert Kind.FETCH in {action.kind for actions in pipeline.program() for action in actions}
+    without = Pipeline(model, 4, ranks=2, schedule=replace(settings, offload=False), micro_batches=8, loss_fn=mse_loss)
+    without.step(x, target=x)
+    assert not without.found.offloaded
+    assert pipeline.found.step < without.found.step
+    check_schedule("threads", settings)

@@ -446,7 +446,7 @@ def deep(width=8, layers=8):
 
 @pytest.mark.usefixtures("even_times")
 def test_under_a_memory_limit_stages_offload_where_no_schedule_fits(monkeypatch):
-    monkeypatch.setattr(planning, "storage_cost", lambda: LinearCost(1e-6, 1e-10))
+    monkeypatch.setattr("retrograd.pipelining.planning.storage_cost.storage_cost", lambda: LinearCost(1e-6, 1e-10))
     args, target = batch(examples=512)
     options = {"target": target, "loss_fn": nn.functional.mse_loss, "schedules": ["gpipe"], **FREE}
     free = plan(deep(), args, 2, 8, **options).recommended
@@ -473,7 +473,7 @@ def test_where_moves_take_long_stages_recompute_instead(monkeypatch):
     args, target = batch(examples=512)
     options = {"target": target, "loss_fn": nn.functional.mse_loss, "schedules": ["gpipe"], **FREE}
     limit = max(plan(deep(), args, 2, 8, **options).recommended.memory) / 2
-    monkeypatch.setattr(planning, "storage_cost", lambda: LinearCost(1000.0))
+    monkeypatch.setattr("retrograd.pipelining.planning.storage_cost.storage_cost", lambda: LinearCost(1000.0))
     found = plan(deep(), args, 2, 8, memory_limit=limit, **options)
     best = found.recommended
     assert (best.offloaded, bool(best.recomputed)) == ((), True)

@@ -17,7 +17,6 @@ from retrograd.pipelining import (
     make_schedule,
     peak_activations,
     plan,
-    planning,
     read_csv,
     search_schedule,
     simulate,
@@ -270,7 +269,9 @@ def test_the_bytes_that_a_stage_keeps_which_recomputes_are_those_of_its_inputs()
 
 @pytest.mark.usefixtures("even_times")
 def test_a_plan_finds_schedules_within_limits_that_no_named_one_keeps(monkeypatch):
-    monkeypatch.setattr(planning, "storage_cost", lambda: LinearCost(1000.0))  # too slow to offload
+    monkeypatch.setattr(
+        "retrograd.pipelining.planning.storage_cost.storage_cost", lambda: LinearCost(1000.0)
+    )  # too slow to offload
     model = nn.Sequential(*[nn.Sequential(nn.Linear(16, 16), nn.Tanh()) for _ in range(8)])
     x = rg.randn(512, 16)
     common = {"ranks": 2, "micro_batches": 8, "rounds": 1, "latency": 5e-3, "bandwidth": 1e9, "search_seconds": 2.0}

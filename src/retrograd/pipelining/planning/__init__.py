@@ -14,7 +14,7 @@ from retrograd.pipelining.planning.link_cost import LinearCost, MessageCost, mes
 from retrograd.pipelining.planning.operator_cost import preserve_state
 from retrograd.pipelining.planning.report import Choice, Plan, SplitPolicy, merge_plans
 from retrograd.pipelining.planning.schedule_search import FoundSchedule, search_schedule
-from retrograd.pipelining.planning.storage_cost import storage_cost
+from retrograd.pipelining.planning.storage_cost import common_storage_cost
 from retrograd.pipelining.schedules import SCHEDULES, get_schedule
 from retrograd.pipelining.schedules.program import AUTO
 from retrograd.pipelining.transports import Transport, get_transport
@@ -132,7 +132,7 @@ def plan(
         rounds,
         workers,
         search_seconds / len(replicas),
-        None if memory_limit is None else _common_storage_cost(link),
+        None if memory_limit is None else common_storage_cost(link, workers),
     )
     plans: list[Plan] = []
     failures: list[ValueError] = []
@@ -153,12 +153,6 @@ def plan(
 def _sum_outputs(output: Any, target: Any) -> Any:
     parts = [registry["sum"](tensor) for tensor in tensors_in(output) if tensor.requires_grad]
     return sum(parts[1:], start=parts[0])
-
-
-def _common_storage_cost(transport: Transport) -> LinearCost:
-    """Return the cost of moves on the slowest process."""
-    found = transport.launch(transport.world or 1, lambda _: tuple(storage_cost()))
-    return LinearCost(*map(max, zip(*found, strict=True)))
 
 
 def _message_cost(transport: Transport, latency: float | None, bandwidth: float | None) -> MessageCost:

@@ -8,12 +8,13 @@ from retrograd.core import Tensor
 from retrograd.kernels.processors import available_processors
 from retrograd.nn import Module
 from retrograd.pipelining.microbatch import MicroBatch
-from retrograd.pipelining.planning.link_cost import MessageCost, message_cost
+from retrograd.pipelining.planning.link_cost import LinearCost, MessageCost, message_cost
 from retrograd.pipelining.planning.operator_cost import preserve_state
 from retrograd.pipelining.planning.schedule_search import FoundSchedule, search_schedule
 from retrograd.pipelining.planning.simulate import Cost, zero_cost
 from retrograd.pipelining.planning.stage_cost import TrialStep, measure_stages
 from retrograd.pipelining.planning.stage_memory import measure_memory
+from retrograd.pipelining.planning.storage_cost import common_storage_cost
 from retrograd.pipelining.schedules import SCHEDULES
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.gpipe import gpipe
@@ -42,7 +43,10 @@ class AutoSchedule:
     cost, overhead: as for `simulate`: seconds of computations and messages, and for which a message occupies its rank;
      None: measured over the transport.
     saved, kept, inputs: bytes of each stage for a microbatch, as for `search_schedule`; None: measured.
-    recompute: whether stages may recompute their forward passes to stay within the limit.
+    recompute, offload: whether stages may recompute their forward passes, or move activations to files and back, to
+     stay within the limit.
+    moves: seconds of an OFFLOAD or FETCH of a stage, for a microbatch; None: measured.  With `cost` given and `moves`
+     None, nothing is offloaded.
     placements: the rank of each stage, several to choose among; None: blocks, looped and zigzag.
     seconds, seed: of the search, as for `search_schedule`.
     rounds: how often each stage is timed, a microbatch at a time; the lower decile is used.
@@ -68,6 +72,8 @@ class AutoSchedule:
     kept: Mapping[int, float] | None = None
     inputs: Mapping[int, float] | None = None
     recompute: bool = True
+    offload: bool = True
+    moves: Cost | None = None
     placements: Sequence[Sequence[int]] | None = None
     seconds: float = 5.0
     seed: int = 0
@@ -83,6 +89,7 @@ class _Costs(NamedTuple):
     saved: Mapping[int, float]
     kept: Mapping[int, float]
     inputs: Mapping[int, float]
+    moves: Cost | None
 
 
 class AutoSearch:
@@ -123,19 +130,19 @@ class AutoSearch:
             )
         with preserve_state(model):
             timed: tuple[Cost, Cost] = zero_cost, zero_cost
+            storage: LinearCost | None = None
             if given.cost is None:
                 timed = self._measured_seconds(pipe, batch, loss)
-            saved = kept = inputs = None
+                if given.memory_limit is not None and given.offload and given.moves is None:
+                    storage = common_storage_cost(self._transport, self._workers(pipe))
+            memory: list[dict[int, float]] = [{}, {}, {}]
             if None in (given.saved, given.kept, given.inputs):
-                memory = measure_memory(pipe, pipe.named_inputs(batch.args, batch.kwargs), loss)
-                saved, kept, inputs = (dict(enumerate(map(float, column))) for column in zip(*memory, strict=True))
-        self._costs = _Costs(
-            given.cost or timed[0],
-            given.overhead or timed[1],
-            given.saved or saved or {},
-            given.kept or kept or {},
-            given.inputs or inputs or {},
-        )
+                columns = zip(*measure_memory(pipe, pipe.named_inputs(batch.args, batch.kwargs), loss), strict=True)
+                memory = [dict(enumerate(map(float, column))) for column in columns]
+        sizes = (given.saved, given.kept, given.inputs)
+        saved, kept, inputs = (known or found for known, found in zip(sizes, memory, strict=True))
+        moves = given.moves if storage is None else _moves(storage, saved, inputs)
+        self._costs = _Costs(given.cost or timed[0], given.overhead or timed[1], saved, kept, inputs, moves)
         if given.cost is None and given.trials:
             with preserve_state(model):
                 self._run_trials(pipe, batch, micro_batches, loss)
@@ -161,18 +168,21 @@ class AutoSearch:
 
     def _measured_seconds(self, pipe: AnyPipe, batch: MicroBatch, loss: LossOfOutputs) -> tuple[Cost, Cost]:
         """Return the seconds of actions, and for which messages occupy their ranks."""
-        ranks = self._transport.world or min(self._ranks or pipe.num_stages, available_processors())
         messages = message_cost(self._transport)
         found = measure_stages(
             [pipe],
             batch,
             lambda _, outputs: loss(outputs),
             self._transport,
-            ranks,
+            self._workers(pipe),
             self.settings.rounds,
             4 * pipe.num_stages,
         )[0]
         return _with(found.cost, messages), _with(found.overhead, messages)
+
+    def _workers(self, pipe: AnyPipe) -> int:
+        """Return the number of ranks that measure."""
+        return self._transport.world or min(self._ranks or pipe.num_stages, available_processors())
 
     def program(self, stages: int, micro_batches: int, edges: Iterable[tuple[int, int]], forward_only: bool) -> Program:
         """Return the program of a step; before the first step, one of a named schedule."""
@@ -204,7 +214,9 @@ class AutoSearch:
             edges=edges,
             saved=costs.saved,
             kept=costs.kept,
-            inputs=costs.inputs if settings.recompute else None,
+            inputs=costs.inputs,
+            recompute=settings.recompute,
+            moves=costs.moves if settings.offload else None,
             memory_limit=settings.memory_limit,
             overhead=costs.overhead,
             seconds=settings.seconds,
@@ -224,6 +236,11 @@ class AutoSearch:
 
 def _with(part: Callable[[Action, MessageCost], float], messages: MessageCost) -> Cost:
     return lambda action: part(action, messages)
+
+
+def _moves(storage: LinearCost, saved: Mapping[int, float], inputs: Mapping[int, float]) -> Cost:
+    """Return the seconds of moves of what stages save, without their inputs."""
+    return lambda action: storage.seconds(max(saved[action.stage] - inputs[action.stage], 0.0))
 
 
 def _forwards(placement: Sequence[int], micro_batches: int) -> list[list[Action]]:

@@ -152,6 +152,7 @@ class Planner:
                 edges=measured.pipe.carried(),
                 saved=dict(enumerate(saved)),
                 inputs=inputs,
+                moves=None if settings.storage is None else self._costs(ends)[0],
                 memory_limit=limit,
                 seconds=settings.search_seconds / len(self.splits),
             )

@@ -1,6 +1,6 @@
 """Keep a schedule within a memory limit: choose the microbatches whose activations are recomputed or offloaded."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from retrograd.pipelining.planning.simulate import Cost
@@ -29,6 +29,7 @@ def fit_memory(
     limits: Sequence[float],
     stages: StageBytes,
     seconds: Callable[[list[list[Action]]], float],
+    kinds: Collection[Kind] = (Kind.OFFLOAD, Kind.R),
 ) -> list[list[Action]] | None:
     """Return the fastest schedule found in which each rank stays within its limit; None if there is none.
 
@@ -38,6 +39,7 @@ def fit_memory(
     is never slower than one of these.
 
     schedule: computations only, without R and moves.  limits: bytes per rank.  seconds: of the step of a schedule.
+    kinds: what is allowed, OFFLOAD or R or both.
 
     Source of the microbatch that is chosen: L. A. Belady, "A study of replacement algorithms for a virtual-storage
     computer" (1966).
@@ -53,19 +55,21 @@ def fit_memory(
     1: F1.0 F1.1 F1.2 B1.0 B1.1 R1.2 B1.2
     """
     plain = [list(actions) for actions in schedule]
-    candidates: list[list[list[Action]] | None] = [*_uniform(plain, len(stages.saved))]
+    candidates: list[list[list[Action]] | None] = [*_uniform(plain, len(stages.saved), kinds)]
     if sum(map(len, plain)) <= 3 * MOST_RUNS:
         # The choice that is best for the next microbatch may leave no choice for later ones.
-        for kinds in ([Kind.OFFLOAD, Kind.R], [Kind.OFFLOAD], [Kind.R]):
-            candidates.append(_one_by_one(plain, limits, stages, seconds, kinds))
+        for allowed in dict.fromkeys([tuple(kinds), *((kind,) for kind in kinds)]):
+            candidates.append(_one_by_one(plain, limits, stages, seconds, allowed))
     fitting = [found for found in candidates if found is not None and not any(_excesses(found, limits, stages))]
     return min(fitting, key=seconds, default=None)
 
 
-def _uniform(schedule: list[list[Action]], stages: int) -> Iterator[list[list[Action]]]:
+def _uniform(schedule: list[list[Action]], stages: int, kinds: Collection[Kind]) -> Iterator[list[list[Action]]]:
     for count in sorted({-(-stages // 4), -(-stages // 2), -(-3 * stages // 4), stages}):
-        yield with_offload(schedule, range(count), ahead=1)
-        yield with_recomputation(schedule, range(count))
+        if Kind.OFFLOAD in kinds:
+            yield with_offload(schedule, range(count), ahead=1)
+        if Kind.R in kinds:
+            yield with_recomputation(schedule, range(count))
 
 
 def _one_by_one(

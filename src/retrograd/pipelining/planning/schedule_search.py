@@ -8,11 +8,13 @@ from typing import Any, Literal, NamedTuple
 
 from retrograd.pipelining.planning.critical_path import Block, critical_blocks, move_in_block
 from retrograd.pipelining.planning.list_scheduler import Policy, list_schedule
+from retrograd.pipelining.planning.memory_fit import StageBytes, fit_memory, peak_bytes
 from retrograd.pipelining.planning.schedule_problem import B, I, Order, Problem, Times, W, make_problem, run, run_filled
-from retrograd.pipelining.planning.simulate import Cost, zero_cost
+from retrograd.pipelining.planning.simulate import Cost, simulate_costs, zero_cost
 from retrograd.pipelining.planning.step_bound import busy_bound, step_bound
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule, stage_ranks
-from retrograd.pipelining.schedules.actions import Action
+from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.activations import runs_of
 from retrograd.pipelining.schedules.lowering import Edges, chain
 
 Objective = Literal["step", "slowest"]
@@ -22,6 +24,8 @@ LIST_TIME, RUN_TIME = 20e-6, 1.5e-6
 LIST_SHARE = 0.5  # of the time; the rest is for small changes
 PATIENCES = 1.0, 0.75, 0.5, 0.25, 0.0
 FARTHEST = 8  # positions by which a change moves an action
+LOOSER = 1.5, 2.0, math.inf  # limits, in units of the given one, of the schedules to which moves to a file are added
+FITTED = 12  # how many of them
 JOIN_SHARE = 0.1  # of the changes join halves or divide a whole backward pass, if that is quicker than both halves
 
 
@@ -34,7 +38,8 @@ class FoundSchedule(NamedTuple):
     origin: the name of the schedule, or "search" if no named one is as good.
     named: the objective of every named schedule with this placement; infinity for those beyond the memory limit.
     bound: no schedule with one of the placements has a smaller objective.
-    recomputed: the stages that keep only their inputs, and repeat their forward before the backward pass.
+    recomputed: the stages that keep only the inputs of some forward passes, and repeat them before the backward pass.
+    offloaded: the stages that move the activations of some forward passes to a file and back.
     alternatives: the best named schedules within the limit, for each placement one with whole backward passes and one
     with halves, the shortest first; without those that this one equals.
     measured: by origin, the seconds of the quickest trial step of `AutoSchedule` under this one and some alternatives.
@@ -49,6 +54,7 @@ class FoundSchedule(NamedTuple):
     named: dict[str, float]
     bound: float
     recomputed: list[int]
+    offloaded: Sequence[int] = ()
     alternatives: "Sequence[FoundSchedule]" = ()
     measured: Mapping[str, float] = {}
 
@@ -73,6 +79,8 @@ def search_schedule(
     saved: Mapping[int, float] | None = None,
     kept: Mapping[int, float] | None = None,
     inputs: Mapping[int, float] | None = None,
+    recompute: bool = True,
+    moves: Cost | None = None,
     memory_limit: float | Sequence[float] | None = None,
     overhead: Cost = zero_cost,
     objective: Objective = "step",
@@ -91,7 +99,9 @@ def search_schedule(
     saved: bytes of each stage's activations for one microbatch; None: 1.  kept: the bytes that the stage holds between
      the input half and the weight half of a backward pass, which may be more; None: those of `saved`.
     inputs: bytes of each stage's inputs for one microbatch, a part of `saved`; with them and a limit, stages may
-     recompute, see `with_recomputation`.  None: no stage does.
+     recompute, see `with_recomputation`, unless `recompute` is False.  None: no stage does.
+    moves: seconds of an OFFLOAD or FETCH of a microbatch, whose inputs stay in memory; with `inputs` and a limit,
+     microbatches may be offloaded, see `with_offload`.  None: none is.
     memory_limit: bytes of activations that a rank may hold, for all ranks or each; None: no limit.
     overhead: seconds for which a send or receive occupies its rank, as for `simulate`.
     objective: "step", from the first start to the last end; or "slowest", of the rank that takes longest from its own
@@ -123,7 +133,7 @@ def search_schedule(
     choices = _placements(stages, count) if placements is None else [list(placement) for placement in placements]
     problems = [
         make_problem(placement, micro_batches, edges, cost, saved, kept, limits, overhead, recomputed)
-        for recomputed in _recomputations(stages, inputs, memory_limit)
+        for recomputed in _recomputations(stages, inputs if recompute else None, memory_limit)
         for placement in choices
     ]
     # Half of the time for all placements, the other half for the best one.
@@ -131,19 +141,78 @@ def search_schedule(
     found = [search.run() for search in searches]
     chosen = min(searches, key=lambda search: search.best.score if search.best else (math.inf, 0.0))
     chosen.improve(seconds / 2)
-    if chosen.best is None:
+    plain = searches[: len(choices)]  # without recomputation
+    named = {name: value for names in found[: len(choices)] for name, value in names.items()}
+    bound = min(search.bound for search in searches)
+    best = None if chosen.best is None else chosen.found(chosen.best, named, bound)
+    if moves is not None and inputs is not None and memory_limit is not None:
+        bound, stored = _with_moves(
+            plain, StageBytes(saved, inputs, _with(cost, moves), kept), edges, overhead, recompute, seconds
+        )
+        if stored is not None and (best is None or getattr(stored, objective) < getattr(best, objective) * (1 - 1e-9)):
+            best = stored._replace(named=named)
+    if best is None:
         least = min(_least_limit(problem) for problem in problems)
         raise ValueError(
             f"search_schedule: no schedule is within the memory limit of {memory_limit}; a rank's stages save {least} "
             f"bytes for one microbatch"
         )
-    plain = searches[: len(choices)]  # without recomputation
-    named = {name: value for names in found[: len(choices)] for name, value in names.items()}
-    bound = min(search.bound for search in searches)
     others = [search.found(one, named, bound) for search in plain for one in search.best_named()]
-    best = chosen.found(chosen.best, named, bound)
-    others = [other for other in others if other.schedule != best.schedule]
-    return best._replace(alternatives=sorted(others, key=lambda other: named[other.origin]))
+    others = sorted((one for one in others if one.schedule != best.schedule), key=lambda one: named[one.origin])
+    return best._replace(bound=bound, alternatives=others)
+
+
+def _with(cost: Cost, moves: Cost) -> Cost:
+    """Return the cost of computations, messages and moves; R runs the code of F."""
+
+    def joined(action: Action) -> float:
+        if action.kind.is_move:
+            return moves(action)
+        return cost(action._replace(kind=Kind.F) if action.kind is Kind.R else action)
+
+    return joined
+
+
+def _with_moves(
+    searches: "Sequence[_Search]", stages: StageBytes, edges: Edges, overhead: Cost, recompute: bool, seconds: float
+) -> tuple[float, FoundSchedule | None]:
+    """Search within looser limits, and offload or recompute microbatches until the schedules are within the limits.
+
+    Returns a lower bound of the objective, and the best schedule, None if none fits.
+    """
+    objective, limits = searches[0].objective, searches[0].problem.limits
+    looser = [
+        _Search(search.problem._replace(limits=[factor * limit for limit in limits]), objective, share, seed=0)
+        for search in searches
+        for factor in LOOSER
+        for share in [seconds / (2 * len(searches) * len(LOOSER))]
+    ]
+    for search in looser:
+        search.run()
+    bound = min(search.bound for search in looser)
+    orders = [(one, search) for search in looser for one in (search.best, *search.best_named()) if one is not None]
+    best: FoundSchedule | None = None
+    for candidate, search in sorted(orders, key=lambda pair: pair[0].score)[:FITTED]:
+        found = search.found(candidate, {}, bound)
+        if best is not None and getattr(found, objective) >= getattr(best, objective):
+            break  # moves make no step shorter
+
+        def summary(schedule: list[list[Action]]) -> Times:
+            return Times(*simulate_costs(schedule, edges, stages.cost, overhead)[:2])
+
+        kinds = (Kind.OFFLOAD, Kind.R) if recompute else (Kind.OFFLOAD,)
+        fitted = fit_memory(found.schedule, limits, stages, lambda rows: getattr(summary(rows), objective), kinds)
+        if fitted is None:
+            continue
+        times, actions = summary(fitted), [action for row in fitted for action in row]
+        used = [sorted({stage for stage, _ in runs_of(actions, kind)}) for kind in (Kind.R, Kind.OFFLOAD)]
+        peaks = [peak_bytes(row, stages) for row in fitted]
+        found = found._replace(
+            schedule=fitted, step=times.step, slowest=times.slowest, peaks=peaks, recomputed=used[0], offloaded=used[1]
+        )
+        if best is None or getattr(found, objective) < getattr(best, objective):
+            best = found
+    return bound, best
 
 
 def _recomputations(

@@ -6,6 +6,7 @@ from statistics import median
 from retrograd.core import registry
 from retrograd.interop.stored_arrays import StoredArrays
 from retrograd.pipelining.planning.link_cost import LARGE, SMALL, LinearCost, fit_line
+from retrograd.pipelining.transports import Transport
 
 ROUNDS = 5
 
@@ -17,6 +18,12 @@ def storage_cost() -> LinearCost:
     True
     """
     return fit_line(*(median(_seconds(size) for _ in range(ROUNDS)) for size in (SMALL, LARGE)))
+
+
+def common_storage_cost(transport: Transport, ranks: int) -> LinearCost:
+    """Return the cost of moves on the slowest rank, while all of them move."""
+    found = transport.launch(transport.world or ranks, lambda _: tuple(storage_cost()))
+    return LinearCost(*map(max, zip(*found, strict=True)))
 
 
 def _seconds(size: int) -> float:
