@@ -132,11 +132,21 @@ def test_a_rank_that_has_all_norms_when_it_steps_keeps_no_copies_and_joins_the_r
     copying = set()
     take = _Copies.take
     monkeypatch.setattr(_Copies, "take", lambda copies: copying.add(threading.current_thread().name) or take(copies))
-    monkeypatch.setattr(TrainingRank, "_norms_have_arrived", lambda self: self.link.rank in early)  # or it waits
+    monkeypatch.setattr(TrainingRank, "_wait_for_norms", lambda self, following: self.link.rank in early)
     data = batches(wrong=["large", "nan"])
     assert trained(data, "after", "zbv") == trained(data, "loop", "zbv")
     assert copying == {f"rank {rank}" for rank in (0, 1) if rank not in early}
     assert trained(data, "after", "zbv", replicas=2) == trained(data, "loop", "zbv", replicas=2)
+
+
+@pytest.mark.parametrize("wrong", [[], ["large", "nan"]])
+def test_a_rank_that_waits_for_its_first_input_keeps_no_copies(monkeypatch, wrong):
+    copying = set()
+    take = _Copies.take
+    monkeypatch.setattr(_Copies, "take", lambda copies: copying.add(threading.current_thread().name) or take(copies))
+    data = batches(wrong=wrong)
+    assert trained(data, "after", "1f1b") == trained(data, "loop", "1f1b")
+    assert "rank 1" not in copying  # its input comes after rank 0 has sent its norms, and stepped
 
 
 @pytest.mark.parametrize("wrong", [[], ["large", "nan"]])

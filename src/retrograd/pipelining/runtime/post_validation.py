@@ -179,7 +179,8 @@ class TrainingRank:
     usually arrived by then.  If the gradients have to be clipped, or are not finite, it restores its parameters and the
     state of its optimizer from copies, steps with clipped gradients or not at all, and repeats the forward passes.  All
     ranks compute the same verdict, so all of them repeat.  A rank that has all norms when it steps, such as the last
-    one to finish, needs no copies: if the verdict is bad, it skips the forward passes that the others repeat.
+    one to finish, or one that waits for its first input, needs no copies: if the verdict is bad, it skips the forward
+    passes that the others repeat.
 
     Source: P. Qi, X. Wan, G. Huang and M. Lin, "Zero Bubble Pipeline Parallelism" (2024), section 4, except that norms
     are sent from every rank to every other one, and that the forward passes are repeated from the first one.
@@ -210,7 +211,7 @@ class TrainingRank:
             assert report is not None, "the second attempt begins with parameters that are checked"
             self.reports.append(report)
             self._send_norms(number)
-            if after and not self._norms_have_arrived():
+            if after and not self._wait_for_norms(number + 1):
                 self._step_optimistically()
                 repeats = False
             else:
@@ -295,9 +296,29 @@ class TrainingRank:
     def _peers(self) -> Iterator[int]:
         return (peer for peer in range(len(self.training.owned)) if peer != self.link.rank)
 
-    def _norms_have_arrived(self) -> bool:
-        """Return whether the check of the step would not wait for the other ranks."""
-        return all(self._received.has_arrived(peer, Message("N", peer, self.link.rank, 0)) for peer in self._peers())
+    def _wait_for_norms(self, following: int) -> bool:
+        """Return whether all norms have arrived, or arrive before this rank can begin the following step.
+
+        A rank that would be idle needs no copies to step before the norms arrive.
+        """
+        jobs, rank = self.training.jobs, self.link.rank
+        if following == len(jobs):
+            return True  # the check may as well wait
+        job = jobs[following]
+        first, ranks = job.program[rank][0], len(job.program) // job.replicas
+        inputs: list[Arrival] = []
+        if first.kind.is_receive:
+            sender = rank - rank % ranks + job.placement[first.peer]  # type: ignore[index]
+            inputs.append(_StepLink(self.link, 2 * following).arrival(sender, first.message))
+        norms = [self._received.arrival(peer, Message("N", peer, rank, 0)) for peer in self._peers()]
+        while True:
+            can_begin = all(
+                self.link.has_arrived(*one) for one in inputs
+            )  # first: a sender's norms are before its input
+            missing = [one for one in norms if not self.link.has_arrived(*one)]
+            if can_begin or not missing:
+                return not missing
+            self.link.wait_any([*inputs, missing[0]])
 
     def _step_optimistically(self) -> None:
         """Step, unless the norm of this rank's gradients is already too large, even if it is rounded down."""
@@ -412,13 +433,20 @@ class _StepLink:
         self._link.doing = text
 
     def expect(self, arrivals: Sequence[Arrival]) -> None:
-        self._link.expect([Arrival(rank, self._numbered(message)) for rank, message in arrivals])
+        self._link.expect([self.arrival(*one) for one in arrivals])
 
     def send(self, rank: int, message: Message, payload: Any) -> None:
         self._link.send(rank, self._numbered(message), payload)
 
+    def arrival(self, rank: int, message: Message) -> Arrival:
+        """Return the arrival of a message, as the link without numbers knows it."""
+        return Arrival(rank, self._numbered(message))
+
     def has_arrived(self, rank: int, message: Message) -> bool:
         return self._link.has_arrived(rank, self._numbered(message))
+
+    def wait_any(self, arrivals: Sequence[Arrival]) -> None:
+        self._link.wait_any([self.arrival(*one) for one in arrivals])
 
     def receive(self, rank: int, message: Message) -> Any:
         return self._link.receive(rank, self._numbered(message))

@@ -44,6 +44,9 @@ class Link(Protocol):
     def has_arrived(self, rank: int, message: Message) -> bool:
         """Return whether `receive` would not wait for this message."""
 
+    def wait_any(self, arrivals: Sequence[Arrival]) -> None:
+        """Wait until one of these messages has arrived; raises what `receive` does."""
+
     def receive(self, rank: int, message: Message) -> Any:
         """Wait for this message.
 

@@ -236,15 +236,20 @@ class _ProcessLink:
         self._peers.poll()
         return message in self._peers.mail
 
-    def receive(self, rank: int, message: Message) -> Any:
-        """Wait for a message; other messages that arrive are stored."""
+    def wait_any(self, arrivals: Sequence[Arrival]) -> None:
+        """Wait until one of these messages is stored; other messages that arrive are stored, too."""
         peers, mail = self._peers, self._peers.mail
+        rank, message = arrivals[0]
         self._awaited = (message, rank)
-        waits = self._status is not None and message not in mail
+
+        def arrived() -> bool:
+            return any(one in mail for _, one in arrivals)
+
+        waits = self._status is not None and not arrived()
         if waits:
             self._status.write(self.state())  # type: ignore[union-attr]
         timeout = self.patience.timeout
-        if not self.patience.until(lambda: message in mail or peers.over, lambda: f"{message} from rank {rank}"):
+        if not self.patience.until(lambda: arrived() or peers.over, lambda: f"{message} from rank {rank}"):
             raise TimeoutError(
                 f"rank {self.rank} has waited {timeout:g} s for {message} from rank {rank}:\n{_report(peers, timeout)}"
             )
@@ -253,7 +258,11 @@ class _ProcessLink:
             self._status.write(self._doing)  # type: ignore[union-attr]
         if peers.over:
             self._stop()
-        return unpack(*mail.pop(message))
+
+    def receive(self, rank: int, message: Message) -> Any:
+        """Wait for a message, and return its payload."""
+        self.wait_any([Arrival(rank, message)])
+        return unpack(*self._peers.mail.pop(message))
 
     def _stop(self) -> NoReturn:
         """Raise the reason why the launch has ended."""

@@ -130,17 +130,24 @@ class _ThreadLink:
         """Return whether the payload is in the mailbox."""
         return message in self._launch.mail
 
-    def receive(self, rank: int, message: Message) -> Any:
-        """Wait for the payload, and take it out of the mailbox."""
+    def wait_any(self, arrivals: Sequence[Arrival]) -> None:
+        """Wait until one of these messages is in the mailbox."""
         launch = self._launch
         with launch.arrival:
-            if not launch.arrival.wait_for(lambda: launch.aborted or message in launch.mail, launch.timeout):
+            if not launch.arrival.wait_for(
+                lambda: launch.aborted or any(message in launch.mail for _, message in arrivals), launch.timeout
+            ):
+                rank, message = arrivals[0]
                 raise TimeoutError(
                     f"rank {self.rank} has waited {launch.timeout:g} s for {message} from rank {rank}:\n"
                     f"{launch.report()}"
                 )
             launch.check()
-            return launch.mail.pop(message)
+
+    def receive(self, rank: int, message: Message) -> Any:
+        """Wait for the payload, and take it out of the mailbox."""
+        self.wait_any([Arrival(rank, message)])
+        return self._launch.mail.pop(message)
 
 
 @generator_block
