@@ -87,6 +87,31 @@ MISTAKES = {
     "parameters are a model": (lambda: optim.SGD(nn.Linear(2, 2), lr=0.1), r"pass its \.parameters\(\)"),
     "parameters are a tensor": (lambda: optim.SGD(weight(2), lr=0.1), "put it into a list"),
     "a parameter is a result": (lambda: optim.SGD([weight(2) * 2], lr=0.1), "that an operator made"),
+    "parameters are a dict": (
+        lambda: optim.SGD(dict(nn.Linear(2, 2).named_parameters()), lr=0.1),
+        r"SGD: expected parameters, got dict; pass its \.values\(\)",
+    ),
+    "a model among the parameters": (lambda: optim.SGD([nn.Linear(2, 2)], lr=0.1), r"pass its \.parameters\(\)"),
+    "gradients of a model are clipped": (
+        lambda: nn.utils.clip_grad_norm_(nn.Linear(2, 2), 1.0),
+        r"clip_grad_norm_: expected parameters, got Linear; pass its \.parameters\(\)",
+    ),
+    "values of a model are clipped": (
+        lambda: nn.utils.clip_grad_value_(nn.Linear(2, 2), 1.0),
+        r"clip_grad_value_: expected parameters, got Linear; pass its \.parameters\(\)",
+    ),
+    "a model becomes a vector": (
+        lambda: nn.utils.parameters_to_vector(nn.Linear(2, 2)),
+        r"parameters_to_vector: expected parameters, got Linear; pass its \.parameters\(\)",
+    ),
+    "a vector becomes a model": (
+        lambda: nn.utils.vector_to_parameters(rg.ones(6), nn.Linear(2, 2)),
+        r"vector_to_parameters: expected parameters, got Linear; pass its \.parameters\(\)",
+    ),
+    "a norm that is text": (
+        lambda: nn.utils.clip_grad_norm_([weight(2)], "1.0"),
+        r"clip_grad_norm_: max_norm must be a number, got '1\.0' \(str\)",
+    ),
     "one beta": (lambda: optim.AdamW([weight(2)], betas=0.9), "must be two numbers"),
     "a schedule of a model": (
         lambda: optim.lr_scheduler.StepLR(nn.Linear(2, 2), 3),
@@ -129,6 +154,18 @@ MISTAKES = {
     "one row in a batch norm": (lambda: nn.BatchNorm1d(3)(x[:1]), "more than 1 value per channel"),
     "examples differ in shape": (lambda: list(DataLoader(Uneven(), 2)), "collate_fn=nested_collate"),
     "a data set without a length": (lambda: list(DataLoader(Endless())), "define __len__"),
+    "a collate_fn that is no function": (
+        lambda: DataLoader([1, 2], collate_fn="stack"),
+        "collate_fn must be a function of a list of examples, got 'stack'",
+    ),
+    "a padded tensor": (
+        lambda: nn.utils.rnn.pad_sequence(rg.ones(3)),
+        r"expected a list of sequences, got a Tensor of shape \(3,\)",
+    ),
+    "an array among argnums": (
+        lambda: rg.func.grad(lambda a: a.sum(), x)(x),
+        r"argnums must be an int or a tuple of ints, got a Tensor of shape \(2, 3\)",
+    ),
     "an example is None": (lambda: list(DataLoader([None, None])), "give the loader a collate_fn"),
     "components of other dimensions": (
         lambda: rg.nested.nested_tensor([rg.ones(2), x]),

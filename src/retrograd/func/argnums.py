@@ -8,6 +8,7 @@ import optree
 from retrograd.core import Tensor, current
 from retrograd.core.op import compound
 from retrograd.core.tensor import make
+from retrograd.foundation.describe_value import describe
 from retrograd.levels import DualLevel, GradLevel
 from retrograd.levels.sync_views import sync_views
 from retrograd.levels.write_back import was_written, written_value
@@ -38,7 +39,7 @@ def _check_argnums(name: str, argnums: Argnums) -> tuple[int, ...]:
         if not isinstance(n, int) or isinstance(n, bool):
             raise RuntimeError(
                 f"{name}: argnums must be int or Tuple[int, ...], got: {type(argnums)}; argnums must be an int or a "
-                f"tuple of ints, got {argnums!r}"
+                f"tuple of ints, got {describe(argnums)}"
             )
     return given
 

@@ -10,6 +10,7 @@ from retrograd.core import Tensor, operator_named
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggest_entry
 from retrograd.nn.module import clear_grads
+from retrograd.nn.parameter import list_parameters
 from retrograd.ops.layout import has_sparse_layout
 from retrograd.optim.foreach import Batch, split_batches, update_batch
 from retrograd.optim.state_entries import Entry, load_entries
@@ -56,14 +57,10 @@ class Optimizer(StepHooks):
                 "params must be an iterable of tensors or dicts, got one Tensor; put it into a list; params argument "
                 "given to the optimizer should be an iterable of Tensors or dicts"
             )
-        if hasattr(params, "parameters"):
-            raise TypeError(
-                f"{type(self).__name__}: expected parameters, got {type(params).__name__}; pass its .parameters()"
-            )
         self.defaults = dict(defaults)
         self.param_groups: list[Group] = []
         self.state: defaultdict[Tensor, State] = defaultdict(dict)  # so that a step may begin with `self.state[p]`
-        groups = list(params)
+        groups = list_parameters(type(self).__name__, params)
         if not groups:
             raise ValueError(
                 f"{type(self).__name__} got an empty list of parameters; optimizer got an empty parameter list"
@@ -100,9 +97,10 @@ class Optimizer(StepHooks):
         known = {id(p) for group in self.param_groups for p in group["params"]}
         for p in params:
             if not isinstance(p, Tensor):
+                hint = "; pass its .parameters()" if hasattr(p, "parameters") else ""
                 raise TypeError(
                     f"{type(self).__name__}: expected tensors, got {type(p).__name__}; optimizer can only optimize "
-                    f"Tensors, but one of the params is {type(p).__name__}"
+                    f"Tensors, but one of the params is {type(p).__name__}{hint}"
                 )
             if not p.is_leaf:
                 raise ValueError(

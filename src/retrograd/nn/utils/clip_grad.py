@@ -7,8 +7,10 @@ from typing import Any
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_floating
+from retrograd.foundation.number_arguments import check_number
 from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 from retrograd.nn.deprecated_names import older_name
+from retrograd.nn.parameter import list_parameters
 from retrograd.ops.create import zeros
 
 _euclidean_norm = operator_named("euclidean_norm")
@@ -16,12 +18,8 @@ _norm = operator_named("norm")
 _stack = operator_named("stack")
 
 
-def _listed(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
-    return [parameters] if isinstance(parameters, Tensor) else list(parameters)
-
-
-def _gradients_of(parameters: Tensor | Iterable[Tensor]) -> list[Any]:
-    return [p.grad.detach() for p in _listed(parameters) if p.grad is not None]
+def _gradients_of(name: str, parameters: Tensor | Iterable[Tensor]) -> list[Any]:
+    return [p.grad.detach() for p in list_parameters(name, parameters) if p.grad is not None]
 
 
 def get_total_norm(
@@ -87,7 +85,8 @@ def clip_grad_norm_(
     >>> round(float(x.grad[0]), 3)
     0.6
     """
-    grads = _gradients_of(parameters)
+    check_number("clip_grad_norm_: max_norm", float, max_norm)
+    grads = _gradients_of("clip_grad_norm_", parameters)
     total = get_total_norm(grads, norm_type, error_if_nonfinite)
     _scale_gradients(grads, max_norm, total)
     return total
@@ -107,7 +106,8 @@ def clip_grads_with_norm_(
     >>> [round(g, 3) for g in x.grad.tolist()]
     [1.5, 2.0]
     """
-    _scale_gradients(_gradients_of(parameters), max_norm, total_norm)
+    check_number("clip_grads_with_norm_: max_norm", float, max_norm)
+    _scale_gradients(_gradients_of("clip_grads_with_norm_", parameters), max_norm, total_norm)
 
 
 def _scale_gradients(grads: list[Any], max_norm: float, total: Any) -> None:
@@ -137,7 +137,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
     if not clip_value >= 0:
         raise ValueError(f"clip_grad_value_: clip_value must be at least 0, got {clip_value}")
     with no_grad():
-        for p in _listed(parameters):
+        for p in list_parameters("clip_grad_value_", parameters):
             if p.grad is not None:
                 p.grad.clamp_(-clip_value, clip_value)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor, operator_named
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.create import tensor
@@ -151,6 +152,8 @@ def pad_sequence(
     if padding_side not in ("right", "left"):
         raise ValueError(f"pad_sequence: padding_side must be 'right' or 'left', got {padding_side!r}")
     parts = list(sequences)
+    if any(part.ndim == 0 for part in parts):
+        raise ValueError(f"pad_sequence: expected a list of sequences, got {describe(sequences)}")
     if not parts:
         raise ValueError("pad_sequence: expected at least one sequence, got none")
     longest = max(part.shape[0] for part in parts)

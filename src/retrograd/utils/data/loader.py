@@ -9,6 +9,7 @@ from multiprocessing.context import BaseContext
 from typing import Any
 
 from retrograd.backend.devices import device_named
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import CALLER_OF_INIT, SuggestsKeywords
 from retrograd.ops.generator import Generator, resolve_generator
 from retrograd.utils.data.collate import default_collate, default_convert, pin_batch
@@ -91,6 +92,10 @@ class DataLoader(SuggestsKeywords):
         if batch_sampler is not None:
             self.batch_sampler = batch_sampler  # type: ignore[assignment]
         self._batched = self.batch_sampler is not None or batch_size is not None
+        if not (collate_fn is None or callable(collate_fn)):
+            raise TypeError(
+                f"DataLoader: collate_fn must be a function of a list of examples, got {describe(collate_fn)}"
+            )
         self.collate_fn = collate_fn or (default_collate if self._batched else default_convert)
         self.generator = generator
         self.num_workers = num_workers
