@@ -134,6 +134,7 @@ class Pipeline(SuggestsKeywords):
         max_captures: int = 8,
         compile: bool = False,
     ) -> None:
+        _check_model_and_loss(model, loss_fn)
         if not isinstance(model, Module) and stages not in (None, len(model)):
             raise ValueError(f"Pipeline: stages is {stages}, but the list has {len(model)} modules")
         _check_numbers(
@@ -226,9 +227,14 @@ class Pipeline(SuggestsKeywords):
         """
         if is_transformed():
             return self._step_unsplit("step", [MicroBatch(args, kwargs, 1.0)], [target], [1.0])
-        self._begin("step", args, kwargs, target)
-        batches, targets = self._batches_and_targets(args, target, kwargs)
-        loss, self.timeline = self._step(batches, targets, nullcontext())
+        try:
+            self._begin("step", args, kwargs, target)
+            batches, targets = self._batches_and_targets(args, target, kwargs)
+            loss, self.timeline = self._step(batches, targets, nullcontext())
+        except Exception as error:
+            if target is None and self.loss_fn is not None:
+                error.add_note("Pipeline.step: no target was given; its keyword is target=: step(x, target=y)")
+            raise
         self._steps.add(loss, self._count(args, kwargs))
         return loss
 
@@ -708,6 +714,17 @@ class Pipeline(SuggestsKeywords):
         if first is None:
             raise RuntimeError("Pipeline: nothing is captured before the first step() or predict()")
         return first
+
+
+def _check_model_and_loss(model: Any, loss_fn: Any) -> None:
+    """Raise TypeError for a model that is no module or list of modules, and for a loss that is no function."""
+    if not isinstance(model, Module | Sequence):
+        raise TypeError(f"Pipeline: expected a Module, or the stages as a list of Modules, got {describe(model)}")
+    if isinstance(loss_fn, type) or not (loss_fn is None or callable(loss_fn)):
+        hint = f"; make one: {loss_fn.__name__}()" if isinstance(loss_fn, type) else ""
+        raise TypeError(
+            f"Pipeline: loss_fn must be a function of the output and the target, got {describe(loss_fn)}{hint}"
+        )
 
 
 def _check_numbers(**numbers: int | None) -> None:
