@@ -7,7 +7,7 @@ import struct
 import zipfile
 from contextlib import nullcontext
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 
@@ -71,7 +71,7 @@ def load_file(path: str | os.PathLike[str] | BinaryIO, *, mmap: bool = False):
         raise ValueError(f"{path}: {_PROGRAM}")
     with nullcontext(path) if hasattr(path, "read") else open_regular_file(path) as file, _name_in_errors(path):
         if not zipfile.is_zipfile(file):
-            raise ValueError(_describe_other_file(file))
+            raise ValueError(_describe_other_file(cast(BinaryIO, file)))
         with zipfile.ZipFile(file) as archive:
             return _Checkpoint(archive, file, mmap).read()
 
