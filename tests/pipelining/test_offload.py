@@ -272,3 +272,42 @@ def test_auto_offloads_within_a_limit_and_trains_as_the_unsplit_model():
     assert not without.found.offloaded
     assert pipeline.found.step < without.found.step
     check_schedule("threads", settings)
+
+
+def transfer_share(hidden, length, flops=220e12, bandwidth=15e9):
+    """Return the time to move a transformer layer's activations out and back, relative to its computation.
+
+    k = T_o / T_c = 10 / (3 (6 h + s)) x flops / bandwidth: X. Wan et al., "PipeOffload" (2025). It follows from
+    12 b s h (6 h + s) operations of a layer's forward and backward pass and 20 b s h bytes to move in each direction.
+    """
+    return 10 / (3 * (6 * hidden + length)) * flops / bandwidth
+
+
+@pytest.mark.parametrize("ranks", [4, 8, 16])
+@pytest.mark.parametrize(("hidden", "length"), [(8192, 4096), (8192, 16384), (4096, 32768), (4096, 4096)])
+def test_layers_whose_moves_take_no_longer_than_their_computation_offload_all_activations_for_free(
+    ranks, hidden, length
+):
+    share = transfer_share(hidden, length)
+
+    def cost(action):
+        return {"F": 1.0, "B": 2.0}.get(action.kind.value, 1.5 * share if action.kind.is_move else 0.0)
+
+    plain = make_schedule("interleaved1f1b", 2 * ranks, 4 * ranks, ranks=ranks)
+    moved = with_offload(plain, ahead=2)
+    longer = simulate_costs(moved, chain(2 * ranks), cost).span / simulate_costs(plain, chain(2 * ranks), cost).span
+    assert (share <= 1) == (longer <= 1.02)
+    if share > 1:
+        assert longer == pytest.approx(share, rel=0.1)  # the moves determine the step
+    stages = StageBytes(dict.fromkeys(range(2 * ranks), 1.0), dict.fromkeys(range(2 * ranks), 0.0), cost)
+    assert max(peak_bytes(row, stages) for row in moved) == 3  # for any number of ranks
+    assert max(map(peak_activations, plain)) == 3 * ranks - 1
+
+
+@pytest.mark.parametrize("ranks", [4, 8, 16])
+def test_offloading_the_first_stage_of_each_rank_halves_the_memory_of_interleaved_1f1b(ranks):
+    # Figure 2 of the paper. With its uniform repetition, which no schedule here has, it would be a quarter.
+    plain = make_schedule("interleaved1f1b", 2 * ranks, 4 * ranks, ranks=ranks)
+    moved = with_offload(plain, range(ranks), ahead=1)
+    assert max(map(peak_activations, moved)) == ranks + 2
+    assert (ranks + 2) / max(map(peak_activations, plain)) <= 0.55
