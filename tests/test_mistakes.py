@@ -37,6 +37,14 @@ def write_to_saved():
     loss.backward()
 
 
+def early_metric():
+    optimizer = sgd()
+    schedule = optim.lr_scheduler.StepLR(optimizer, 3)
+    optimizer.step()
+    with pytest.warns(UserWarning, match="is deprecated"):
+        schedule.step(rg.tensor(0.5))
+
+
 class Uneven(Dataset):
     def __len__(self):
         return 2
@@ -111,6 +119,24 @@ MISTAKES = {
     "a norm that is text": (
         lambda: nn.utils.clip_grad_norm_([weight(2)], "1.0"),
         r"clip_grad_norm_: max_norm must be a number, got '1\.0' \(str\)",
+    ),
+    "a closure that is a loss": (
+        lambda: sgd().step(x.sum()),
+        r"SGD\.step: closure must be a function that returns the loss, got tensor\(6\.\)",
+    ),
+    "a closure of LBFGS that is a loss": (
+        lambda: optim.LBFGS([weight(1)]).step(x.sum()),
+        r"LBFGS\.step: closure must be a function that returns the loss",
+    ),
+    "a metric for a schedule of steps": (early_metric, "only ReduceLROnPlateau takes a metric"),
+    "a class among the layers": (lambda: nn.Sequential(nn.ReLU), r"got type; make one: ReLU\(\)"),
+    "a file and an object in the wrong order": (
+        lambda: rg.save("model.pt", x),
+        r"the object comes first: save\(obj, f\)",
+    ),
+    "a schedule is misspelt": (
+        lambda: rg.pipelining.Pipeline(nn.Linear(2, 2), 1, schedule="gpip"),
+        "Did you mean 'gpipe'",
     ),
     "one beta": (lambda: optim.AdamW([weight(2)], betas=0.9), "must be two numbers"),
     "a schedule of a model": (

@@ -12,6 +12,7 @@ import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.backend.stored_dtypes import as_strided
 from retrograd.core import Tensor
 from retrograd.core.dtype import TABLE
+from retrograd.foundation.describe_value import describe
 from retrograd.interop import pytorch_nested, pytorch_sparse
 from retrograd.interop.atomic_write import atomic_replace
 from retrograd.interop.pickle_writer import Name, PersistentId, Writer
@@ -37,6 +38,10 @@ def save_file(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
     >>> load_file(file)
     {'epoch': 3, 'weight': tensor([1., 1.])}
     """
+    if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
+        raise TypeError(
+            f"save: expected a path or an open file, got {describe(f)}; the object comes first: save(obj, f)"
+        )
     checkpoint = _Checkpoint(obj)
     if not isinstance(f, (str, os.PathLike)):
         checkpoint.write(f)

@@ -10,7 +10,7 @@ from retrograd.foundation.number_arguments import check_number
 from retrograd.nn.constructor_fields import field
 from retrograd.optim.declared_settings import DeclaredOptimizer, check_non_negative, check_one_of, with_settings
 from retrograd.optim.line_search import Point, strong_wolfe
-from retrograd.optim.optimizer import Group, State
+from retrograd.optim.optimizer import Group, State, check_closure
 from retrograd.optim.state_entries import count, declare_entries, list_of, number, vector
 
 _cat = operator_named("cat")
@@ -124,6 +124,7 @@ class LBFGS(DeclaredOptimizer):
         """Take steps; return the loss before them."""
         if closure is None:
             raise TypeError("LBFGS.step: pass a closure that clears the gradients, computes the loss, calls backward")
+        check_closure(self, closure)
         (group,) = self.param_groups
         state = self.state.setdefault(group["params"][0], {})
         with no_grad():

@@ -126,6 +126,7 @@ class Optimizer(StepHooks):
         """
         loss = None
         if closure is not None:
+            check_closure(self, closure)
             with enable_grad():
                 loss = closure()
         with no_grad():
@@ -287,6 +288,13 @@ def check_state_dict(name: str, state_dict: Mapping[str, Any]) -> tuple[Mapping[
             given, hint = describe(list(state_dict)), entry and f". {entry}"
         raise TypeError(f"{name}: expected a mapping with 'state' and 'param_groups', got {given}{hint}")
     return states, groups
+
+
+def check_closure(optimizer: Optimizer, closure: Any) -> None:
+    """Raise TypeError for a closure that is no function, as a loss in its place."""
+    if not callable(closure):
+        kind = type(optimizer).__name__
+        raise TypeError(f"{kind}.step: closure must be a function that returns the loss, got {describe(closure)}")
 
 
 def count_step(param: Any, state: State, *means: str) -> None:

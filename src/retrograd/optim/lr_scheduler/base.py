@@ -107,7 +107,8 @@ class LRScheduler(ChecksNumbers):
         """Advance to a number of steps; if that is an earlier one, from the initial rates."""
         warn_user(EPOCH_IS_DEPRECATED)
         if not isinstance(epoch, int) or epoch < 0:
-            raise ValueError(f"{type(self).__name__}.step: epoch must be an integer of at least 0, got {epoch!r}")
+            hint = "" if isinstance(epoch, int) else "; only ReduceLROnPlateau takes a metric"
+            raise ValueError(f"{type(self).__name__}.step: epoch must be an integer of at least 0, got {epoch!r}{hint}")
         if epoch < self.last_epoch:
             self.restart()
         while self.last_epoch < epoch:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from retrograd.foundation.suggestions import suggest_in_module
+from retrograd.foundation.suggestions import did_you_mean, suggest_in_module
 from retrograd.pipelining.schedules.actions import Action
 from retrograd.pipelining.schedules.controllable_memory import v_half, v_min
 from retrograd.pipelining.schedules.dual_pipe_v import dual_pipe_v
@@ -87,7 +87,8 @@ def get_schedule(name: str) -> ScheduleKind:
     """
     schedule = _BY_NAME.get(_normalized(name)) if isinstance(name, str) else None
     if schedule is None:
-        raise ValueError(f"no schedule is called {name!r}; known are {', '.join(sorted(SCHEDULES))}")
+        hint = did_you_mean(name, SCHEDULES) if isinstance(name, str) else ""
+        raise ValueError(f"no schedule is called {name!r}; known are {', '.join(sorted(SCHEDULES))}{hint}")
     return schedule
 
 
