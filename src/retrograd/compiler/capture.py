@@ -1,12 +1,14 @@
 """Capture: run a call once, record it, and make the program that can replace it."""
 
 import copy
+import types
 from collections.abc import Callable
 from typing import Any
 
 from retrograd.compiler import player
 from retrograd.compiler.arguments import ArgumentGuards, difference
 from retrograd.compiler.compiled_node import CompiledGraph, ConnectedTree
+from retrograd.compiler.graph_breaks import Breaks
 from retrograd.compiler.graph_template import GraphTemplate
 from retrograd.compiler.output_tree import OutputTree, ResultTree
 from retrograd.compiler.plain_values import is_plain_value
@@ -19,7 +21,7 @@ from retrograd.core import current
 from retrograd.core.dtype import get_default_dtype
 from retrograd.core.guards import TensorGuard, all_hold
 from retrograd.core.state import watching
-from retrograd.foundation.source_location import describe_function
+from retrograd.foundation.source_location import describe_function, position_of
 
 
 class Modes:
@@ -189,6 +191,16 @@ class Capture:
             return ""
         self.changes_objects = True
         return "the function changes a container among its arguments"
+
+    def breaks_in(self, code: types.CodeType | None) -> Breaks:
+        """Return what a refused capture has found in a function of Python, by its code."""
+        refused, doubtful = self.recorder.refused_at.items(), self.watch.doubtful_calls
+        found = [*refused, *(doubtful if self.changes_objects else ())]
+        positions = {position_of(code, instruction) for caller, instruction in found if caller is code}
+        if code is None or code is not self.recorder.refused_in:
+            return Breaks(calls=frozenset(positions), changes_objects=self.changes_objects)
+        refusal = position_of(code, self.recorder.refused_at[code])
+        return Breaks(frozenset({refusal[0]}), frozenset(positions - {refusal}), self.changes_objects)
 
     # ------------------------------------------------------------------------------------------ the program
 

@@ -1,6 +1,7 @@
 """Functions that are captured at their first call, and replaced by a program in later calls."""
 
 import functools
+import inspect
 import sys
 import threading
 import weakref
@@ -9,11 +10,19 @@ from typing import Any
 
 from retrograd.autograd.profiler.recorder import lone_recorders
 from retrograd.compiler.capture import Capture, Program
-from retrograd.compiler.function_in_parts import FunctionInParts, code_of, split_captured
+from retrograd.compiler.function_in_parts import (
+    Callees,
+    FunctionInParts,
+    code_of,
+    function_of,
+    method_of,
+    split_refused,
+)
 from retrograd.compiler.function_source import FunctionSource, read_source
+from retrograd.compiler.graph_breaks import Breaks
 from retrograd.compiler.group_report import group_names
 from retrograd.compiler.program_kind import MOST_UNUSED, ProgramKind
-from retrograd.compiler.recorder import Recorder
+from retrograd.compiler.recorder import CALLED, Recorder
 from retrograd.compiler.stance import current_stance
 from retrograd.compiler.surroundings import FunctionHolder
 from retrograd.compiler.timed_run import run_timed
@@ -24,14 +33,14 @@ from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.foundation.source_location import describe_function, warn_user
 
 LIMIT = 8  # of programs for one function, as in PyTorch
-TRIES = 3  # captures of a function that changes Python objects: it may do so only once, to fill a cache
+TRIES = 3  # captures of a function that changes Python objects, as it may do so only once, or runs no operator
 _functions: "weakref.WeakSet[CompiledFunction]" = weakref.WeakSet()
 
 
 class CompiledFunction(FunctionHolder):
     """A function that runs by programs, captured from calls of it; where that is not possible, in parts, or eagerly."""
 
-    _tells_parts = True  # whether it warns that it is compiled in parts
+    _is_whole = True  # whether a user has asked to compile it
 
     def __init__(
         self,
@@ -56,9 +65,12 @@ class CompiledFunction(FunctionHolder):
         self.programs: list[Program] = []  # in the order of their captures
         self._recent: list[Program] = []  # the latest one that ran is first; the list is replaced, never changed
         self._refused: dict[bool, str] = {}  # by grad mode: why the function runs eagerly
-        self._changes: dict[bool, int] = {}  # by grad mode: in how many captures it changed Python objects
+        self._tries: dict[bool, int] = {}  # by grad mode: the number of captures that were refused
         self._in_parts: FunctionInParts | None = None
-        self._warned: set[str] = set()
+        self._idle = 0  # the number of captures in which no operator ran
+        if self._is_whole:
+            self._callees = Callees(self._compile_callee)
+            self._callees.add(self._function, self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         reason = reason_to_run_eagerly()
@@ -135,9 +147,15 @@ class CompiledFunction(FunctionHolder):
 
     def _capture(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call for which there is no program, and make one if possible."""
+        if self.is_idle and not self._is_whole:
+            self.programs = self._recent = []
+            return self._function(*args, **kwargs)
         refusal = self._refused.get(current().grad_enabled)
         if refusal is not None:
             return self._run_eagerly(refusal, args, kwargs)
+        if inspect.isgeneratorfunction(function_of(self._function)):
+            self._refuse(current().grad_enabled, "it is a generator", Breaks())
+            return self._run_eagerly("it is a generator", args, kwargs)
         if sys.getprofile() is not None:
             return self._run_eagerly("a profiling function is set by sys.setprofile", args, kwargs)
         kind = next((p.kind for p in self.programs if p.is_for_sizes(args, kwargs)), None)
@@ -153,9 +171,11 @@ class CompiledFunction(FunctionHolder):
                 self._keep_capture(capture, kind)
         if found is not None:
             return found[0].run(found[1])
+        self._idle += capture.recorder.operators == 0
         if capture.program is None:
             self._note_refusal(capture)
-            self._report(capture.refusal)
+            if self._is_whole or capture.recorder.operators:
+                self._report(capture.refusal)
         return capture.result
 
     def _make_program(
@@ -201,17 +221,26 @@ class CompiledFunction(FunctionHolder):
 
     def _note_refusal(self, capture: Capture) -> None:
         """Let later calls run eagerly, unless one of them may be captured after this one has changed objects."""
-        mode = capture.modes.grad_enabled
-        self._changes[mode] = self._changes.get(mode, 0) + 1
-        if not capture.has_changes or self._changes[mode] == TRIES:
-            self._refused[mode] = capture.refusal
-            if self._in_parts is None and not self._fullgraph:
-                function = code_of(self._function)
-                source = self._read_source(getattr(function, "__func__", function))
-                self._in_parts = split_captured(self._function, source, capture, self._compile_part)
+        mode, recorder = capture.modes.grad_enabled, capture.recorder
+        self._tries[mode] = self._tries.get(mode, 0) + 1
+        if self._tries[mode] == TRIES or (recorder.operators and not capture.has_changes):
+            self._callees.add_callers([code for code in recorder.refused_at if code is not recorder.refused_in])
+            self._refuse(mode, capture.refusal, capture.breaks_in(code_of(self._function)))
 
-    def _read_source(self, function: Any) -> FunctionSource | None:
-        return read_source(function)
+    def _refuse(self, mode: bool, reason: str, breaks: Breaks) -> None:
+        """Let calls in a grad mode run in parts, if the function has any, or eagerly."""
+        self._refused[mode] = reason
+        if self._in_parts is None and not self._fullgraph and not self.is_idle:
+            source, parts, callees = self._read_source(), self._compile_part, self._callees
+            self._in_parts = split_refused(self._function, source, breaks, parts, callees)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it ran no operators in several captures."""
+        return self._idle >= TRIES
+
+    def _read_source(self) -> FunctionSource | None:
+        return read_source(function_of(self._function))
 
     def refusal(self) -> str:
         """Return why no program replaces calls in this grad mode; "" if one may."""
@@ -223,7 +252,11 @@ class CompiledFunction(FunctionHolder):
         return self._in_parts if current().grad_enabled in self._refused else None
 
     def _compile_part(self, source: FunctionSource, lines: str) -> "CompiledFunction":
-        return CompiledPart(source, lines, self.whole_name, self._limit, self._dynamic)
+        name = f"{lines} of {self.whole_name}"
+        return CompiledPart(source.function, self._callees, self._limit, self._dynamic, name, self.whole_name, source)
+
+    def _compile_callee(self, function: Any) -> "CompiledFunction":
+        return CompiledPart(function, self._callees, self._limit, self._dynamic)
 
     def _run_observed(self, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call inside of another observer or transform: by its program if there are only profiles, else eagerly.
@@ -254,7 +287,7 @@ class CompiledFunction(FunctionHolder):
     @property
     def name(self) -> str:
         """The name in messages."""
-        return describe_function(code_of(self._function)) if self._name is None else self._name
+        return describe_function(method_of(self._function)) if self._name is None else self._name
 
     @property
     def whole_name(self) -> str:
@@ -267,28 +300,38 @@ class CompiledFunction(FunctionHolder):
         message = f"compile: {self.name} {way}: {reason}"
         if self._fullgraph and not is_compiling():
             raise RuntimeError(message)
-        is_told = self._in_parts is None or self._tells_parts
-        if reason != INSIDE and is_told and reason not in self._warned:
-            self._warned.add(reason)
+        is_told = self._in_parts is None or self._is_whole
+        first, _, _ = reason.partition(CALLED)
+        if reason != INSIDE and is_told and first not in self._callees.warned:
+            self._callees.warned.add(first)
             warn_user(message)
 
 
 class CompiledPart(CompiledFunction):
-    """A part of a function that has graph breaks."""
+    """A part of a function that has graph breaks, or a function that its statements call."""
 
-    _tells_parts = False  # that the function is compiled in parts is known
+    _is_whole = False  # that the function is compiled in parts is known
 
-    def __init__(self, source: FunctionSource, lines: str, whole: str, limit: int, dynamic: bool | None) -> None:
-        self._source, self._whole = source, whole
-        super().__init__(source.function, limit=limit, name=f"{lines} of {whole}", dynamic=dynamic)
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        callees: Callees,
+        limit: int,
+        dynamic: bool | None,
+        name: str | None = None,
+        whole_name: str | None = None,
+        source: FunctionSource | None = None,
+    ) -> None:
+        self._callees, self._whole_name, self._source = callees, whole_name, source
+        super().__init__(function, limit=limit, name=name, dynamic=dynamic)
 
     @property
     def whole_name(self) -> str:
-        """The name of the function of which this is a part."""
-        return self._whole
+        """The name of the function of which this may be a part."""
+        return self._whole_name or self.name
 
-    def _read_source(self, function: Any) -> FunctionSource:
-        return self._source
+    def _read_source(self) -> FunctionSource | None:
+        return self._source or super()._read_source()
 
 
 INSIDE = "it is called inside another transform, or a function that is being compiled"

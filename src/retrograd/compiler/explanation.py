@@ -10,6 +10,7 @@ from retrograd.compiler.compiled_function import CompiledFunction, reason_to_run
 from retrograd.compiler.function_in_parts import FunctionInParts
 from retrograd.compiler.group_report import GroupReport, name_instruction, report_groups
 from retrograd.compiler.program import Call, Eager, FusedCalls, Write
+from retrograd.compiler.recorder import CALLED
 from retrograd.compiler.report_page import in_bytes, in_time, render_report
 from retrograd.compiler.timed_run import TimedRun, run_timed
 
@@ -151,8 +152,8 @@ def _run_parts(f: FunctionInParts, reason: str, args: tuple, kwargs: dict[str, A
     """Run a call of a function in parts; return its result, and one report for all parts that have run."""
     reports: list[ExplainOutput] = []
 
-    def run_part(part: CompiledFunction, *args: Any) -> Any:
-        result, report = _run_reported(part, args, {})
+    def run_part(part: CompiledFunction, *args: Any, **kwargs: Any) -> Any:
+        result, report = _run_reported(part, args, kwargs)
         reports.append(report)
         return result
 
@@ -168,11 +169,13 @@ def _join(reason: str, reports: list[ExplainOutput]) -> ExplainOutput:
         return tuple([member for report in reports for member in getattr(report, name)])
 
     times = [report.seconds for report in reports if report.seconds is not None]
-    reasons = (reason, *all_of("break_reasons"))
+    reasons: dict[str, str] = {}  # each once, with the calls on the way to it
+    for each in (reason, *all_of("break_reasons")):
+        reasons.setdefault(each.partition(CALLED)[0], each)
     return ExplainOutput(
         graph_count=sum(report.graph_count for report in reports),
         graph_break_count=len(reasons),
-        break_reasons=reasons,
+        break_reasons=tuple(reasons.values()),
         op_count=sum(report.op_count for report in reports),
         ops_per_graph=all_of("ops_per_graph"),
         out_guards=all_of("out_guards"),

@@ -64,9 +64,38 @@ def read_source(function: Callable[..., Any]) -> FunctionSource | None:
         return None
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     for tree in ast.walk(module):
+        if isinstance(tree, ast.Lambda) and tree.lineno == code.co_firstlineno and _is_at(tree.body, code):
+            body = ast.copy_location(ast.Return(tree.body), tree.body)
+            tree = ast.copy_location(ast.FunctionDef("<lambda>", tree.args, [body], [], None, None), tree)
         if isinstance(tree, ast.FunctionDef) and tree.name == code.co_name and _first_line(tree) == code.co_firstlineno:
+            if code.co_argcount:
+                tree.body = [_SuperCalls(code.co_varnames[0]).visit(statement) for statement in tree.body]
             return FunctionSource(function, tree, cells)
     return None
+
+
+class _SuperCalls(ast.NodeTransformer):
+    """Replaces `super()` by `super(__class__, self)`, which does the same in a part of the function."""
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+
+    def visit(self, node: ast.AST) -> Any:
+        """Return code with other calls."""
+        match node:
+            case ast.FunctionDef() | ast.Lambda():
+                return node
+            case ast.Call(ast.Name("super"), [], []):
+                found: list[ast.expr] = [ast.Name("__class__", ast.Load()), ast.Name(self._owner, ast.Load())]
+                return ast.fix_missing_locations(ast.copy_location(ast.Call(node.func, found, []), node))
+        return self.generic_visit(node)
+
+
+def _is_at(body: ast.expr, code: types.CodeType) -> bool:
+    """Return whether the instructions of code are those of an expression."""
+    found = [place for place in code.co_positions() if place[2:] != (0, 0) and None not in place]
+    first, last = min(p[::2] for p in found), max(p[1::2] for p in found)
+    return (first, last) == ((body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset))
 
 
 def _is_same(one: types.CodeType, other: types.CodeType) -> bool:

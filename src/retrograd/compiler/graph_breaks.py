@@ -10,10 +10,11 @@ import functools
 import types
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from retrograd.compiler.function_source import FunctionSource
-from retrograd.compiler.surroundings import IMPORTS
+from retrograd.compiler.surroundings import IMPORTS, MUTATIONS
 from retrograd.compiler.variable_uses import (
     FUNCTIONS,
     NO_NAMES,
@@ -25,42 +26,55 @@ from retrograd.compiler.variable_uses import (
     uses_of,
 )
 
-_MUTATIONS = {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popleft", "remove",
-              "setdefault", "update"}  # fmt: skip
+CALLEE = "<callee>"  # the variable of the function that returns what is called in place of an object
 _EFFECTS = {"print", "input", "open"}
 _READERS = {"item", "tolist", "numpy"}
 _CONVERSIONS = {"bool", "float", "format", "int", "len", "repr", "round", "str"}
-_UNKNOWN_NAMES = {"super", "__class__", "locals", "vars", "dir", "eval", "exec"}
-_UNKNOWN_KINDS = (ast.NamedExpr, ast.Match, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith,
-                  ast.ClassDef, ast.Nonlocal)  # fmt: skip
+_UNKNOWN_NAMES = {"locals", "vars", "dir", "eval", "exec"}
+_UNKNOWN_KINDS = (ast.NamedExpr, ast.Match, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.ClassDef, ast.Nonlocal)
+_YIELDS = (ast.Yield, ast.YieldFrom)
+_PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.expr_context, ast.Lambda)
 _CONDITIONAL = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-def split_function(
-    source: FunctionSource, lines: set[int], changes_objects: bool, compile_part: Callable[[FunctionSource, str], Any]
-) -> tuple[types.FunctionType, list[types.CellType]] | None:
-    """Return a function that runs the statements at `lines` as they are, and calls compiled parts in place of others.
+@dataclass(frozen=True)
+class Breaks:
+    """Lines of a function that no program can replace, and calls that lead to such lines, by their positions.
 
-    With `changes_objects`, statements that may change an object in place run as they are, too. `compile_part(source,
-    lines)` returns what is called for a part, and is the value of a cell, which are returned too. None if there would
-    be no part, or the code may look at its variables in ways that parts would change.
+    With `changes_objects`, also the statements that may change an object in place.
+    """
+
+    lines: frozenset[int] = frozenset()
+    calls: frozenset[tuple] = frozenset()
+    changes_objects: bool = False
+
+
+def split_function(
+    source: FunctionSource, breaks: Breaks, compile_part: Callable[[FunctionSource, str], Any], callee: Any
+) -> tuple[types.FunctionType, dict[str, types.CellType]] | None:
+    """Return a function that runs statements with breaks as they are, and calls compiled parts in place of others.
+
+    `compile_part(source, lines)` returns what is called for a part, and is the value of a cell. `callee(f)` returns
+    what the statements call in place of `f`; it is the value of the cell CALLEE. The cells are returned too. None if
+    nothing would be compiled, or the code may look at its variables in ways that parts would change.
     """
     if any(map(_is_unknown, ast.walk(source.tree))):
         return None
-    splitter = _Splitter(source, lines, changes_objects)
+    splitter = _Splitter(source, breaks)
     body = splitter.split(source.tree.body, source.parameters, is_loop=False)
-    if not splitter.parts or not splitter.has_breaks:
+    if not (splitter.parts or splitter.has_calls) or not splitter.has_breaks:
         return None
-    cells = {name: types.CellType() for name in splitter.parts}
+    cells = {CALLEE: types.CellType(callee), **{name: types.CellType() for name in splitter.parts}}
     # Variables that only parts assign stay variables of the function: an assignment that never runs names all of them.
     naming = ast.Assign([_names(sorted(source.local_names), ast.Store())], ast.Constant(None))
     never = ast.If(ast.Constant(False), [naming], [])
     main = _with(source.tree, body=[*body, ast.fix_missing_locations(ast.copy_location(never, body[-1]))])
     made, *parts = source.make_functions([main, *splitter.parts.values()], cells)
-    for cell, part in zip(cells.values(), parts, strict=True):
+    for name, part in zip(splitter.parts, parts, strict=True):
         first, last = part.tree.body[0].lineno, part.tree.body[-1].lineno
-        cell.cell_contents = compile_part(part, f"line {first}" if first == last else f"lines {first} to {last}")
-    return made.function, list(cells.values())
+        lines = f"line {first}" if first == last else f"lines {first} to {last}"
+        cells[name].cell_contents = compile_part(part, lines)
+    return made.function, cells
 
 
 def _with(tree: Any, **fields: Any) -> Any:
@@ -73,6 +87,22 @@ def _is_unknown(node: ast.AST) -> bool:
     if isinstance(node, ast.Attribute) and node.attr.startswith("__") and not node.attr.endswith("__"):
         return True  # its name depends on the class around
     return isinstance(node, _UNKNOWN_KINDS) or (isinstance(node, ast.Name) and node.id in _UNKNOWN_NAMES)
+
+
+def _position(node: ast.AST) -> tuple | None:
+    """Return the position of a call as its instruction has it; None for other nodes."""
+    if not isinstance(node, ast.Call):
+        return None
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+
+
+def _field(statement: ast.stmt) -> str:
+    """Return the name of the expression that a statement evaluates first; "" if it has none, or waits in it."""
+    if not isinstance(statement, ast.If | ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr | ast.Return):
+        return ""
+    name = "test" if isinstance(statement, ast.If) else "value"
+    value = getattr(statement, name)
+    return "" if value is None or any(isinstance(node, _YIELDS) for node in inside(value)) else name
 
 
 def _is_call(node: ast.AST) -> bool:
@@ -104,10 +134,12 @@ def _loads(body: Iterable[ast.AST]) -> Counter[str]:
 class _Splitter:
     """The parts of one function."""
 
-    def __init__(self, source: FunctionSource, lines: set[int], changes_objects: bool) -> None:
+    def __init__(self, source: FunctionSource, breaks: Breaks) -> None:
         self.parts: dict[str, ast.FunctionDef] = {}  # by the names that the function calls them by
-        self.has_breaks = False
-        self._tree, self._lines, self._changes_objects = source.tree, lines, changes_objects
+        self.has_breaks = self.has_calls = False
+        self._tree, self._changes_objects = source.tree, breaks.changes_objects
+        self._calls = breaks.calls & set(map(_position, ast.walk(source.tree)))
+        self._lines = breaks.lines | {line for line, *_ in breaks.calls - self._calls if line is not None}
         self._locals = set(source.local_names)
         self._values: set[str] = set()  # variables that the function has not had
         self._moved: set[ast.stmt] = set()  # their assignments
@@ -116,7 +148,7 @@ class _Splitter:
         self._counters = NO_NAMES.union(*map(_counters, ast.walk(source.tree)))
         self._numbers = self._counters.union(*map(_numbers, ast.walk(source.tree)))
         # variables that functions inside read, after they may have changed
-        self._shared = _reassigned(source) & captured_names(ast.Module(source.tree.body, []))
+        self._shared = _reassigned(source) & captured_names(ast.Module(source.tree.body, [])) | _assigned_late(source)
 
     def split(self, body: list[ast.stmt], assigned: frozenset[str], is_loop: bool) -> list[ast.stmt]:
         """Return the statements with parts in place of those that can be compiled.
@@ -125,7 +157,13 @@ class _Splitter:
         """
         made: list[ast.stmt] = []
         run: list[ast.stmt] = []
-        for statement in body:
+        pending = [*body]
+        while pending:
+            statement = pending.pop(0)
+            taken = self._take_call(statement, assigned | uses_of(run).assigned)
+            if taken:
+                pending[:0] = taken
+                continue
             if not self._must_stay(statement, is_loop):
                 run.append(statement)
                 continue
@@ -156,8 +194,12 @@ class _Splitter:
         return (
             not changed_names(statement).isdisjoint(self._globals)
             or (_leaves(statement) and not isinstance(statement, ast.Return))
+            or self._has_call(statement)
             or any(map(self._is_break, inside(statement)))
         )
+
+    def _has_call(self, tree: ast.AST) -> bool:
+        return any(_position(node) in self._calls for node in ast.walk(tree))
 
     def _is_at_break(self, node: ast.stmt | ast.expr) -> bool:
         return any(node.lineno <= line <= (node.end_lineno or 0) for line in self._lines)
@@ -165,7 +207,15 @@ class _Splitter:
     def _is_break(self, node: ast.AST) -> bool:
         """Return whether no program can replace a node, wherever it is."""
         match node:
-            case ast.Try() | ast.TryStar() | ast.Delete() | ast.Global() | ast.FunctionDef():
+            case (
+                ast.Try()
+                | ast.TryStar()
+                | ast.Delete()
+                | ast.Global()
+                | ast.FunctionDef()
+                | ast.Yield()
+                | ast.YieldFrom()
+            ):
                 return True
             case ast.Import(names):
                 return any(name.name.partition(".")[0] not in IMPORTS for name in names)
@@ -176,7 +226,7 @@ class _Splitter:
             case ast.Attribute(_, _, ast.Store()) | ast.Subscript(_, _, ast.Store()):
                 return self._changes_objects
             case ast.Call(ast.Attribute(_, name)):
-                return self._changes_objects and name in _MUTATIONS
+                return self._changes_objects and name in MUTATIONS
         return False
 
     def _move_out(self, statement: ast.stmt, assigned: frozenset[str]) -> tuple[list[ast.stmt], ast.stmt]:
@@ -184,12 +234,8 @@ class _Splitter:
 
         So `return model(x).sum().item()` leaves `return value.item()`. `assigned` are the variables that have a value.
         """
-        field = "test" if isinstance(statement, ast.If) else "value"
-        if not isinstance(statement, ast.If | ast.Assign | ast.AugAssign | ast.Expr | ast.Return):
-            return [], statement
-        if getattr(statement, field) is None:
-            return [], statement
-        if isinstance(statement, ast.AugAssign) and not changed_names(statement) <= assigned:
+        field = _field(statement)
+        if not field or (isinstance(statement, ast.AugAssign) and not changed_names(statement) <= assigned):
             return [], statement
         moved = _MovedOut(self._locals, assigned)
         value = moved.visit(copy.deepcopy(getattr(statement, field)))
@@ -201,23 +247,52 @@ class _Splitter:
         self._moved.update(moved.assignments)
         return moved.assignments, _with(statement, **{field: value})
 
+    def _take_call(self, statement: ast.stmt, assigned: frozenset[str]) -> list[ast.stmt]:
+        """Return a statement that calls a function with a break as several: operands, the call, and the rest.
+
+        So `loss = f(model(x + 1), y)` becomes `a = x + 1; b = model(a); loss = f(b, y)`.
+        """
+        field = _field(statement)
+        if not field or not self._has_call(getattr(statement, field)):
+            return []
+        if isinstance(statement, ast.AugAssign) and not changed_names(statement) <= assigned:
+            return []
+        value = copy.deepcopy(getattr(statement, field))
+        taken = _TakenCall(self._locals, assigned, value, self._calls)
+        value = taken.visit(value)
+        if taken.has_failed or not taken.assignments:
+            return []
+        self._values |= taken.names
+        self._moved.update(each for each in taken.assignments if each is not taken.call)
+        return [*taken.assignments, _with(statement, **{field: value})]
+
+    def _call_by_callee(self, tree: Any) -> Any:
+        """Return code that calls what CALLEE returns for each object that it would call."""
+        calls = _CallsByCallee()
+        tree = calls.visit(copy.deepcopy(tree))
+        self.has_calls = self.has_calls or calls.count > 0
+        return tree
+
     def _split_inside(self, statement: ast.stmt, assigned: frozenset[str], is_loop: bool) -> ast.stmt:
         """Return a statement with parts in its body, if it has one."""
         match statement:
             case ast.If():
-                bodies = {"body": is_loop, "orelse": is_loop}
+                header, bodies = "test", {"body": is_loop, "orelse": is_loop}
             case ast.For(target):
-                assigned, bodies = (assigned | changed_names(target)) - deleted_names(statement), {"body": True}
+                header, bodies = "iter", {"body": True}
+                assigned = (assigned | changed_names(target)) - deleted_names(statement)
             case ast.While():
                 assigned -= deleted_names(statement)
                 statement = self._move_test_inside(statement, assigned)
-                bodies = {"body": True}
+                header, bodies = "test", {"body": True}
             case ast.With(items):
-                assigned, bodies = assigned.union(*map(changed_names, items)), {"body": is_loop}
+                assigned, header, bodies = assigned.union(*map(changed_names, items)), "items", {"body": is_loop}
             case _:
-                return statement
+                return self._call_by_callee(statement)
         split = {name: self.split(getattr(statement, name), assigned, loop) for name, loop in bodies.items()}
-        return _with(statement, **split)
+        found = getattr(statement, header)
+        called = [*map(self._call_by_callee, found)] if isinstance(found, list) else self._call_by_callee(found)
+        return _with(statement, **split, **{header: called})
 
     def _move_test_inside(self, loop: ast.While, assigned: frozenset[str]) -> ast.While:
         """Return a loop that ends by a `break` if what its test computes can be a part."""
@@ -227,7 +302,8 @@ class _Splitter:
         test = at(ast.If(at(ast.UnaryOp(ast.Not(), loop.test)), [at(ast.Break())], []))
         computed, leave = self._move_out(test, assigned)
         body = [*computed, leave, *loop.body]
-        return _with(loop, test=at(ast.Constant(True)), body=body) if computed else loop
+        is_inside = computed or self._has_call(loop.test)
+        return _with(loop, test=at(ast.Constant(True)), body=body) if is_inside else loop
 
     # ------------------------------------------------------------------------------------------------- parts
 
@@ -325,7 +401,7 @@ def _is_mutation(statement: ast.stmt) -> bool:
     """Return whether a statement is a call such as `losses.append(loss)`."""
     match statement:
         case ast.Expr(ast.Call(ast.Attribute(_, name), values)):
-            return name in _MUTATIONS and not any(map(_computes, values))
+            return name in MUTATIONS and not any(map(_computes, values))
     return False
 
 
@@ -338,6 +414,16 @@ def _reassigned(source: FunctionSource) -> frozenset[str]:
         if isinstance(node, ast.stmt) and not isinstance(node, ast.If | ast.For | ast.While | ast.With | ast.Try):
             count.update(changed_names(node))
     return frozenset([name for name, times in count.items() if times > 1])
+
+
+def _assigned_late(source: FunctionSource) -> frozenset[str]:
+    """Return the variables that get a value after a function has been defined that reads them."""
+    nodes = [*inside(ast.Module(source.tree.body, []))]
+    readers = [
+        (node.lineno, captured_names(node)) for node in nodes if isinstance(node, (*FUNCTIONS, ast.GeneratorExp))
+    ]
+    stored = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    return frozenset([n.id for n in stored for line, names in readers if n.id in names and n.lineno > line])
 
 
 class _MovedOut(ast.NodeTransformer):
@@ -376,3 +462,65 @@ class _MovedOut(ast.NodeTransformer):
         made = self.generic_visit(node)
         self._stopped = self._stopped or _is_call(node)
         return made
+
+
+class _TakenCall(_MovedOut):
+    """Moves the first of some calls in an expression into a variable, and all that is computed before it, in its order.
+
+    The call is not moved if it is the whole expression.
+    """
+
+    def __init__(self, taken: set[str], assigned: frozenset[str], whole: ast.expr, calls: frozenset[tuple]) -> None:
+        super().__init__(taken, assigned)
+        self.has_failed = False  # whether the order would be another one
+        self.call: ast.stmt | None = None  # the assignment of the call
+        self._whole, self._calls = whole, calls
+
+    def visit(self, node: ast.AST) -> Any:
+        """Return an expression with variables in place of operands."""
+        if self._stopped:
+            return node
+        if not any(_position(each) in self._calls for each in ast.walk(node)):
+            return self._visit_operand(node)
+        is_conditional = isinstance(node, _CONDITIONAL) or (isinstance(node, ast.Compare) and len(node.ops) > 1)
+        if is_conditional or isinstance(node, ast.Dict | ast.JoinedStr):
+            self.has_failed = self._stopped = True
+            return node
+        if isinstance(node, ast.Call) and not _computes(node.func):
+            self.has_failed = not read_names(node.func).isdisjoint(self._missing)
+            made = _with(self.generic_visit(_with(node, func=ast.Constant(None))), func=node.func)
+        else:
+            made = self.generic_visit(node)
+        if self._stopped or _position(node) not in self._calls:
+            return made
+        self._stopped = True
+        if node is self._whole:
+            return made
+        value = self.take(made)
+        self.call = self.assignments[-1]
+        return value
+
+    def _visit_operand(self, node: ast.AST) -> Any:
+        if isinstance(node, ast.Starred | ast.keyword):
+            return self.generic_visit(node)
+        if isinstance(node, ast.expr) and not all(isinstance(each, _PLAIN) for each in ast.walk(node)):
+            return self.take(node)
+        self.has_failed = self.has_failed or not read_names(node).isdisjoint(self._missing)
+        return node
+
+
+class _CallsByCallee(ast.NodeTransformer):
+    """Replaces calls `f(x)` by `callee(f)(x)`, except in functions that the code defines."""
+
+    count = 0
+
+    def visit(self, node: ast.AST) -> Any:
+        """Return code with other calls."""
+        if isinstance(node, FUNCTIONS):
+            return node
+        made = self.generic_visit(node)
+        if not isinstance(made, ast.Call) or not _is_call(made):
+            return made
+        self.count += 1
+        function = ast.Call(ast.Name(CALLEE, ast.Load()), [made.func], [])
+        return _with(made, func=ast.fix_missing_locations(ast.copy_location(function, made.func)))

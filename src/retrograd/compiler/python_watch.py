@@ -1,6 +1,7 @@
 """Observation of the Python code that a call runs: a program replaces it, so it may have no other effects."""
 
 import contextlib
+import functools
 import gc
 import os
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 from retrograd.compiler import disabling
 from retrograd.compiler.arguments import is_ordinary
 from retrograd.compiler.recorder import Recorder
-from retrograd.compiler.surroundings import Surroundings, handles_exceptions, is_library_code
+from retrograd.compiler.surroundings import Surroundings, handles_exceptions, is_library_code, may_change_objects
 from retrograd.core import current
 from retrograd.core.guards import TensorGuard
 from retrograd.foundation.source_location import PACKAGE
@@ -104,6 +105,8 @@ class PythonWatch:
         self.tensor_guards: dict[int, TensorGuard] = {}  # of the tensors that were found, by their ids
         self.surroundings = surroundings
         self._before: dict[int, tuple[Any, TensorGuard]] = {}  # tensors that the call may reach, as they were before it
+        self.doubtful_calls: set[tuple[types.CodeType, int]] = set()  # that lead to functions that may change objects
+        self._doubtful: set[types.CodeType] = set()  # functions that read what no guard can check
         self._kinds: dict[types.CodeType, str] = {}
         self._outside: Any = None  # the frame of the method that runs outside of the recorder
         self._level: Any = None
@@ -144,7 +147,12 @@ class PythonWatch:
                 return  # there will be no program, and so no guards
             if not _is_of_platform(code) and handles_exceptions(code):
                 self.recorder.refuse(f"{code.co_qualname} handles exceptions, which depend on values")
+            doubts = self.surroundings.count_doubts()
             self.surroundings.enter(code, frame.f_globals)
+            if self.surroundings.count_doubts() > doubts:
+                self._doubtful.add(code)
+            if code in self._doubtful or may_change_objects(code):
+                self.doubtful_calls.update([(f.f_code, f.f_lasti) for f in self.recorder.frames_from(frame.f_back)])
             self.watch_tensors()
         elif kind == "outside":
             self._go_outside(frame)
@@ -162,7 +170,7 @@ class PythonWatch:
         reachable = Surroundings()
         for root in roots:
             reachable.visit(root, "", None)
-        reachable.explore(_is_of_program)
+        reachable.explore(is_program_code)
         self._before = {key: (t, TensorGuard(t)) for key, t in reachable.tensors.items() if is_ordinary(t)}
 
     def watch_tensors(self) -> None:
@@ -246,7 +254,8 @@ def _is_generated_constructor(frame: Any) -> bool:
     return is_of_dataclass or str(frame.f_globals.get("__name__", "")).startswith("namedtuple_")
 
 
-def _is_of_program(code: types.CodeType) -> bool:
+@functools.cache
+def is_program_code(code: types.CodeType) -> bool:
     """Return whether code is the user's own: of no library, whose functions may name hundreds of others."""
     return not is_library_code(code) and not code.co_filename.startswith((*_PLATFORM, *_PACKAGES))
 

@@ -4,6 +4,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from functools import cache, partial
+from itertools import takewhile
 from typing import Any
 
 from retrograd.backend import array_programs
@@ -17,8 +18,10 @@ from retrograd.core.op import AuxOutput
 from retrograd.core.state import Watcher
 from retrograd.core.tensor import INFERENCE, count_of, is_floating_array, needs_no_promotion, version_of
 from retrograd.core.views import ASSIGNED, COPIED
-from retrograd.foundation.source_location import current_lines, user_line
+from retrograd.foundation.source_location import frames_from, is_user_frame, line_of, user_line
 from retrograd.library.operator import CustomOperator
+
+CALLED = ", called at "  # in the reason of a refusal, before the line of each call on the way to it
 
 
 class Watched:
@@ -67,7 +70,10 @@ class Recorder(TransparentLevel, Watcher):
         self.instructions: list[Instruction] = []
         self.externals: dict[int, External] = {}  # by the id of the tensor
         self.refusal = ""
-        self.refused_at: dict[Any, int] = {}  # by the code of each function that ran then: its line
+        self.refused_in: Any = None  # the code of the user's function that ran then
+        self.refused_at: dict[Any, int] = {}  # by the code of each function on the way to it: its instruction
+        self.operators = 0  # that ran, also after a refusal
+        self._caller = sys._getframe(1).f_code
         self._slots: dict[int, tuple[Any, Slot]] = {}  # by the id of an array: a weak reference to it, and its slot
         self._count = 0
         self.layouts: Layouts = {}
@@ -78,15 +84,24 @@ class Recorder(TransparentLevel, Watcher):
     def refuse(self, reason: str) -> None:
         """Note why the call cannot be captured; the first reason counts."""
         if not self.refusal:
-            where = user_line()
-            self.refusal = f"{reason}, at {where}" if where else reason
-            self.refused_at = current_lines()
+            frames = self.frames_from(sys._getframe(1))
+            users = [frame for frame in frames if is_user_frame(frame)]
+            lines = [*map(line_of, users)] or [user_line()]
+            self.refusal = f"{reason}, at {CALLED.join(lines)}" if lines[0] else reason
+            self.refused_in = users[0].f_code if users else None
+            for frame in frames[frames.index(users[0]) :] if users else []:
+                self.refused_at.setdefault(frame.f_code, frame.f_lasti)
+
+    def frames_from(self, frame: Any) -> list[Any]:
+        """Return a frame, and those of the functions in the captured call that have called it."""
+        return [*takewhile(lambda f: f.f_code is not self._caller, frames_from(frame))]
 
     # ---------------------------------------------------------------------------------------------- operators
 
     def process(self, op: Any, args: tuple, params: dict) -> Any:
         """Run and record an operator."""
         out = op(*args) if op.simple and op.simple == len(args) else call(op, args, params)
+        self.operators += 1
         if not self.refusal:
             watch = sys.getprofile()
             sys.setprofile(None)  # it would look at each function of the recorder, too
@@ -352,6 +367,7 @@ class Recorder(TransparentLevel, Watcher):
 
     def record_eager(self, function: Callable, operands: tuple = ()) -> None:
         """Record the call of a function that runs as it is."""
+        self.operators += 1
         if not self.refusal:
             self.record_grads()
             self.check_changes()  # before the function makes changes of its own

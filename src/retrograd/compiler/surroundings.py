@@ -42,6 +42,9 @@ _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
 _STORES = {"STORE_ATTR", "DELETE_ATTR"}
 _REFUSED = {"STORE_GLOBAL": "assigns the global variable", "DELETE_GLOBAL": "deletes the global variable"}
 _SIZES = {"shape", "size", "numel", "nelement", "stride", "nbytes", "itemsize", "element_size", "__len__", "len"}
+_CHANGES = {"STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR"}
+MUTATIONS = {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popleft", "remove",
+             "setdefault", "update"}  # fmt: skip
 IMPORTS = ("retrograd", "math")  # a module that is imported in a function is not found among its globals
 
 
@@ -269,7 +272,7 @@ class Surroundings:
             self._note(view, "members", frozenset(value), f"the members of {name}", attribute)
         elif fields is None and _slots_of(type(value)):
             self._visit_slots(value, name)
-        elif type(value).__module__ == "builtins" or fields is None or array_programs.is_array(value):
+        elif type(value).__module__ == "builtins" or fields is None or _is_unwatched(value):
             self._unknown.append((f"reads {name}, a {type(value).__name__}", attribute))
         else:
             for key, member in fields.items():
@@ -339,6 +342,10 @@ class Surroundings:
                 return f"the code {reason}, of whose changes nothing is known"
         return ""
 
+    def count_doubts(self) -> int:
+        """Return how much was found that may refuse guards."""
+        return len(self._unknown) + bool(self.refusal)
+
     def seen_ids(self) -> set[int]:
         """Return the ids of the containers and objects that were found."""
         return {key for key, _ in self._seen}
@@ -384,6 +391,19 @@ def handles_exceptions(code: types.CodeType) -> bool:
     """Return whether code has `except` or `finally`; `with` has handlers, too, which are not counted."""
     names = [step.opname for step in dis.get_instructions(code)]
     return names.count("PUSH_EXC_INFO") > names.count("WITH_EXCEPT_START")
+
+
+@functools.cache
+def may_change_objects(code: types.CodeType) -> bool:
+    """Return whether code may change Python objects in place, other than one that it has just made."""
+    changes = any(step.opname in _CHANGES for step in dis.get_instructions(code))
+    return not MUTATIONS.isdisjoint(code.co_names) or (changes and code.co_name != "__init__")
+
+
+def _is_unwatched(value: Any) -> bool:
+    """Return whether a value may change, or change others, in ways that nothing observes, as functions of Cython do."""
+    is_function = type(value).__name__ == "cython_function_or_method" and not _is_ours(value)
+    return is_function or array_programs.is_array(value)
 
 
 def _slots_of(kind: type) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Source locations in the user's code: cheap to record, formatted only when asked for."""
 
 import inspect
+import itertools
 import os
 import sys
 import warnings
@@ -12,9 +13,14 @@ LINES = "__made_at__"  # in the globals of generated code: line number -> the li
 def user_frame(depth=1):
     """Return the innermost frame outside this package; None if there is none."""
     frame = sys._getframe(depth)
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE) and LINES not in frame.f_globals:
+    while frame is not None and not is_user_frame(frame):
         frame = frame.f_back
     return frame
+
+
+def is_user_frame(frame):
+    """Return whether a frame is of code outside this package, or of code generated from the user's."""
+    return not frame.f_code.co_filename.startswith(PACKAGE) or LINES in frame.f_globals
 
 
 def user_line():
@@ -23,8 +29,11 @@ def user_line():
     For code generated from a graph, return the line that it was traced from.
     """
     frame = user_frame(2)
-    if frame is None:
-        return ""
+    return "" if frame is None else line_of(frame)
+
+
+def line_of(frame):
+    """Return the current line of a frame, as `user_line` does."""
     if LINES in frame.f_globals:
         return frame.f_globals[LINES].get(frame.f_lineno, "")
     return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
@@ -61,13 +70,16 @@ def warn_user(message, category=UserWarning):
     )
 
 
-def current_lines():
-    """Return the current line of each function that runs on this thread, by its code."""
-    frame, lines = sys._getframe(1), {}
+def frames_from(frame):
+    """Yield a frame, and those of the functions around that have called it; none if it is None."""
     while frame is not None:
-        lines.setdefault(frame.f_code, frame.f_lineno)
+        yield frame
         frame = frame.f_back
-    return lines
+
+
+def position_of(code, instruction):
+    """Return where an instruction is in its file: the first and last line, the first and last column."""
+    return next(itertools.islice(code.co_positions(), instruction // 2, None))
 
 
 def describe_function(function):

@@ -100,6 +100,9 @@ class Module(ModuleTree):
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         """Run forward with the hooks of calls."""
+        return self._run_with_hooks(self.forward, args, kwargs)
+
+    def _run_with_hooks(self, forward: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         hooks, called, gradients = self._call_hooks, list[Hook](), None
         try:
             args, kwargs = run_forward_pre_hooks(self, hooks, args, kwargs)
@@ -107,7 +110,7 @@ class Module(ModuleTree):
             if backward or backward_pre:
                 gradients = ModuleCallGradients(self, backward, backward_pre)
                 args = gradients.watch_arguments(args)
-            output = run_forward_hooks(self, hooks, args, kwargs, self.forward(*args, **kwargs), called)
+            output = run_forward_hooks(self, hooks, args, kwargs, forward(*args, **kwargs), called)
         except Exception:
             run_hooks_after_exception(self, hooks, args, kwargs, called)
             raise
