@@ -15,7 +15,7 @@ BUDGET = {
     "backends": 100,
     "bench": 1100,
     "cli": 3200,
-    "compiler": 7600,
+    "compiler": 7900,
     "core": 6900,
     "cuda": 600,
     "distributed": 4400,

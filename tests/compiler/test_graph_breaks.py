@@ -1,9 +1,11 @@
 """Functions that no program can replace as a whole are compiled in parts, with the eager run's results and effects."""
 
+import ast
 import contextlib
 import copy
 import linecache
 import random
+import types
 import warnings
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 import retrograd as rg
 from retrograd import nn
 from retrograd.compiler.function_source import read_source
-from retrograd.compiler.graph_breaks import split_function
+from retrograd.compiler.graph_breaks import Breaks, split_function
 from retrograd.nn import functional as F
 
 from .comparison import numbers, observe, state_of
@@ -23,10 +25,21 @@ SIMPLE = ("{t} = f({x}) + {y}", "{t}, {u} = f({x}), f({y})", "{t} += f({x})", "l
           "{t} = f({x} * 2) if {x} % 2 else {y}", "log(int(f({x})), float(f({y})))", "STATE[f({x}) % 2] = {y}",
           "{t} = int(f(f({x}))) + f({y})", "assert f({x}) != 6", "{t} = f(sum(f({u}) for {u} in range(2)))",
           "{t} = f({x}) > 2 and f({y})", "{t} = str(f({x}) + {y})", "STATE.update({{{x} % 2: f({y})}})",
-          "log(f({x}), int(f({y})))", "{t} = f({t})")  # fmt: skip
+          "log(f({x}), int(f({y})))", "{t} = f({t})", "{t} = g({x}, {y})", "log(f({y}), g(f({x}), {y} + 1) + f({x}))",
+          "{t} = f(h(b={y}, *[{x}])) * g({x}, f(2))", "{t} = [h({x}, f({u})) for {u} in range(2)]",
+          "{t}: int = f(f({x}) + h({x}, {y}))", "{t} += h({y}, {x})")  # fmt: skip
 COMPOUND = ("if f({x}) % 2:", "for {t} in range(f({y}) % 4):", "while f({t}) % 3 and log({t}):", "try:",
             "with around({x}) as {t}:", "for {u}, {t} in enumerate([f({x}), 2]):", "if not f({x}) > 3:",
-            "while int(f({x})) % 4 and log(1):", "if {x} % 2:", "while not f({x}) > 2:")  # fmt: skip
+            "while int(f({x})) % 4 and log(1):", "if {x} % 2:", "while not f({x}) > 2:", "while f(g({x}, {y})) % 4:",
+            "if h({x}, {y}) == f({x}):", "for {t} in (f({x}), g({x}, 2)):")  # fmt: skip
+
+
+def callee(f, split={}):  # noqa: B006
+    """Return what runs in place of a function that a statement calls."""
+    return split[f] if isinstance(f, types.FunctionType) and f in split else f
+
+
+EAGER = (lambda part, where: part.function), callee  # how parts and called functions run
 
 
 class Calls:
@@ -84,6 +97,15 @@ def define(lines, variables):
     return variables["program"]
 
 
+def random_split(function, lines, choose):
+    """Return a function with breaks at some lines, and in some of the functions that it calls."""
+    source = read_source(function)
+    nodes = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call) and choose.random() < 0.3]
+    calls = frozenset([(n.lineno, n.end_lineno, n.col_offset, n.end_col_offset) for n in nodes])
+    made = split_function(source, Breaks(lines, calls, choose.random() < 0.5), *EAGER)
+    return function if made is None else made[0]
+
+
 def outcome(function, calls, state):
     """Return the result or error of a function, and its effects."""
     try:
@@ -96,25 +118,33 @@ def outcome(function, calls, state):
 @pytest.mark.parametrize("group", range(4))
 def test_a_split_function_has_the_results_errors_and_effects_of_the_whole(group):
     parts = 0
-    for seed in range(60 * group, 60 * group + 60):
+    for seed in range(30 * group, 30 * group + 30):
         choose = random.Random(seed)
         lines = [
+            "def g(a, b):",
+            "    log(a)",
+            *random_body(choose),
+            "    return f(a) + b",
+            "def h(a, b):",
+            "    log(b)",
+            *random_body(choose),
+            "    return g(f(b), a) if f(a) % 2 else a",
             "def program(a: dict[str, int], b, c=(lambda: 2)()):",
             *random_body(choose),
             *random_body(choose),
             "    return f(a), b",
         ]
-        breaks = {i for i in range(2, len(lines) + 2) if choose.random() < 0.3}
+        breaks = frozenset([i for i in range(2, len(lines) + 2) if choose.random() < 0.2])
         seen = []
         for is_split in (False, True):
             calls, state = Calls(), {}
             known = {"STATE": state, "f": calls.f, "log": calls.log, "around": calls.around}
             program = define(lines, known)
             if is_split:
-                source = read_source(program)
-                made = split_function(source, breaks, seed % 2 == 0, lambda part, where: part.function)
-                parts += made is not None
-                program = program if made is None else made[0]
+                split = {known[name]: random_split(known[name], breaks, choose) for name in ("g", "h", "program")}
+                parts += split[program] is not program
+                callee.__defaults__ = (split,)
+                program = split[program]
             seen.append(outcome(program, calls, state))
         assert seen[0] == seen[1], "\n".join(lines) + f"\n{sorted(breaks)}"
     assert parts > 20
@@ -142,7 +172,7 @@ def test_a_split_function_keeps(body):
             calls, state = Calls(), {}
             program = define(lines, {"STATE": state, "f": calls.f, "log": calls.log})
             if is_split:
-                made = split_function(read_source(program), {broken}, False, lambda part, where: part.function)
+                made = split_function(read_source(program), Breaks(frozenset({broken})), *EAGER)
                 program = program if made is None else made[0]
                 parts += made is not None
             seen.append(outcome(program, calls, state))
