@@ -99,7 +99,6 @@ class Module(ModuleTree):
         return compiled[0].function(*args, **kwargs) if compiled else self._call_impl(*args, **kwargs)
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        """Run forward with the hooks of calls."""
         return self._run_with_hooks(self.forward, args, kwargs)
 
     def _run_with_hooks(self, forward: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
