@@ -66,7 +66,7 @@ def warn_user(message, category=UserWarning):
     names = frame.f_globals
     registry = names.setdefault("__warningregistry__", {})
     warnings.warn_explicit(
-        message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"), registry, names
+        message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__", "<string>"), registry, names
     )
 
 
