@@ -293,3 +293,10 @@ def test_a_schedule_that_is_put_at_a_point_or_takes_a_metric_may_step_first():
         warnings.simplefilter("error")
         schedules.CosineAnnealingWarmRestarts(optimizer(), 2).step(0.5)
         schedules.ReduceLROnPlateau(optimizer()).step(1.0)
+
+
+def test_a_warning_is_shown_in_code_without_a_module_too():
+    names = {"schedule": schedules.StepLR(optimizer(), 2)}
+    with pytest.warns(UserWarning, match=EARLY):
+        exec("schedule.step()", names)
+    assert "__name__" not in names
