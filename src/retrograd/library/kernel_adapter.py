@@ -50,7 +50,8 @@ def _adapt_simple(schema: CustomSchema, function: Callable) -> Callable:
             with at(None, False):
                 result = sanitizer.invoke(schema, function, tensors, {}) if sanitizer.state.on else function(*tensors)
         except Exception as error:
-            note_call(error, f"the kernel of {schema.name}", tensors)
+            if not sanitizer.state.on:  # else the sanitizer adds the note, or another one
+                note_call(error, f"the kernel of {schema.name}", tensors)
             raise
         return check_single_result(schema, tensors, result)
 
@@ -76,7 +77,8 @@ def _adapt_general(schema: CustomSchema, function: Callable) -> Callable:
             with at(None, False):
                 result = sanitizer.invoke(schema, function, list(args), kwargs)
         except Exception as error:
-            note_call(error, f"the kernel of {schema.name}", (*args, *kwargs.values()))
+            if not sanitizer.state.on:
+                note_call(error, f"the kernel of {schema.name}", (*args, *kwargs.values()))
             raise
         tensors, structure = check_and_flatten(schema.name, result, schema.results)
         values = [t.value for t in tensors]

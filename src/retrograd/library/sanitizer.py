@@ -9,6 +9,7 @@ from retrograd import backend
 from retrograd.core import Tensor
 from retrograd.core.blocks import generator_block
 from retrograd.core.tensor import make
+from retrograd.foundation.describe_value import note_call
 from retrograd.library.schema import CustomSchema
 
 MAX_COPIED_BYTES = 2**14  # bytes: inputs up to this size are compared with copies
@@ -61,8 +62,10 @@ def _run_checked(schema: CustomSchema, function: Callable, args: list, kwargs: d
     guarded = {n: v if n in writable else _read_only(v) for n, v in given.items()}
     try:
         result = function(*[guarded[p.name] for p in schema.by_position], **{k: guarded[k] for k in kwargs})
-    except (ValueError, RuntimeError) as error:  # raised by NumPy or by a tensor
-        if "read-only" in str(error):
+    except Exception as error:
+        if not isinstance(error, ValueError | RuntimeError) or "read-only" not in str(error):
+            note_call(error, f"the kernel of {schema.name}", [*given.values()])
+        else:  # raised by NumPy or by a tensor
             error.add_note(
                 f"{schema.name}: its kernel writes to an argument that the schema does not mark as mutated; name it in "
                 f"mutates_args, or write to a copy"
