@@ -116,10 +116,6 @@ MISTAKES = {
         lambda: nn.utils.vector_to_parameters(rg.ones(6), nn.Linear(2, 2)),
         r"vector_to_parameters: expected parameters, got Linear; pass its \.parameters\(\)",
     ),
-    "a norm that is text": (
-        lambda: nn.utils.clip_grad_norm_([weight(2)], "1.0"),
-        r"clip_grad_norm_: max_norm must be a number, got '1\.0' \(str\)",
-    ),
     "a closure that is a loss": (
         lambda: sgd().step(x.sum()),
         r"SGD\.step: closure must be a function that returns the loss, got tensor\(6\.\)",

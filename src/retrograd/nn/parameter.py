@@ -2,7 +2,7 @@
 
 import copy
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self, cast
 
 from retrograd.core import Tensor, operator_named
@@ -281,13 +281,3 @@ def _convert(tensor: Tensor, convert: Callable[[Tensor], Tensor]) -> Tensor:
     version_of(tensor).count += 1  # a graph that saved the old values must not use the new ones
     tensor.grad = None if grad is None else convert(_detach(grad))
     return tensor
-
-
-def list_parameters(name: str, given: Any) -> list[Any]:
-    """Return parameters, one or several, as a list; TypeError with the way out for a module and a mapping."""
-    if isinstance(given, Tensor):
-        return [given]
-    if hasattr(given, "parameters") or isinstance(given, Mapping):
-        method = "parameters" if hasattr(given, "parameters") else "values"
-        raise TypeError(f"{name}: expected parameters, got {type(given).__name__}; pass its .{method}()")
-    return list(given)

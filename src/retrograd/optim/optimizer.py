@@ -10,7 +10,7 @@ from retrograd.core import Tensor, operator_named
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggest_entry
 from retrograd.nn.module import clear_grads
-from retrograd.nn.parameter import list_parameters
+from retrograd.nn.parameter_lists import list_parameters
 from retrograd.ops.layout import has_sparse_layout
 from retrograd.optim.foreach import Batch, split_batches, update_batch
 from retrograd.optim.state_entries import Entry, load_entries

@@ -7,10 +7,9 @@ from typing import Any
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_floating
-from retrograd.foundation.number_arguments import check_number
 from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 from retrograd.nn.deprecated_names import older_name
-from retrograd.nn.parameter import list_parameters
+from retrograd.nn.parameter_lists import list_parameters
 from retrograd.ops.create import zeros
 
 _euclidean_norm = operator_named("euclidean_norm")
@@ -85,7 +84,6 @@ def clip_grad_norm_(
     >>> round(float(x.grad[0]), 3)
     0.6
     """
-    check_number("clip_grad_norm_: max_norm", float, max_norm)
     grads = _gradients_of("clip_grad_norm_", parameters)
     total = get_total_norm(grads, norm_type, error_if_nonfinite)
     _scale_gradients(grads, max_norm, total)
@@ -106,7 +104,6 @@ def clip_grads_with_norm_(
     >>> [round(g, 3) for g in x.grad.tolist()]
     [1.5, 2.0]
     """
-    check_number("clip_grads_with_norm_: max_norm", float, max_norm)
     _scale_gradients(_gradients_of("clip_grads_with_norm_", parameters), max_norm, total_norm)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from retrograd.autograd import no_grad
 from retrograd.core import operator_named
 from retrograd.foundation.suggestions import suggest_in_module
-from retrograd.nn.parameter import list_parameters
+from retrograd.nn.parameter_lists import list_parameters
 
 _cat = operator_named("cat")
 
