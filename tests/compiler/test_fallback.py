@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 
+import numpy as np
 import pytest
 
 import retrograd as rg
@@ -64,6 +65,11 @@ def seeds(x):
     return x * 0
 
 
+def seeds_numpy(x):
+    np.random.seed(0)
+    return x * 0
+
+
 def generates(x):
     return x * 0 + rg.rand(3, generator=rg.Generator())
 
@@ -106,6 +112,7 @@ class Counter:
         (measures, "perf_counter"),
         (selects, "shape of the result of .* depends on values"),
         (seeds, "random generator"),
+        (seeds_numpy, "of whose changes nothing is known"),
         (generates, "retrograd.ops.generator|random generator"),
         (keeps_graph, "a leaf that the call has made"),
         (catches, "handles exceptions"),

@@ -157,6 +157,8 @@ DIRECTED = {
         "c = f(a)", "later = [lambda: c]", "log(1)", "c = f(b)", "return later[0]()"],
     "a function that sees the value of its iteration": [
         "for i in range(2):", "    log(i)", "    g = [lambda: i + b]", "    i = f(i)", "    b = g[0]()", "return b"],
+    "a function that sees a variable assigned after it": [
+        "later = [lambda: c]", "log(1)", "c = f(a)", "b = later[0]()", "return f(b)"],
     "calls in their order": ["c = f(a)", "log(f(a), int(f(b)), float(f(c)))", "return c"],
     "a condition that guards a call": ["c = a > 9 and int(f(a)) > 2", "log(c or int(f(b)))", "return f(b)"],
 }  # fmt: skip
