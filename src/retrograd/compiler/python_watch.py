@@ -19,7 +19,6 @@ from retrograd.core import current
 from retrograd.core.guards import TensorGuard
 from retrograd.foundation.source_location import PACKAGE
 from retrograd.library import kernel_adapter
-from retrograd.nn import parameter
 from retrograd.nn.utils import clip_grad
 from retrograd.ops import as_tensor, generator, methods
 from retrograd.optim.lr_scheduler import LRScheduler
@@ -279,8 +278,6 @@ def _kind_of(code: types.CodeType) -> str:
         return "eager"
     if code is as_tensor._constant_tensor.__code__:
         return "constant"
-    if code is parameter.list_parameters.__code__:
-        return ""
     if code is methods.concrete.__code__:
         return "reads the value of a tensor"
     module = code.co_filename.removeprefix(PACKAGE).removesuffix(".py")
