@@ -7,8 +7,8 @@ that has it ends, also if one of them is killed.  Where there is no such file, e
 import mmap
 import os
 import pickle
+import socket
 import weakref
-from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -29,7 +29,7 @@ class Packed:
 
 def pack(value: Any) -> Packed:
     """Return an object to be sent; it must be sent, which closes its file."""
-    if not (hasattr(os, "memfd_create") and reduction.HAVE_SEND_HANDLE):
+    if not (hasattr(os, "memfd_create") and hasattr(socket, "send_fds")):
         return Packed(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
     buffers: list[memoryview] = []
 
@@ -54,7 +54,7 @@ def send_packed(connection: Connection, packed: Packed) -> None:
     try:
         connection.send_bytes(packed.message)
         if packed.file is not None:
-            reduction.send_handle(connection, packed.file, None)
+            _send_file(connection, packed.file)
     finally:
         if packed.file is not None:
             os.close(packed.file)
@@ -65,7 +65,7 @@ def receive_packed(connection: Connection) -> Any:
     message = connection.recv_bytes()
     if message[:1] == _PLAIN:
         return pickle.loads(memoryview(message)[1:])
-    file = reduction.recv_handle(connection)
+    file = _receive_file(connection)
     try:
         sizes, data = pickle.loads(memoryview(message)[1:])
         memory = _map(file, _end(sizes))
@@ -78,7 +78,22 @@ def receive_packed(connection: Connection) -> Any:
 def skip_packed(connection: Connection) -> None:
     """Discard the next object of a connection."""
     if connection.recv_bytes()[:1] == _WITH_MEMORY:
-        os.close(reduction.recv_handle(connection))
+        os.close(_receive_file(connection))
+
+
+# Not by `multiprocessing.reduction`: from Python 3.14 on, it waits for an answer, on the connection that brings tasks.
+def _send_file(connection: Connection, file: int) -> None:
+    with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as link:
+        socket.send_fds(link, [b"F"], [file])
+
+
+def _receive_file(connection: Connection) -> int:
+    """Return a new descriptor of the file that comes next; EOFError if the sender has ended."""
+    with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as link:
+        _, files, _, _ = socket.recv_fds(link, 1, 1)
+    if not files:
+        raise EOFError
+    return files[0]
 
 
 def _end(sizes: list[int]) -> int:
