@@ -245,6 +245,12 @@ class profile(Block):
             raise RuntimeError("profile: no step was recorded; call step() at the end of each step of the schedule")
         return self.profiler
 
+    def __repr__(self) -> str:
+        return "profile(no results yet)" if self.profiler is None else repr(self.profiler)
+
+    def _repr_html_(self) -> str | None:
+        return None if self.profiler is None else self.profiler._repr_html_()
+
     def events(self) -> EventList:
         """Return all events ordered by start."""
         return self._results().events()

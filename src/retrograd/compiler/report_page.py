@@ -1,18 +1,13 @@
 """The report of a compiled call as a page of HTML."""
 
-import html
 from collections.abc import Iterator
 
 from retrograd.compiler.group_report import GroupReport
+from retrograd.foundation.html_report import Markup, code_block, escape, paragraph, report, table
 
-STYLE = """
-.compiled { font: 13px system-ui, sans-serif; color: #222; background: #fff; padding: 8px }
-.compiled table { border-collapse: collapse; width: 100% }
-.compiled th, .compiled td { text-align: right; padding: 2px 8px; border-bottom: 1px solid #ddd }
-.compiled th:first-child, .compiled td:first-child { text-align: left }
-.compiled .line { position: relative; min-width: 160px; height: 12px; background: #f2f2f2 }
-.compiled .bar { position: absolute; height: 12px; min-width: 1px; background: #2a6db0 }
-.compiled pre { overflow-x: auto; background: #f7f7f7; padding: 8px }
+BAR_STYLE = """
+.retrograd-report .line { position: relative; min-width: 160px; height: 12px; background: #8883 }
+.retrograd-report .bar { position: absolute; height: 12px; min-width: 1px; background: #3b82c4 }
 """
 COLUMNS = ("call", "timeline", "time", "arrays", "bytes", "eager arrays", "eager bytes", "buffers")
 
@@ -44,24 +39,20 @@ def in_time(seconds: float) -> str:
 
 def render_report(summary: list[str], groups: tuple[GroupReport, ...], seconds: float | None, code: str) -> str:
     """Return the page of a report."""
-    lines = "".join(f"<p>{html.escape(line)}</p>" for line in summary)
-    head = "".join(f"<th>{name}</th>" for name in COLUMNS)
-    rows = "".join(f"<tr>{''.join(_cells(group, seconds))}</tr>" for group in groups)
-    table = f"<table><tr>{head}</tr>{rows}</table>" if groups else ""
-    source = f"<details><summary>code</summary><pre>{html.escape(code)}</pre></details>" if code else ""
-    return f'<div class="compiled"><style>{STYLE}</style>{lines}{table}{source}</div>'
+    parts = [paragraph(line) for line in summary]
+    parts += [table([list(_cells(group, seconds)) for group in groups], COLUMNS)] if groups else []
+    parts += [code_block("code", code)] if code else []
+    return report(*parts, style=BAR_STYLE)
 
 
 def _cells(group: GroupReport, seconds: float | None) -> Iterator[str]:
-    yield f'<td title="{html.escape(", ".join(group.ops))}">{html.escape(group.name)}</td>'
-    yield f'<td><div class="line">{_bar(group, seconds)}</div></td>'
+    yield Markup(f'<span title="{escape(", ".join(group.ops))}">{escape(group.name)}</span>')
+    yield Markup(f'<div class="line">{_bar(group, seconds)}</div>')
     buffers = group.buffers
-    times = "" if group.seconds is None else in_time(group.seconds)
+    yield "" if group.seconds is None else in_time(group.seconds)
     memory = "" if buffers is None else f"{in_bytes(buffers.block)} for {in_bytes(buffers.in_block)}"
     memory += "" if buffers is None or not buffers.own else f", {in_bytes(buffers.own)} of their own"
-    traffic = (group.passes, in_bytes(group.bytes), group.eager_passes, in_bytes(group.eager_bytes))
-    for text in (times, *traffic, memory):
-        yield f"<td>{text}</td>"
+    yield from (str(group.passes), in_bytes(group.bytes), str(group.eager_passes), in_bytes(group.eager_bytes), memory)
 
 
 def _bar(group: GroupReport, seconds: float | None) -> str:

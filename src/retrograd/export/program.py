@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from retrograd.core import Tensor
 from retrograd.export.dynamic_shapes import Range
 from retrograd.export.passes import unlift
+from retrograd.foundation.html_report import code_block, paragraph, report, table
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.signature import Signature
@@ -151,6 +152,8 @@ class ExportGraphSignature:
         inputs, outputs = "\n".join(map(str, self.input_specs)), "\n".join(map(str, self.output_specs))
         return f"# inputs\n{inputs}\n\n# outputs\n{outputs}"
 
+    __repr__ = __str__
+
 
 def _targets(specs: Sequence[InputSpec] | Sequence[OutputSpec], kind: InputKind | OutputKind) -> dict[str, str]:
     """Return the targets of the inputs or outputs of a kind, by their nodes."""
@@ -254,6 +257,26 @@ class ExportedProgram:
         return text + (f"\nRange constraints: {ranges}\n" if ranges else "")
 
     __repr__: Callable[..., str] = __str__
+
+    def _repr_html_(self) -> str:
+        """Return inputs and outputs as a table, and the code after a click, for notebooks."""
+        avals = {node.name: _type_text(node.meta) for node in self.graph.nodes}
+        signature = self.graph_signature
+        rows = [
+            [name, spec.arg.name, spec.kind.name.lower(), avals.get(spec.arg.name, ""), spec.target or ""]
+            for name, specs in (("input", signature.input_specs), ("output", signature.output_specs))
+            for spec in specs
+        ]
+        ranges = [f"{name}: {r}" for name, r in self.range_constraints.items()]
+        parts = [table(rows, ["", "name", "kind", "type", "target"], range(5)), *map(paragraph, ranges)]
+        return report(paragraph("ExportedProgram"), *parts, code_block("code", self.graph_module.code))
+
+
+def _type_text(meta: Mapping[str, Any]) -> str:
+    """Return the dtype and shape of a node, with the names of sizes that vary; "" without a value."""
+    val = meta.get("val")
+    shape = meta.get("shape", getattr(val, "shape", None))
+    return "" if shape is None else f"{val.dtype}[{', '.join(map(str, shape))}]"  # type: ignore[union-attr]
 
 
 def _add_tensor(home: Module, spec: InputSpec, tensor: Any) -> None:

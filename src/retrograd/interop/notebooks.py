@@ -4,11 +4,10 @@ import numpy as np
 
 from retrograd.core import Tensor
 from retrograd.core.dtype import is_differentiable
+from retrograd.foundation.html_report import escape, paragraph, report, table
 from retrograd.foundation.lazy_imports import add_attribute
 
 ROWS, COLUMNS = 10, 10
-CELL = "padding:1px 8px;text-align:right;font-family:monospace"
-_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})  # the module `html` takes long to import
 
 
 def _repr_html_(x):
@@ -19,16 +18,11 @@ def _repr_html_(x):
     True
     """
     if not isinstance(x.value, np.ndarray) or x.level is not None or x.ndim not in (1, 2) or not x.numel():
-        return f"<pre>{_escape(repr(x))}</pre>"
-    return f'<div style="color:gray">{_escape(_heading(x))}</div>{_table(np.atleast_2d(x.value))}'
+        return f"<pre>{escape(repr(x))}</pre>"
+    return report(paragraph(_heading(x)), _table(np.atleast_2d(x.value)))
 
 
 add_attribute(Tensor, "_repr_html_", _repr_html_)
-
-
-def _escape(text):
-    """Return text as HTML shows it literally."""
-    return text.translate(_ENTITIES)
 
 
 def _heading(x):
@@ -39,11 +33,7 @@ def _heading(x):
 
 def _table(array):
     rows, columns = _displayed_indices(array.shape[0], ROWS), _displayed_indices(array.shape[1], COLUMNS)
-    lines = "".join(
-        "<tr>" + "".join(f'<td style="{CELL}">{_cell(array, row, column)}</td>' for column in columns) + "</tr>"
-        for row in rows
-    )
-    return f"<table>{lines}</table>"
+    return table([[_cell(array, row, column) for column in columns] for row in rows])
 
 
 def _displayed_indices(count, most):
@@ -57,4 +47,4 @@ def _cell(array, row, column):
     if row is None or column is None:
         return "…"
     value = array[row, column]
-    return _escape(f"{value:.4g}" if is_differentiable(array.dtype) else str(value))
+    return f"{value:.4g}" if is_differentiable(array.dtype) else str(value)

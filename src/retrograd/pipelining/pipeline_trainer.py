@@ -10,6 +10,7 @@ from typing import Any
 from retrograd.core import Tensor
 from retrograd.core.level import is_transformed
 from retrograd.foundation.describe_value import describe
+from retrograd.foundation.html_report import Markup, paragraph, report
 from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.nn import Module, ModuleList
 from retrograd.nn.utils import materialize
@@ -193,6 +194,10 @@ class Pipeline(SuggestsKeywords):
         given |= {"schedule": named, "micro_batches": self.micro_batches}
         settings = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
         return f"Pipeline({type(self.model).__name__}, {settings}, {type(self._transport).__name__})"
+
+    def _repr_html_(self) -> str:
+        """Return the settings and the timeline of the last step, for notebooks."""
+        return report(paragraph(repr(self)), *([] if self.timeline is None else [Markup(self.timeline._repr_html_())]))
 
     @property
     def pipe(self) -> AnyPipe:

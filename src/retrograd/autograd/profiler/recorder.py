@@ -208,6 +208,12 @@ class profile(Block):
             self._events = function_events(self._recorder.fields, self._span, self._thread)
         return self._events
 
+    def __repr__(self) -> str:
+        return f"profile({len(self.events())} events)" if self._span[1] else "profile(no results yet)"
+
+    def _repr_html_(self) -> str | None:
+        return self.key_averages()._repr_html_() if self._span[1] else None
+
     @property
     def function_events(self) -> EventList:
         """Return all events ordered by start."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from retrograd.autograd.profiler.trace_file import Path, operators_by_node, write_trace
 from retrograd.autograd.source_lines import line_of
+from retrograd.foundation.html_report import paragraph, report, table
 
 OPERATOR, BACKWARD, RANGE = "operator", "backward", "range"
 
@@ -257,6 +258,14 @@ class EventList(list):
         head = [] if header is None else [header]
         return "\n".join([*head, *lines, *self._footer(len(rows) - len(listed))]) + "\n"
 
+    def _repr_html_(self) -> str:
+        """Return the table for notebooks: the rows with the most time of their own first."""
+        columns = _columns(self, self.self_cpu_time_total, None)
+        rows = sorted(self, key=lambda row: -row.self_cpu_time_total)[:MOST_ROWS]
+        words = [number for number, title in enumerate(columns) if title in ("Input Shapes", "Source Location")]
+        cells = [[column(row) for column in columns.values()] for row in rows]
+        return report(table(cells, [*columns], words), *map(paragraph, self._footer(len(self) - len(rows))))
+
     def _footer(self, hidden: int) -> list[str]:
         more = [f"... and {hidden} more"] if hidden else []
         return [
@@ -266,6 +275,7 @@ class EventList(list):
 
 
 Column = Callable[[Any], str]
+MOST_ROWS = 50  # of a table in a notebook
 
 
 def _columns(rows: list[Any], total: float, unit: str | None) -> dict[str, Column]:

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from retrograd.autograd.profiler.report import format_memory, format_time
+from retrograd.foundation.html_report import paragraph, report, table
 from retrograd.fx import GraphModule, Node
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.program import AUTO
@@ -185,6 +186,12 @@ class Plan:
             "split": list(self.split_policy.stages),
             "skipped": self.skipped,
         }
+
+    def _repr_html_(self) -> str:
+        """Return the choices and the stages as tables, for notebooks."""
+        head, *stages = self.stage_rows()
+        choices = table(self.rows(), self.header())
+        return report(paragraph(repr(self)), choices, *map(paragraph, self.notes()), table(stages, head))
 
     def header(self) -> list[str]:
         """Return the column titles of `rows`."""

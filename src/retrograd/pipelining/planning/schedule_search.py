@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, product
 from typing import Any, Literal, NamedTuple
 
+from retrograd.autograd.profiler.report import format_memory
+from retrograd.foundation.html_report import paragraph, report, table
 from retrograd.pipelining.planning.critical_path import Block, critical_blocks, move_in_block
 from retrograd.pipelining.planning.list_scheduler import Policy, list_schedule
 from retrograd.pipelining.planning.memory_fit import StageBytes, fit_memory, peak_bytes
@@ -57,6 +59,20 @@ class FoundSchedule(NamedTuple):
     offloaded: Sequence[int] = ()
     alternatives: "Sequence[FoundSchedule]" = ()
     measured: Mapping[str, float] = {}
+
+    def _repr_html_(self) -> str:
+        """Return the ranks, their stages and computations, and the named schedules, as tables for notebooks."""
+        stages = [[stage for stage, own in enumerate(self.placement) if own == rank] for rank in range(len(self.peaks))]
+        ranks = [
+            [str(rank), ", ".join(map(str, own)), format_memory(round(peak)), " ".join(map(str, actions))]
+            for rank, (own, peak, actions) in enumerate(zip(stages, self.peaks, self.schedule, strict=True))
+        ]
+        named = [[name, f"{value:.4g}"] for name, value in sorted(self.named.items(), key=lambda item: item[1])]
+        return report(
+            paragraph(f"FoundSchedule: {self.origin}, a step of {self.step:.4g} s, no less than {self.bound:.4g}"),
+            table(ranks, ["rank", "stages", "peak", "computations"], text_columns=[3]),
+            table(named, ["named schedule", "objective"]),
+        )
 
 
 class _Candidate(NamedTuple):

@@ -45,6 +45,10 @@ class ScheduleKind(NamedTuple):
     place: Callable[[int, int], list[int]]
     per_rank: int
 
+    def __repr__(self) -> str:
+        functions = f"order={self.order.__name__}, place={self.place.__name__}"
+        return f"ScheduleKind({self.name!r}, {functions}, per_rank={self.per_rank})"
+
 
 SCHEDULES: dict[str, ScheduleKind] = {
     kind.name.lower(): kind

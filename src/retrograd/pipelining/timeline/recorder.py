@@ -66,6 +66,9 @@ class TimelineRecorder(Block):
         recorded = f"steps={len(self._steps)}, actions={len(self._events)}, spans={len(self._spans)}"
         return f"TimelineRecorder({recorded}, limit={self.limit})"
 
+    def _repr_html_(self) -> str:
+        return self.timeline()._repr_html_()
+
     def _enter(self) -> "TimelineRecorder":
         if self.pipeline is not None:
             if self.pipeline.recorder is not None:

@@ -41,6 +41,11 @@ class IterableDataset(Dataset[T]):
         return ChainDataset([self, other])
 
 
+def _describe(dataset: Any) -> str:
+    """Return the class and the number of examples."""
+    return f"{type(dataset).__name__}({len(dataset)} examples)"
+
+
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """A dataset of tuples of slices, one from each tensor, at an index along the first dimension.
 
@@ -62,6 +67,9 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple(tensor[index] for tensor in self.tensors)
+
+    def __repr__(self) -> str:
+        return _describe(self)
 
     def __len__(self) -> int:
         return len(self.tensors[0])
@@ -89,6 +97,9 @@ class StackDataset(Dataset[Any]):
         if isinstance(self.datasets, dict):
             return {name: dataset[index] for name, dataset in self.datasets.items()}
         return tuple(dataset[index] for dataset in self.datasets)
+
+    def __repr__(self) -> str:
+        return _describe(self)
 
     def __len__(self) -> int:
         return self._length
@@ -119,6 +130,9 @@ class ConcatDataset(Dataset[T]):
         dataset_index = bisect_right(self.cumulative_sizes, position)
         before: int = self.cumulative_sizes[dataset_index - 1] if dataset_index else 0
         return self.datasets[dataset_index][position - before]
+
+    def __repr__(self) -> str:
+        return _describe(self)
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
@@ -156,6 +170,9 @@ class Subset(Dataset[T]):
         if isinstance(index, list):
             return self.dataset[[self.indices[i] for i in index]]
         return self.dataset[self.indices[index]]
+
+    def __repr__(self) -> str:
+        return _describe(self)
 
     def __len__(self) -> int:
         return len(self.indices)
