@@ -41,6 +41,9 @@ LESS = [
 # dropout takes 1.8 times as long, pooling with overlapping windows 6, and batch normalization rounds otherwise.
 # -fwrapv: CPython's own flags have it on most platforms; without it the attention kernels take 1.9 times as long.
 FLAGS = ["/std:c++17"] if WINDOWS else ["-std=c++17", "-O3", "-g0", "-fwrapv", "-fno-math-errno", "-fno-trapping-math"]
+# Kernels of sums of two products. A compiler fuses one of them with the addition: newer ones not the same one in whole
+# vectors and for the last elements, so numbers would depend on where an array is cut.
+UNFUSED = KERNELS / "updates.cpp"
 # Headers that nearly every kernel includes.
 HEADERS = ("registration.hpp", "ufunc_adapter.hpp", "vectors.hpp", "cstring", "limits", "memory", "vector")
 
@@ -150,8 +153,11 @@ class AllOrNone(build_ext):
 
     def compile_sources(self, sources, **options):
         """Compile the files of an extension at the same time, which setuptools does not; return their objects."""
-        prepared = {str(KERNELS / "native.cpp"): options}  # this file alone defines the tables of NumPy's functions
-        if GCC and set(prepared) < set(sources):
+        native = str(KERNELS / "native.cpp")
+        prepared = {native: options}  # this file alone defines the tables of NumPy's functions
+        if not WINDOWS:
+            prepared[str(UNFUSED)] = options | {"extra_postargs": [*options["extra_postargs"], "-ffp-contract=off"]}
+        if GCC and native in sources and set(sources) - set(prepared):
             options = self.precompile(options)
         with ThreadPoolExecutor(self.parallel) as threads:
             built = threads.map(lambda source: self.compile_source(source, prepared.get(source, options)), sources)

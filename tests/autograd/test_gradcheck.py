@@ -335,7 +335,7 @@ def test_outputs_must_be_of_the_same_kind_near_the_inputs():
 
     text = message(func, leaf(1.0, 2.0))
     assert "but output 0 is a tensor of shape (2,) and float64, and at inputs that were shifted" in text
-    assert "it is of shape (1,) and float64" in text
+    assert "it is a Tensor of shape (1,) and float64" in text
     assert "it is None" in message(lambda x: x * 2 if x[0].item() == 1.0 else None, leaf(1.0))
 
 
