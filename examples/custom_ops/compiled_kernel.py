@@ -58,6 +58,8 @@ def fill(costs: np.ndarray, gamma: float, table: np.ndarray) -> None:
 def share(costs: np.ndarray, gamma: float, table: np.ndarray, shares: np.ndarray) -> None:
     """Compute the share of each cell in all paths, from the shares of the next cells, backward."""
     rows, columns = costs.shape
+    if rows == 0 or columns == 0:  # Numba checks no indices
+        return
     shares[rows - 1, columns - 1] = 1.0
     for i in range(rows - 1, -1, -1):
         for j in range(columns - 1, -1, -1):
