@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import retrograd as rg
+from retrograd import nn
 from retrograd.sklearn import NeuralClassifier, NeuralRegressor
 
 # Fewer and larger steps than the defaults, which pass as well, but take longer.
@@ -140,3 +141,36 @@ def test_several_targets_keep_their_shape(iris):
 def test_mistakes_are_named(make, told, iris):
     with pytest.raises(ValueError, match=told):
         make(*iris)
+
+
+NOT_USABLE = {
+    "a module": ({"module": nn.Linear(2, 2)}, TypeError, "module must be a function of the numbers of features"),
+    "no module": ({"module": lambda features, outputs: None}, TypeError, "module must return a Module.*returned None"),
+    "a name": ({"optimizer": "adam"}, TypeError, "optimizer must be a function of parameters and lr=.*got 'adam'"),
+    "an optimizer": (
+        {"optimizer": rg.optim.SGD([rg.zeros(1, requires_grad=True)])}, TypeError, "optimizer must be a function",
+    ),
+    "a loss by name": ({"loss": "mse"}, TypeError, "loss must be a function of outputs and targets.*got 'mse'"),
+    "a class of losses": ({"loss": nn.MSELoss}, TypeError, "loss must be a function of outputs and targets"),
+    "a rate as text": ({"lr": "0.1"}, TypeError, "lr must be a number, got '0.1'"),
+    "a tolerance as text": ({"tol": "a"}, TypeError, "tol must be a number"),
+    "sizes as text": ({"hidden_layer_sizes": "10"}, TypeError, "hidden_layer_sizes must be a number or a list"),
+    "outputs": (
+        {"module": lambda features, outputs: nn.Linear(features, 7)}, ValueError, r"for each row.*shape \(12, 7\)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NOT_USABLE)
+@pytest.mark.parametrize("kind", [NeuralClassifier, NeuralRegressor])
+def test_settings_that_cannot_be_used_are_refused_by_name(kind, case):
+    settings, error, message = NOT_USABLE[case]
+    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 2
+    with pytest.raises(error, match=f"{kind.__name__}: .*{message}"):
+        kind(**settings).fit(X, y)
+
+
+def test_numbers_of_numpy_and_one_hidden_layer_by_its_size_are_taken():
+    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 2
+    found = NeuralClassifier(hidden_layer_sizes=np.int64(3), max_iter=np.int64(2), lr=np.float32(0.1)).fit(X, y)
+    assert [tuple(p.shape) for p in found.module_.parameters()] == [(3, 2), (3,), (2, 3), (2,)]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
+from numbers import Integral
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -12,11 +13,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, registry
 from retrograd.core.blocks import generator_block
+from retrograd.foundation.describe_value import describe
+from retrograd.foundation.number_arguments import check_number
 from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.nn import Linear, Module, ReLU, Sequential
 from retrograd.ops.as_tensor import from_numpy
 from retrograd.ops.generator import Generator, redirect_draws
-from retrograd.optim import Adam
+from retrograd.optim import Adam, Optimizer
 from retrograd.utils.data import DataLoader, TensorDataset
 from retrograd.utils.progress import progress
 
@@ -30,7 +33,7 @@ class NeuralEstimator(SuggestsKeywords, BaseEstimator):
         self,
         module: Callable[[int, int], Module] | None = None,
         *,
-        hidden_layer_sizes: Sequence[int] = (100,),
+        hidden_layer_sizes: int | Sequence[int] = (100,),
         optimizer: Callable[..., Any] | None = None,
         lr: float = 1e-3,
         loss: Callable[[Any, Any], Tensor] | None = None,
@@ -64,13 +67,26 @@ class NeuralEstimator(SuggestsKeywords, BaseEstimator):
 
     def _validate(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Any]:
         """Return the validated data as arrays."""
-        for name, least in (("batch_size", 1), ("max_iter", 1), ("n_iter_no_change", 1)):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < least:
-                raise ValueError(
-                    f"{type(self).__name__}: {name} must be a whole number of at least {least}, got "
-                    f"{getattr(self, name)!r}"
-                )
+        self._check_settings()
         return validate_data(self, X, y, dtype=("float64", "float32"), reset=reset, **options)
+
+    def _check_settings(self) -> None:
+        name = type(self).__name__
+        for setting in ("batch_size", "max_iter", "n_iter_no_change"):
+            value = getattr(self, setting)
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name}: {setting} must be a whole number of at least 1, got {describe(value)}")
+        for setting, annotation in (("lr", float), ("tol", float), ("hidden_layer_sizes", int | Sequence[int])):
+            check_number(f"{name}: {setting}", annotation, getattr(self, setting))
+        is_module_class = isinstance(self.loss, type) and issubclass(self.loss, Module)
+        for setting, wrong, wanted in (
+            ("module", isinstance(self.module, Module), "the numbers of features and outputs that returns a Module"),
+            ("optimizer", isinstance(self.optimizer, Optimizer), "parameters and lr=, such as rg.optim.SGD"),
+            ("loss", is_module_class, "outputs and targets, such as rg.nn.MSELoss()"),
+        ):
+            value = getattr(self, setting)
+            if wrong or not (value is None or callable(value)):
+                raise TypeError(f"{name}: {setting} must be a function of {wanted}, got {describe(value)}")
 
     def _init_network(self, features: int, outputs: int, dtype: Any) -> None:
         """Create a new network with a new generator."""
@@ -78,7 +94,10 @@ class NeuralEstimator(SuggestsKeywords, BaseEstimator):
         self._generator = Generator(seed)
         with self._use_generator():
             make = self._perceptron if self.module is None else self.module
-            self.module_ = make(features, outputs).to(dtype)
+            module = make(features, outputs)
+        if not isinstance(module, Module):
+            raise TypeError(f"{type(self).__name__}: module must return a Module, and returned {describe(module)}")
+        self.module_, self._outputs_per_row = module.to(dtype), outputs
         self._optimizer = (self.optimizer or Adam)(self.module_.parameters(), lr=self.lr)
         self.loss_curve_: list[float] = []
         self.n_iter_ = 0
@@ -116,7 +135,8 @@ class NeuralEstimator(SuggestsKeywords, BaseEstimator):
 
     def _perceptron(self, features: int, outputs: int) -> Module:
         """Return linear layers with ReLU in between."""
-        sizes = [features, *self.hidden_layer_sizes]
+        hidden = self.hidden_layer_sizes
+        sizes = [features, *([hidden] if isinstance(hidden, int | Integral) else hidden)]
         layers: list[Module] = []
         for inner, outer in pairwise(sizes):
             layers += [Linear(inner, outer), ReLU()]
@@ -128,7 +148,13 @@ class NeuralEstimator(SuggestsKeywords, BaseEstimator):
         self.module_.train()
         for x, y in loader:
             self._optimizer.zero_grad()
-            loss = loss_of(self.module_(x), y)
+            out = self.module_(x)
+            if tuple(out.shape) != (len(x), self._outputs_per_row):
+                raise ValueError(
+                    f"{type(self).__name__}: the module must return {self._outputs_per_row} outputs for each row, and "
+                    f"returned for {len(x)} rows the shape {tuple(out.shape)}"
+                )
+            loss = loss_of(out, y)
             loss.backward()
             self._optimizer.step()
             total += loss.item() * len(x)
