@@ -54,6 +54,22 @@ def test_any_number_of_ranks_reads_the_checkpoint_of_any_other(tmp_path, written
             np.testing.assert_array_equal(found[name], value.numpy())
 
 
+@pytest.mark.parametrize("written", [2, 3, 5])
+def test_the_state_dict_of_a_divided_model_is_saved_and_loaded_as_slices(tmp_path, written):
+    def write():
+        checkpoint.save({"model": sharded(0).state_dict()}, checkpoint_id=tmp_path)
+
+    def read():
+        module = sharded(1)
+        checkpoint.load({"model": module.state_dict()}, checkpoint_id=tmp_path)
+        return {name: value.numpy().copy() for name, value in full_state_dict(module).items()}
+
+    dist.run_threads(write, written)
+    for found in dist.run_threads(read, 2):
+        for name, value in model(0).state_dict().items():
+            np.testing.assert_array_equal(found[name], value.numpy())
+
+
 def test_a_rank_reads_its_elements_only_and_each_once(tmp_path, monkeypatch):
     x = values(0, 6, 5)
     dist.run_threads(lambda: checkpoint.save({"x": x}, checkpoint_id=tmp_path), 4)

@@ -11,7 +11,7 @@ from retrograd.autograd import no_grad
 from retrograd.core import Tensor
 from retrograd.distributed.checkpoint import layout
 from retrograd.distributed.groups import initialized_group
-from retrograd.distributed.local_slice import LocalSlice
+from retrograd.distributed.local_slice import LocalSlice, with_slices
 from retrograd.distributed.objects import all_gather_object, broadcast_object_list
 from retrograd.nn.parameter import is_on_meta
 from retrograd.pipelining.transports import get_transport
@@ -30,7 +30,8 @@ def save(
     """Write a state dict into a folder, each rank its slices; all ranks must call it.
 
     state_dict: nested dicts and lists of tensors, `LocalSlice` (as of `sharded_state_dict`), numbers, text and None.
-    A tensor is the same on all ranks: they write a part of it each.  Values that are no tensors are those of rank 0.
+    A tensor is the same on all ranks, which write a part of it each, except the parameters of `fully_shard`, which are
+    slices.  Values that are no tensors are those of rank 0.
     checkpoint_id: the folder, which all ranks reach.  Its earlier checkpoint stays valid until the new one is complete.
     no_dist: this process alone; so too without a process group.
 
@@ -127,7 +128,7 @@ def load(
     """
     folder = Path(checkpoint_id)
     manifest = layout.read_manifest(folder)
-    targets = list(layout.leaves(state_dict))
+    targets = list(with_slices(layout.leaves(state_dict)))
     for path, target in targets:
         _check_target(layout.name_of(path), target, manifest)
     with no_grad():
@@ -145,7 +146,7 @@ class _Plan:
     def __init__(self, state_dict: StateDict, group: ProcessGroup) -> None:
         self.slices: dict[str, LocalSlice] = {}
         self.values: dict[str, Any] = {}
-        for path, value in layout.leaves(state_dict):
+        for path, value in with_slices(layout.leaves(state_dict)):
             name = layout.name_of(path)
             if isinstance(value, LocalSlice):
                 self._add(name, value)

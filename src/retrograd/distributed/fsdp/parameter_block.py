@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from retrograd.autograd import Function, no_grad
 from retrograd.core import Tensor, registry
 from retrograd.distributed.collectives import all_gather_into_tensor, reduce_scatter_tensor
+from retrograd.distributed.local_slice import note_divided
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 from retrograd.ops.functions import functions
@@ -32,6 +33,7 @@ class ShardedParameter:
         shape = ((self.high - self.low) // max(self._row, 1), *self.shape[1:]) if self.shape else (part.numel(),)
         self.shard = Parameter(part.reshape(shape), requires_grad=whole.requires_grad)
         self.show(self.shard)
+        note_divided(self)
 
     def show(self, value: Tensor) -> None:
         """Let the modules have the shard, or the whole parameter."""
