@@ -37,7 +37,5 @@ def test_the_error_of_a_custom_function_is_its_own():
         def forward(ctx, x):
             raise TypeError("mine")
 
-    with pytest.raises(
-        TypeError, match=r"^mine\nin the forward of Fails, called with a Tensor of shape \(2,\) and float32$"
-    ):
+    with pytest.raises(TypeError, match=r"^mine\nin the forward of Fails, called with a Tensor of shape \(2,\)"):
         Fails.apply(rg.ones(2))

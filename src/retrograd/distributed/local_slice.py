@@ -61,11 +61,11 @@ def with_slices(leaves: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
     The tensors of `module.state_dict()` are new ones on the memory of the shards.
     """
     with _lock:
-        known = {_place(p.shard): p for p in _divided}
+        known = {_address_and_shape(p.shard): p for p in _divided}
     for path, value in leaves:
-        p = known.get(_place(value)) if isinstance(value, Tensor) else None
+        p = known.get(_address_and_shape(value)) if isinstance(value, Tensor) else None
         yield path, value if p is None else LocalSlice(value.detach(), p.shape, p.low)
 
 
-def _place(x: Tensor) -> tuple[int, tuple[int, ...]]:
+def _address_and_shape(x: Tensor) -> tuple[int, tuple[int, ...]]:
     return x.data_ptr(), tuple(x.shape)
