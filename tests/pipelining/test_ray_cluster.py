@@ -4,7 +4,6 @@ import json
 import os
 import select
 import signal
-import sys
 
 import pytest
 
@@ -178,5 +177,5 @@ except KeyboardInterrupt:
 
 
 def test_more_ranks_than_cores_are_refused(cluster, capsys):
-    assert main(["run", "-n", "5", "--transport", "ray", sys.executable]) == 2
+    assert main(["run", "-n", "5", "--transport", "ray", __file__]) == 2
     assert "5 ranks need 5 cores, and the Ray cluster has 4" in capsys.readouterr().err
