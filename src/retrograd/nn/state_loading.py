@@ -165,7 +165,7 @@ def _describe_keys(keys: IncompatibleKeys, given: dict[str, Any]) -> list[str]:
 def _explain_keys(keys: IncompatibleKeys, given: dict[str, Any]) -> list[str]:
     """Return a line that says which entry is the state, or how to remove a prefix that all keys have."""
     missing = set(keys.missing_keys)
-    entry = suggest_entry(given, lambda value: not missing.isdisjoint(value))
+    entry = suggest_entry(given, lambda value: not missing.isdisjoint(value)) if missing else ""
     if entry:
         return [entry]
     prefix, dot, _ = (keys.unexpected_keys or [""])[0].partition(".")
