@@ -7,6 +7,7 @@ from typing import Any
 from weakref import WeakSet
 
 from retrograd.core import Tensor
+from retrograd.nn.parameter import is_on_meta
 
 _divided: WeakSet[Any] = WeakSet()  # parameters of which this process has slices
 _lock = Lock()  # ranks may be threads
@@ -61,9 +62,10 @@ def with_slices(leaves: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
     The tensors of `module.state_dict()` are new ones on the memory of the shards.
     """
     with _lock:
-        known = {_address_and_shape(p.shard): p for p in _divided}
+        known = {_address_and_shape(p.shard): p for p in _divided if not is_on_meta(p.shard)}
     for path, value in leaves:
-        p = known.get(_address_and_shape(value)) if isinstance(value, Tensor) else None
+        has_memory = isinstance(value, Tensor) and not is_on_meta(value)
+        p = known.get(_address_and_shape(value)) if has_memory else None
         yield path, value if p is None else LocalSlice(value.detach(), p.shape, p.low)
 
 
