@@ -177,8 +177,10 @@ class Ufunc:
             self._multiply_at(x, index, values)
         elif self.__name__ == "add":
             self._add_at(x, index, values)
-        else:
+        elif self.__name__ in ("maximum", "minimum"):
             self._extreme_at(x, index, values)
+        else:
+            self._function.at(x, index, values)
 
     def _add_at(self, x: Any, index: Any, values: Any) -> None:
         """Add by the atomic operations of GPUs: other dtypes in a wider one, signed integers as unsigned ones."""
