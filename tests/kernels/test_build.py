@@ -1,11 +1,19 @@
 """Selection of kernels: the C++ ones if all are available, else the NumPy reference; never a mixture."""
 
+import ast
 import importlib
+import os
+import platform
 import re
+import shutil
+import subprocess
 import sys
+import sysconfig
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 import retrograd as rg
@@ -81,3 +89,24 @@ def test_no_loop_of_the_kernels_calls_the_c_library_for_each_element():
     code = {path.name: re.sub("//.*", "", path.read_text()) for path in sources}
     calls = {name: len(ELEMENTARY.findall(text)) for name, text in code.items()}
     assert {name: count for name, count in calls.items() if count} == ONCE_A_ROW
+
+
+def compile_flags():
+    """Return the flags that setup.py compiles kernels with."""
+    tree = ast.parse((Path(__file__).parents[2] / "setup.py").read_text())
+    (value,) = [
+        node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FLAGS"
+    ]
+    return ast.literal_eval(value.orelse)
+
+
+@pytest.mark.skipif(not shutil.which("g++") or platform.machine() != "x86_64", reason="needs GCC for x86-64")
+def test_elementwise_kernels_are_vectorized_in_both_dtypes(tmp_path):
+    source, report = Path(reference.__file__).with_name("pointwise.cpp"), tmp_path / "loops.txt"
+    includes = [f"-I{folder}" for folder in (np.get_include(), sysconfig.get_paths()["include"])]
+    command = ["g++", *compile_flags(), *includes, f"-fopt-info-vec-optimized={report}", "-S", "-o", os.devnull, source]
+    subprocess.run(command, check=True)
+    loops = re.findall(r"pointwise.cpp:(\d+):.*: loop vectorized using 64 byte", report.read_text())
+    defined = [i for i, line in enumerate(source.read_text().splitlines(), 1) if line.startswith("KERNEL_OF(")]
+    assert defined
+    assert Counter(loops) == {str(line): 2 for line in defined}

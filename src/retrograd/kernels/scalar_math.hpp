@@ -180,7 +180,9 @@ INLINE float erf_of(float x) {
     below = below * z + 5.052920314920322e-01f;
     below = below * z + 1.0f;
     // Compilers compute the values at the ends themselves, and not all of them find 1.
-    return x >= 3.95f ? 1.0f : x <= -3.95f ? -1.0f : clamp(y * (above / below), -1.0f, 1.0f);
+    float found = clamp(y * (above / below), -1.0f, 1.0f);
+    found = x >= 3.95f ? 1.0f : found;
+    return x <= -3.95f ? -1.0f : found;
 }
 // n / d for |x| <= 0.46875 and erfc(y) = exp(-y^2) n / d above, both by the rational functions of reference.py (Cody 1969).
 // The second one serves beyond 4 too: erfc(4) is 1.5e-8, so that few of its digits are left in 1 - erfc(y).
