@@ -21,7 +21,7 @@ BUDGET = {
     "distributed": 4400,
     "distributions": 5900,
     "export": 3900,
-    "foundation": 1000,
+    "foundation": 1100,
     "func": 3100,
     "fx": 7100,
     "higher_order": 800,

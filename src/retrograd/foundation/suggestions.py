@@ -12,6 +12,7 @@ import types
 from collections.abc import Mapping
 
 from retrograd.foundation.describe_value import describe
+from retrograd.foundation.function_arguments import check_function_arguments, function_parameters
 
 _SUGGESTS_KEYWORDS = sys.version_info >= (3, 13)
 CALLER_OF_INIT = 2 if _SUGGESTS_KEYWORDS else 3  # stacklevel of warnings in a constructor that suggests keywords
@@ -127,6 +128,8 @@ def bind_arguments(name, signature, args, kwargs):
 def suggest_keywords(function):
     """Decorator: append a suggestion to Python's TypeError for an unknown keyword of this function.
 
+    Arguments that are annotated as Callable are checked: `check_function_arguments`.
+
     >>> @suggest_keywords
     ... def scale(x, factor=2):
     ...     return x * factor
@@ -134,11 +137,13 @@ def suggest_keywords(function):
     Traceback (most recent call last):
     TypeError: scale() got an unexpected keyword argument 'facter'. Did you mean 'factor'?
     """
-    if _SUGGESTS_KEYWORDS:
+    functions = function_parameters(function)
+    if _SUGGESTS_KEYWORDS and not functions:
         return function
 
     @functools.wraps(function)
     def call(*args, **kwargs):
+        check_function_arguments(function.__name__, functions, args, kwargs)
         try:
             return function(*args, **kwargs)
         except TypeError as error:

@@ -8,6 +8,7 @@ import optree
 
 from retrograd.core import Tensor
 from retrograd.core.tensor import make
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.levels import GradLevel, value_at
 from retrograd.levels.sync_views import sync_views
 from retrograd.levels.write_back import was_written, written_value
@@ -74,3 +75,6 @@ def _unwrap_result(level: FunctionalLevel, given: Arguments, leaf: Any) -> Any:
         if leaf is inside:
             return outside
     return value_at(level, leaf)
+
+
+suggest_in_module(globals())

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func import autograd_api
 from retrograd.hips.extend import (
     def_linear,
@@ -37,3 +38,6 @@ def make_jvp(fun: Callable, x: Any) -> Callable:
     (np.float64(8.0), np.float64(120.0))
     """
     return autograd_api.make_jvp(fun)(x)
+
+
+suggest_in_module(globals())

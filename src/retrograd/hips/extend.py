@@ -7,6 +7,7 @@ from typing import Any
 
 from retrograd.autograd import Function
 from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.numpy_protocol.table import O, holds_tensor, tensor, values
 
 
@@ -199,3 +200,6 @@ def defjvp_argnum(fun: Callable, jvpmaker: Callable) -> None:
 def def_linear(fun: Callable) -> None:
     """Declare that a primitive is linear in each argument, so that it is its own forward derivative."""
     defjvp_argnum(fun, lambda argnum, g, ans, args, kwargs: fun(*args[:argnum], g, *args[argnum + 1 :], **kwargs))
+
+
+suggest_in_module(globals())

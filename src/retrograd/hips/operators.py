@@ -7,6 +7,7 @@ from typing import Any
 import optree
 
 from retrograd import numpy as np
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.autograd_api import make_vjp
 from retrograd.utils.checkpoint import checkpoint as _checkpoint
 
@@ -41,3 +42,6 @@ def make_jvp_reversemode(fun: Callable, argnum: int | Sequence[int] = 0) -> Call
         return make_vjp(pull)(optree.tree_map(np.zeros_like, value))[0]
 
     return jvp_at
+
+
+suggest_in_module(globals())

@@ -29,6 +29,8 @@ from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Outp
 from retrograd.autograd.gradcheck.forward_mode import check_undefined_tangents
 from retrograd.core import Tensor, registry
 from retrograd.core.dtype import is_bfloat16, is_differentiable
+from retrograd.foundation.source_location import warn_user
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.levels.flatten_nested import NestedFlattener, flatten_nested
 from retrograd.ops.create import from_numpy
 from retrograd.ops.random import Generator
@@ -256,11 +258,10 @@ def _check_precision(inputs: list[Input]) -> None:
     if low:
         named = [f"Input #{i.name.removeprefix('input ')}" for i in low]
         dtypes = ", ".join(dict.fromkeys(str(i.tensor.dtype) for i in low))
-        warnings.warn(
+        warn_user(
             f"gradcheck: {', '.join(named)} requires gradient and is not a double precision floating point or complex: "
             f"of less than double precision, {dtypes}, differences of the function's values have few digits, and "
-            f"errors that are smaller are not found",
-            stacklevel=4,
+            f"errors that are smaller are not found"
         )
 
 
@@ -321,3 +322,6 @@ def _check_constant(problem: Problem) -> None:
                     f"Numerical gradient for function expected to be zero, because {output.name} does not require "
                     f"grad, but with respect to {x.name} it is\n{from_numpy(found.values[0])}"
                 )
+
+
+suggest_in_module(globals())
