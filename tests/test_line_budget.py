@@ -22,7 +22,7 @@ BUDGET = {
     "distributions": 5900,
     "export": 3900,
     "foundation": 1100,
-    "func": 3100,
+    "func": 3200,
     "fx": 7100,
     "higher_order": 800,
     "hips": 900,

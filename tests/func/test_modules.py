@@ -228,7 +228,7 @@ def test_statistics_of_an_ensemble_are_written_in_place():
 @pytest.mark.parametrize(
     ("models", "text"),
     [
-        (lambda: [], "at least one model is needed, got none"),
+        (lambda: [], "Expected at least one model, got 0"),
         (lambda: [Scale(), Tied()], "must be of one class, got Scale, Tied"),
         (lambda: [Scale(), Scale().eval()], "some models are in training mode and some in evaluation mode"),
         (lambda: [nn.Linear(2, 2), nn.Linear(2, 2, bias=False)], "models 0 and 1 differ in what they have: bias"),

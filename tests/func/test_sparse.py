@@ -551,7 +551,7 @@ def test_results_do_not_share_memory_with_their_sparsity():
         (lambda: sparse_jacobian(heat, sparsity=3), TypeError, "sparse_jacobian: sparsity must be .* got int"),
         (lambda: sparse_jacobian(heat, sparsity=np.ones(3)), ValueError, r"must be a matrix, got shape \(3,\)"),
         (lambda: sparse_hessian(rosenbrock, sparsity=np.ones((3, 2))), ValueError, "must be a square matrix"),
-        (lambda: sparse_jacobian(heat, chunk_size=0), ValueError, "sparse_jacobian: chunk_size must be at least 1"),
+        (lambda: sparse_jacobian(heat, chunk_size=0), ValueError, "sparse_jacobian: .*chunk_size must be at least 1"),
         (lambda: sparse_jacobian(heat, argnums=(0,))(X), TypeError, "argnums must be one int"),
         (lambda: sparse_jacobian(heat, argnums=1)(X), RuntimeError, "sparse_jacobian: .*argnums has 1"),
         (lambda: sparse_jacobian(lambda x: x["a"])({"a": X}), TypeError, "must be one tensor, got dict"),

@@ -1,6 +1,7 @@
 """Selection of the arguments that a transform differentiates."""
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any
 
 import optree
@@ -10,6 +11,7 @@ from retrograd.core.op import compound
 from retrograd.core.tensor import make
 from retrograd.foundation.describe_value import describe
 from retrograd.levels import DualLevel, GradLevel
+from retrograd.levels.batch import RANDOMNESS
 from retrograd.levels.sync_views import sync_views
 from retrograd.levels.write_back import was_written, written_value
 
@@ -42,6 +44,25 @@ def _check_argnums(name: str, argnums: Argnums) -> tuple[int, ...]:
                 f"tuple of ints, got {describe(argnums)}"
             )
     return given
+
+
+def check_chunk_size(name: str, size: Any) -> None:
+    """Raise TypeError or ValueError unless a size of chunks is None or a whole number of at least 1."""
+    if size is not None and (not isinstance(size, Integral) or size < 1):
+        pytorch = "`chunk_size` should be" if name == "jacrev" else "chunk_size should be None or"
+        raise (ValueError if isinstance(size, Integral) else TypeError)(
+            f"{name}: {pytorch} greater than 0. (got {describe(size)}): chunk_size must be at least 1, got "
+            f"{describe(size)}"
+        )
+
+
+def check_randomness(name: str, randomness: str) -> None:
+    """Raise RuntimeError unless `randomness` is one that the levels of batches know."""
+    if randomness not in RANDOMNESS:
+        raise RuntimeError(
+            f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}. {name}: "
+            f"randomness must be one of {', '.join(RANDOMNESS)}, got {randomness!r}"
+        )
 
 
 class BoundFunction:
@@ -119,6 +140,7 @@ class _OtherArguments:
 # The call that PyTorch's messages name, by our transform.
 _PYTORCH_CALLS = {
     "grad": "grad_and_value(f)(*args)",
+    "hessian": "vjp(f, *primals)",
     "vjp": "vjp(f, *primals)",
     "jacrev": "vjp(f, *primals)",
     "jvp": "jvp(f, primals, tangents)",

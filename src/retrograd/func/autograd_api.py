@@ -17,6 +17,7 @@ from retrograd.core import Tensor, registry
 from retrograd.core.dtype import promote
 from retrograd.core.engine import ones
 from retrograd.core.tensor import make
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.argnums import BoundFunction
 from retrograd.func.array_vjp import ArrayVjpRun, array_jvp, as_differentiable, has_tensor, to_arrays, tree_to_arrays
@@ -35,13 +36,14 @@ def _argnum_transform(operator: Callable) -> Callable:
 
     @wraps(operator, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def transform(fun: Callable, argnum: Argnum = 0) -> Callable:
-        if not isinstance(argnum, (int, tuple, list)):
-            raise TypeError(f"{operator.__name__}: argnum must be an int or a tuple of them, got {argnum!r}")
+        numbers = argnum if isinstance(argnum, (tuple, list)) else (argnum,)
+        if not all(isinstance(i, int) and not isinstance(i, bool) for i in numbers):
+            raise TypeError(f"{operator.__name__}: argnum must be an int or a tuple of them, got {describe(argnum)}")
 
         @wraps(fun, updated=())
         def derived(*args: Any, **kwargs: Any) -> Any:
             of_one = BoundFunction(fun, args, kwargs, argnum, may_write=False)
-            return operator(of_one, _select_arguments(args, argnum), not has_tensor(args, kwargs))
+            return operator(of_one, _select_arguments(operator.__name__, args, argnum), not has_tensor(args, kwargs))
 
         derived.__name__ = f"{operator.__name__}_of_{getattr(fun, '__name__', 'function')}"
         return derived
@@ -50,7 +52,10 @@ def _argnum_transform(operator: Callable) -> Callable:
     return transform
 
 
-def _select_arguments(args: tuple, argnum: Argnum) -> Any:
+def _select_arguments(name: str, args: tuple, argnum: Argnum) -> Any:
+    for i in (argnum,) if isinstance(argnum, int) else argnum:
+        if not -len(args) <= i < len(args):
+            raise IndexError(f"{name}: argnum has {i}, but there are only {len(args)} positional arguments")
     return args[argnum] if isinstance(argnum, int) else tuple(args[i] for i in argnum)
 
 

@@ -12,8 +12,9 @@ from retrograd.core import NotBatchedError, Tensor, registry
 from retrograd.core.tensor import make
 from retrograd.foundation.source_location import describe_function
 from retrograd.foundation.suggestions import suggest_in_module
+from retrograd.func.argnums import check_chunk_size, check_randomness
 from retrograd.levels import VmapLevel, value_at
-from retrograd.levels.batch import RANDOMNESS, ArgumentTag
+from retrograd.levels.batch import ArgumentTag
 from retrograd.levels.sync_views import sync_views
 from retrograd.levels.write_back import was_written, written_value
 from retrograd.ops.batch_loop import PerformanceWarning, joins, stack_results
@@ -56,16 +57,8 @@ def vmap(
     >>> rg.func.vmap(rg.dot)(rg.ones(3, 2), rg.ones(3, 2))
     tensor([2., 2., 2.])
     """
-    if randomness not in RANDOMNESS:
-        raise RuntimeError(
-            f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}. vmap: "
-            f"randomness must be one of {', '.join(RANDOMNESS)}, got {randomness!r}"
-        )
-    if chunk_size is not None and chunk_size < 1:
-        raise ValueError(
-            f"vmap: chunk_size should be None or greater than 0. (got {chunk_size}); chunk_size must be at least 1, "
-            f"got {chunk_size}"
-        )
+    check_randomness("vmap", randomness)
+    check_chunk_size("vmap", chunk_size)
     if fallback not in (None, "loop"):
         raise ValueError(f"vmap: fallback must be None or 'loop', got {fallback!r}")
 

@@ -9,7 +9,14 @@ import optree
 from retrograd.core import Tensor, registry
 from retrograd.core.tensor import make
 from retrograd.foundation.suggestions import suggest_in_module
-from retrograd.func.argnums import Argnums, BoundFunction, select_arguments, split_aux
+from retrograd.func.argnums import (
+    Argnums,
+    BoundFunction,
+    check_chunk_size,
+    check_randomness,
+    select_arguments,
+    split_aux,
+)
 from retrograd.func.batch import vmap
 from retrograd.func.forward import run_jvp
 from retrograd.func.reverse import check_outputs
@@ -43,21 +50,25 @@ def jacrev(
     tensor([[3., 0., 1.],
             [0., 3., 2.]])
     """
-    if chunk_size is not None and chunk_size < 1:
-        raise ValueError(
-            f"jacrev: `chunk_size` should be greater than 0.: chunk_size must be at least 1, got {chunk_size}"
-        )
+    return _jacrev("jacrev", func, argnums, has_aux, chunk_size)
+
+
+def _jacrev(
+    name: str, func: Callable, argnums: Argnums, has_aux: bool = False, chunk_size: int | None = None
+) -> Callable:
+    """Return `jacrev` for the transform called `name`, which errors mention."""
+    check_chunk_size(name, chunk_size)
 
     @wraps(func, updated=())
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        x = select_arguments("jacrev", args, argnums)
-        main, aux = split_aux(func, "jacrev", has_aux)
+        x = select_arguments(name, args, argnums)
+        main, aux = split_aux(func, name, has_aux)
         of_x = BoundFunction(main, args, kwargs, argnums)
-        flattened = NestedFlattener("jacrev", of_x, (x,))
-        run = VjpRun("jacrev", flattened, *flattened.args)
-        outs = check_outputs("jacrev", run.value)
-        _check_real("jacrev", "input", run.leaves)
-        _check_real("jacrev", "output", outs)
+        flattened = NestedFlattener(name, of_x, (x,))
+        run = VjpRun(name, flattened, *flattened.args)
+        outs = check_outputs(name, run.value)
+        _check_real(name, "input", run.leaves)
+        _check_real(name, "output", outs)
         flattened.check_jacobians()
         blocks = row_blocks(_pull_all_rows(run, outs, chunk_size), outs)
         of_x.write_back()
@@ -116,15 +127,25 @@ def jacfwd(
     tensor([[3., 0., 1.],
             [0., 3., 2.]])
     """
+    return _jacfwd("jacfwd", func, argnums, has_aux, randomness, chunk_size)
+
+
+def _jacfwd(
+    name: str, func: Callable, argnums: Argnums, has_aux: bool = False, randomness: str = "error",
+    chunk_size: int | None = None,
+) -> Callable:  # fmt: skip
+    """Return `jacfwd` for the transform called `name`, which errors mention."""
+    check_randomness(name, randomness)
+    check_chunk_size(name, chunk_size)
 
     @wraps(func, updated=())
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        x = select_arguments("jacfwd", args, argnums)
-        main, kept = split_aux(func, "jacfwd", has_aux)
-        flattened = NestedFlattener("jacfwd", BoundFunction(main, args, kwargs, argnums), (x,))
+        x = select_arguments(name, args, argnums)
+        main, kept = split_aux(func, name, has_aux)
+        flattened = NestedFlattener(name, BoundFunction(main, args, kwargs, argnums), (x,))
         leaves, spec = optree.tree_flatten(flattened.args[0])
         leaves = [as_tensor(leaf) for leaf in leaves]
-        _check_real("jacfwd", "input", leaves)
+        _check_real(name, "input", leaves)
         x = optree.tree_unflatten(spec, leaves)
 
         @wraps(flattened, updated=())
@@ -134,8 +155,8 @@ def jacfwd(
 
         def push(*unit: Tensor) -> Any:
             tangents = (optree.tree_unflatten(spec, unit),)
-            (out, along, *aux), _ = run_jvp("jacfwd", of_x, (x,), tangents, False, has_aux)
-            _check_real("jacfwd", "output", check_outputs("jacfwd", out))
+            (out, along, *aux), _ = run_jvp(name, of_x, (x,), tangents, False, has_aux)
+            _check_real(name, "output", check_outputs(name, out))
             flattened.check_jacobians()
             return (along, *aux)
 
@@ -163,7 +184,7 @@ def hessian(func: Callable, argnums: Argnums = 0) -> Callable:
     tensor([[10.,  6.],
             [ 6.,  0.]])
     """
-    return jacfwd(jacrev(func, argnums), argnums)
+    return _jacfwd("hessian", _jacrev("hessian", func, argnums), argnums)
 
 
 suggest_in_module(globals())

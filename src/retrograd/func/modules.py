@@ -23,7 +23,7 @@ def replace_all_batch_norm_modules_(root: Any) -> Any:
     >>> model[0].running_mean is None, model[0].track_running_stats
     (True, False)
     """
-    for module in root.modules():
+    for module in _check_module("replace_all_batch_norm_modules_", root).modules():
         remove = getattr(module, "_remove_running_stats", None)
         if remove is not None:
             remove()
@@ -57,6 +57,7 @@ def functional_call(
     >>> rg.func.grad(loss)({"weight": rg.zeros(1, 2), "bias": rg.ones(1)}, x, y)
     {'weight': tensor([[2., 4.]]), 'bias': tensor([2.])}
     """
+    _check_module("functional_call", module)
     dicts = _check_dicts(parameter_and_buffer_dicts)
     values = {name: value for given in dicts for name, value in given.items()}
     if tie_weights:
@@ -66,6 +67,13 @@ def functional_call(
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     with _swap_tensors(module, values, dicts):
         return module(*args, **kwargs or {})
+
+
+def _check_module(name: str, module: Any) -> Any:
+    """Return a module; raise TypeError for something else."""
+    if not hasattr(module, "named_parameters") or isinstance(module, type):
+        raise TypeError(f"{name}: expected a Module, got {describe(module)}")
+    return module
 
 
 def _check_dicts(given: Any) -> list[dict]:
@@ -177,11 +185,11 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
     >>> rg.func.vmap(call, in_dims=(0, 0, None))(params, buffers, rg.ones(4, 3)).shape
     (5, 4, 2)
     """
-    if not len(models):
-        raise RuntimeError(
-            "stack_module_state: at least one model is needed, got none; stack_module_state: Expected at least one "
-            "model, got 0"
-        )
+    if not hasattr(models, "__iter__"):
+        raise TypeError(f"stack_module_state: expected a list of models, got {describe(models)}")
+    models = [_check_module("stack_module_state", model) for model in models]
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0")
     if len({type(model) for model in models}) > 1:
         names = sorted({type(model).__name__ for model in models})
         raise RuntimeError(

@@ -32,7 +32,7 @@ def grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callabl
     >>> rg.func.grad(lambda x: (x**3).sum())(rg.tensor([1.0, 2.0]))
     tensor([ 3., 12.])
     """
-    both = grad_and_value(func, argnums, has_aux)
+    both = _grad_and_value("grad", func, argnums, has_aux)
 
     @wraps(func, updated=())
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -49,15 +49,20 @@ def grad_and_value(func: Callable, argnums: Argnums = 0, has_aux: bool = False) 
     >>> rg.func.grad_and_value(lambda x: (x**3).sum())(rg.tensor([1.0, 2.0]))
     (tensor([ 3., 12.]), tensor(9.))
     """
+    return _grad_and_value("grad_and_value", func, argnums, has_aux)
+
+
+def _grad_and_value(name: str, func: Callable, argnums: Argnums, has_aux: bool) -> Callable:
+    """Return `grad_and_value` for the transform called `name`, which errors mention."""
 
     @wraps(func, updated=())
     def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
-        x = select_arguments("grad", args, argnums)
-        main, aux = split_aux(func, "grad", has_aux)
+        x = select_arguments(name, args, argnums)
+        main, aux = split_aux(func, name, has_aux)
         of_x = BoundFunction(main, args, kwargs, argnums)
-        run = VjpRun("grad", of_x, x)
+        run = VjpRun(name, of_x, x)
         value = run.value
-        _check_scalar(value)
+        _check_scalar(name, value)
         found = run.tree([conjugate(g) for g in run.pull([ones((), value.dtype, value)])])
         of_x.write_back()
         return (found, (value, unwrap_tree(run.level, aux[0]))) if has_aux else (found, value)
@@ -65,17 +70,16 @@ def grad_and_value(func: Callable, argnums: Argnums = 0, has_aux: bool = False) 
     return gradient_and_value
 
 
-def _check_scalar(out: Any) -> None:
+def _check_scalar(name: str, out: Any) -> None:
     if not isinstance(out, Tensor):
         raise RuntimeError(
-            f"grad: grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(out)}: the function must "
-            f"return a tensor without dimensions, got {type(out).__name__}"
+            f"{name}: grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(out)}: the function "
+            f"must return a tensor without dimensions, got {type(out).__name__}"
         )
     if out.shape != () or not is_floating(out.dtype):
         raise RuntimeError(
-            f"grad: grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with {out.ndim} "
-            f"dims: "
-            f"the function must return a real scalar, got {out.aval}; use vjp, or jacrev"
+            f"{name}: grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
+            f"{out.ndim} dims: the function must return a real scalar, got {out.aval}; use vjp, or jacrev"
         )
 
 

@@ -10,7 +10,7 @@ from retrograd.backend import sparse
 from retrograd.core import NotBatchedError, Tensor, graph_level
 from retrograd.core.dtype import is_floating
 from retrograd.foundation.suggestions import suggest_in_module
-from retrograd.func.argnums import BoundFunction, select_arguments, split_aux
+from retrograd.func.argnums import BoundFunction, check_chunk_size, select_arguments, split_aux
 from retrograd.func.batch import vmap
 from retrograd.func.forward import linearize
 from retrograd.func.reverse import grad, vjp
@@ -132,8 +132,7 @@ def hessian_sparsity(func: Callable, argnums: int = 0, *, has_aux: bool = False)
 
 def _check_sparsity(name: str, sparsity: Any, chunk_size: int | None, symmetric: bool) -> Sparsity | None:
     """Return the user's sparsity, coloured once."""
-    if chunk_size is not None and chunk_size < 1:
-        raise ValueError(f"{name}: chunk_size must be at least 1, got {chunk_size}")
+    check_chunk_size(name, chunk_size)
     if sparsity is None or (isinstance(sparsity, Sparsity) and (sparsity.by == "both") <= symmetric):
         return sparsity
     if isinstance(sparsity, Sparsity):
