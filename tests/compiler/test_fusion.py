@@ -37,6 +37,18 @@ def test_a_chain_runs_as_one_group_and_stores_only_its_result():
     assert (len(group.operands), len(group.outs)) == (1, 1)
 
 
+def test_a_group_that_reads_one_element_everywhere_needs_no_array_of_it():
+    w = numbers(LONG).requires_grad_()
+
+    def f():
+        w.grad = None
+        w.square().mean().backward()
+        return w.grad
+
+    compiled = compiled_like_eager(f)
+    assert "filled" not in [call.op.name for call in compiled.programs[-1].plan if getattr(call, "op", None)]
+
+
 @pytest.mark.parametrize("size", [1, 4, 2047, 2049, LONG])
 def test_forward_and_backward_of_a_chain(size):
     def make():

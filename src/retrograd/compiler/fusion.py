@@ -53,7 +53,7 @@ def fuse(instructions: list[Instruction], layouts: Layouts, wanted: Iterable[Slo
         grouping.add(instruction, number)
     grouping.close_all()
     _Recomputing(grouping.plan, layouts, set(wanted)).run()
-    return _with_results(grouping.plan, layouts, set(wanted))
+    return _with_results(grouping.plan, layouts, set(wanted), grouping.single)
 
 
 class _Grouping:
@@ -65,7 +65,7 @@ class _Grouping:
         self._open: dict[Key, list[Traced]] = {}
         self._home: dict[Slot, Key] = {}  # of the slots that open groups make
         self._held: dict[Key, int] = {}  # the bytes of arrays that only wait for the group
-        self._single: dict[Slot, Slot] = {}  # of arrays with one element everywhere: the slot of that element
+        self.single: dict[Slot, Slot] = {}  # of arrays with one element everywhere: the slot of that element
 
     def add(self, instruction: Instruction, number: int) -> None:
         """Append an instruction, or let it join a group; `number` is its position."""
@@ -129,7 +129,7 @@ class _Grouping:
             return
         shape, dtype, strides = self._layouts[sources[0]]
         if strides is not None and _size(shape) == 1 and dtype == out[1]:
-            self._single[call.outs[0]] = sources[0]
+            self.single[call.outs[0]] = sources[0]
 
     def _trace(self, call: Call) -> Traced | None:
         if (
@@ -141,7 +141,7 @@ class _Grouping:
         layout = self._layouts[call.outs[0]]
         if not is_row_major(layout) or _size(layout[0]) == 0:
             return None
-        slots = [self._single.get(a, a) for a in call.operands if isinstance(a, Slot)]
+        slots = [self.single.get(a, a) for a in call.operands if isinstance(a, Slot)]
         if not slots or not all(is_row_major(self._layouts[slot]) for slot in slots):
             return None
         arrays = iter(slots)
@@ -228,12 +228,17 @@ def _read_by(part: Any) -> set[Slot]:
     return {slot for t in part for slot in t.slots} if isinstance(part, list) else set(reads(part))
 
 
-def _with_results(plan: list, layouts: Layouts, wanted: set[Slot]) -> list[Instruction]:
-    """Return the plan with groups made to instructions; only those results are stored that others need."""
+def _with_results(plan: list, layouts: Layouts, wanted: set[Slot], single: Iterable[Slot]) -> list[Instruction]:
+    """Return the plan with groups made to instructions; only those results are stored that others need.
+
+    `single` are the arrays of one element everywhere: they need not be made where groups read the element itself.
+    """
     live = set(wanted)
     out: list[Instruction] = []
     for part in reversed(plan):
         for made in reversed(_instructions_of(part, layouts, live) if isinstance(part, list) else [part]):
+            if isinstance(made, Call) and made.outs[0] in single and made.outs[0] not in live:
+                continue
             live.difference_update(makes(made))
             live.update(reads(made))
             out.append(made)
