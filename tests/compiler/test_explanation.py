@@ -88,3 +88,22 @@ def test_an_explained_call_leaves_results_as_they_are():
     assert observe(compiled(x)) == before
     with np.errstate(all="raise"):
         assert rg.compiler.explain(compiled)(x).seconds > 0
+
+
+def test_a_program_that_runs_in_a_loop_is_counted_once_with_the_sum_of_its_times():
+    def f(x):
+        total = 0.0
+        for _ in range(3):
+            x = x.sin() * 2
+            total += x.sum().item()
+        return x.cos() * total
+
+    compiled = rg.compile(f)
+    with pytest.warns(UserWarning, match="in parts"):
+        compiled(numbers(5))
+    compiled(numbers(5))
+    report = rg.compiler.explain(compiled)(numbers(5))
+    assert (report.graph_count, report.op_count, report.runs) == (2, 5, (3, 1))
+    assert str(report).startswith("2 programs of 5 operators, run 4 times: 2 mul, 1 sin, 1 sum, 1 cos\n")
+    assert report.code.count("def play") == 2
+    assert 0 < sum(group.seconds for group in report.groups) <= report.seconds

@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from retrograd.compiler.capture import Capture, Program
 from retrograd.compiler.compiled_function import CompiledFunction, reason_to_run_eagerly
-from retrograd.compiler.function_in_parts import FunctionInParts
 from retrograd.compiler.group_report import GroupReport, name_instruction, report_groups
 from retrograd.compiler.program import Call, Eager, FusedCalls, Write
 from retrograd.compiler.recorder import CALLED
@@ -24,7 +23,7 @@ class ExplainOutput:
     `fused_groups` has the operators of each group that runs as one; `merged` is the number of calls that equal earlier
     ones, and `folded` that of calls whose results are constants: neither run. `groups` has a report on each call of the
     program, with its memory traffic, buffers and time; `seconds` is the time of the call, None if the program did not
-    run.
+    run. `runs` has the number of runs of each program, as in a loop; times are the sums of these.
     """
 
     graph_count: int
@@ -39,6 +38,7 @@ class ExplainOutput:
     folded: int = 0
     groups: tuple[GroupReport, ...] = ()
     seconds: float | None = None
+    runs: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return "\n".join([*self.summary(), *self._slowest(), *([self.code] if self.code else [])])
@@ -49,8 +49,9 @@ class ExplainOutput:
             return ["Runs eagerly: " + "; ".join(self.break_reasons)]
         counts = Counter([name for names in self.ops_per_graph for name in names]).most_common()
         programs = "One program" if self.graph_count == 1 else f"{self.graph_count} programs"
+        runs = f", run {sum(self.runs)} times" if sum(self.runs) > self.graph_count else ""
         return [
-            f"{programs} of {self.op_count} operators: " + ", ".join(f"{n} {name}" for name, n in counts),
+            f"{programs} of {self.op_count} operators{runs}: " + ", ".join(f"{n} {name}" for name, n in counts),
             *[f"Graph break: {reason}" for reason in self.break_reasons],
             *self._left_out(),
             *self._fused(),
@@ -126,66 +127,78 @@ def explain(f: Callable[..., Any]) -> Callable[..., ExplainOutput]:
     def report(*args: Any, **kwargs: Any) -> ExplainOutput:
         reason = reason_to_run_eagerly()
         if reason:
-            return ExplainOutput(0, 1, (reason,), 0, (), (), "")
-        return _run_reported(f, args, kwargs)[1]
+            return _no_program(reason)
+        explained = _Explained()
+        explained.run(f, *args, **kwargs)
+        return explained.report()
 
     return report
 
 
-def _run_reported(f: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> tuple[Any, ExplainOutput]:
-    """Run a call; return its result and the report."""
-    if isinstance(f, CompiledFunction):
-        if f.in_parts is not None:
-            return _run_parts(f.in_parts, f.refusal(), args, kwargs)
-        found = f.find_program(args, kwargs)
-        if found is not None:
-            times = run_timed(*found)
-            return times.result, _report(found[0], times)
-        f = f._function
-    capture = Capture(f, args, kwargs)
-    if capture.program is None:
-        return capture.result, ExplainOutput(0, 1, (capture.refusal,), 0, (), (), "")
-    return capture.result, _report(capture.program)
+class _Explained:
+    """The reports on a call: of the runs of each program, and those that are only the reason why there is none."""
+
+    def __init__(self) -> None:
+        self._runs: dict[Any, list[ExplainOutput]] = {}
+
+    def run(self, f: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run a call, and note the reports; return its result."""
+        program, times = None, None
+        if isinstance(f, CompiledFunction):
+            if f.in_parts is not None:
+                self._runs[f] = [_no_program(f.refusal())]
+                with f.in_parts.calling_by(self.run):
+                    return f.in_parts(*args, **kwargs)
+            program, tensors = f.find_program(args, kwargs) or (None, [])
+            times = None if program is None else run_timed(program, tensors)
+            f = f._function
+        if times is None:
+            capture = Capture(f, args, kwargs)
+            program = capture.program
+        report = _no_program(capture.refusal) if program is None else _report(program, times)
+        self._runs.setdefault(program or capture, []).append(report)
+        return capture.result if times is None else times.result
+
+    def report(self) -> ExplainOutput:
+        """Return one report on all programs."""
+        reports = [_join_runs(reports) for reports in self._runs.values()]
+
+        def all_of(name: str) -> tuple[Any, ...]:
+            return tuple([member for report in reports for member in getattr(report, name)])
+
+        times = [report.seconds for report in reports if report.seconds is not None]
+        reasons: dict[str, str] = {}  # each once, with the calls on the way to it
+        for each in all_of("break_reasons"):
+            reasons.setdefault(each.partition(CALLED)[0], each)
+        return ExplainOutput(
+            graph_count=sum(report.graph_count for report in reports),
+            graph_break_count=len(reasons),
+            break_reasons=tuple(reasons.values()),
+            op_count=sum(report.op_count for report in reports),
+            ops_per_graph=all_of("ops_per_graph"),
+            out_guards=all_of("out_guards"),
+            code="\n".join(report.code for report in reports if report.code),
+            fused_groups=all_of("fused_groups"),
+            merged=sum(report.merged for report in reports),
+            folded=sum(report.folded for report in reports),
+            groups=all_of("groups"),
+            seconds=sum(times) if times else None,
+            runs=all_of("runs"),
+        )
 
 
-def _run_parts(f: FunctionInParts, reason: str, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, ExplainOutput]:
-    """Run a call of a function in parts; return its result, and one report for all parts that have run."""
-    reports: list[ExplainOutput] = []
-
-    def run_part(part: CompiledFunction, *args: Any, **kwargs: Any) -> Any:
-        result, report = _run_reported(part, args, kwargs)
-        reports.append(report)
-        return result
-
-    with f.calling_by(run_part):
-        result = f(*args, **kwargs)
-    return result, _join(reason, reports)
+def _no_program(reason: str) -> ExplainOutput:
+    return ExplainOutput(0, 1, (reason,), 0, (), (), "")
 
 
-def _join(reason: str, reports: list[ExplainOutput]) -> ExplainOutput:
-    """Return the report on a function in parts, from those on the parts."""
-
-    def all_of(name: str) -> tuple[Any, ...]:
-        return tuple([member for report in reports for member in getattr(report, name)])
-
-    times = [report.seconds for report in reports if report.seconds is not None]
-    reasons: dict[str, str] = {}  # each once, with the calls on the way to it
-    for each in (reason, *all_of("break_reasons")):
-        reasons.setdefault(each.partition(CALLED)[0], each)
-    return ExplainOutput(
-        graph_count=sum(report.graph_count for report in reports),
-        graph_break_count=len(reasons),
-        break_reasons=tuple(reasons.values()),
-        op_count=sum(report.op_count for report in reports),
-        ops_per_graph=all_of("ops_per_graph"),
-        out_guards=all_of("out_guards"),
-        code="\n".join(report.code for report in reports if report.code),
-        fused_groups=all_of("fused_groups"),
-        merged=sum(report.merged for report in reports),
-        folded=sum(report.folded for report in reports),
-        groups=all_of("groups"),
-        seconds=sum(times) if times else None,
-    )
+def _join_runs(reports: list[ExplainOutput]) -> ExplainOutput:
+    """Return one report on the runs of a program, with the sums of their times."""
+    first, *rest = reports
+    if not rest:
+        return first
+    times = [sum(each.seconds or 0.0 for each in groups) for groups in zip(*[r.groups for r in reports], strict=True)]
+    groups = [replace(group, seconds=seconds) for group, seconds in zip(first.groups, times, strict=True)]
+    return replace(first, groups=tuple(groups), seconds=sum(r.seconds or 0.0 for r in reports), runs=(len(reports),))
 
 
 def _report(program: Program, times: TimedRun | None = None) -> ExplainOutput:
@@ -195,4 +208,4 @@ def _report(program: Program, times: TimedRun | None = None) -> ExplainOutput:
     seconds = None if times is None else (times.span[1] - times.span[0]) / 1e9
     groups = report_groups(program, times)
     code, merged, folded = program.source.text, program.merged, program.folded
-    return ExplainOutput(1, 0, (), len(names), (names,), guards, code, fused, merged, folded, groups, seconds)
+    return ExplainOutput(1, 0, (), len(names), (names,), guards, code, fused, merged, folded, groups, seconds, (1,))
