@@ -192,6 +192,68 @@ def test_an_error_is_raised_in_order_with_its_traceback(kind):
     assert all_end()
 
 
+class SquaresAtOnce(Squares):
+    """A dataset that reads batches; some raise."""
+
+    def __getitems__(self, indices):
+        return [self[index] for index in indices]
+
+
+class Broken(IterableDataset):
+    """An iterable whose fourth example raises."""
+
+    def __iter__(self):
+        yield from range(3)
+        raise LookupError("no more")
+
+
+def refuse_nines(examples):
+    if any(example == 9 for example in examples):
+        raise LookupError("a nine")
+    return examples
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("dataset", "options", "source"),
+    [
+        (Squares(6, broken=3), {"batch_size": 2}, "the dataset for the example 3"),
+        (Squares(6, broken=3), {"batch_size": None}, "the dataset for the example 3"),
+        (
+            Squares(6),
+            {"batch_sampler": [[0], [4, 9, 5], [3]], "collate_fn": refuse_nines},
+            "collate_fn for the examples [3]",
+        ),
+        (SquaresAtOnce(6, broken=3), {"batch_size": 2}, "the dataset for the examples [2, 3]"),
+        (Squares(6), {"batch_size": 2, "collate_fn": refuse_nines}, "collate_fn for the examples [2, 3]"),
+        (TensorDataset(rg.ones(2)), {"batch_sampler": [[0], [1, 2]]}, "the dataset for the examples [1, 2]"),
+        (range(10), {"sampler": [3, 12]}, "the dataset for the example 12"),
+        (Broken(), {"batch_size": 2}, "the dataset for the example 3"),
+        (Broken(), {"batch_size": None}, "the dataset for the example 3"),
+        (Shares(), {"batch_size": 7, "collate_fn": int}, "collate_fn for the examples [0, 1, 2"),
+    ],
+)
+def test_an_error_says_for_which_examples_it_was_raised(dataset, options, source, kind):
+    with pytest.raises((LookupError, TypeError)) as caught:
+        list(DataLoader(dataset, **options, **kind))
+    assert [note for note in caught.value.__notes__ if note.startswith(f"DataLoader: raised by {source}")]
+    assert type(caught.value) in (LookupError, IndexError, TypeError)
+    del caught
+    assert all_end()
+
+
+def test_the_end_of_an_iterable_and_an_interrupt_have_no_note():
+    class Interrupted(IterableDataset):
+        def __iter__(self):
+            yield 0
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        list(DataLoader(Interrupted()))
+    assert not hasattr(caught.value, "__notes__")
+    assert len(list(DataLoader(Shares(), batch_size=2, drop_last=True))) == 3
+
+
 def test_an_error_that_can_not_travel_is_reported_as_text():
     with pytest.raises(RuntimeError, match="Unreadable: only this"):
         list(DataLoader(Strange(1), num_workers=1, multiprocessing_context="fork"))

@@ -15,7 +15,7 @@ from retrograd.ops.generator import Generator, resolve_generator
 from retrograd.utils.data.collate import default_collate, default_convert, pin_batch
 from retrograd.utils.data.dataset import Dataset, IterableDataset
 from retrograd.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
-from retrograd.utils.data.worker import Epoch, Exhausted, Failure, FetchSettings
+from retrograd.utils.data.worker import Epoch, Exhausted, Failure, FetchSettings, note_examples
 from retrograd.utils.data.worker_pool import ProcessWorker, ThreadWorker, Worker
 
 DEFAULT_PREFETCH_FACTOR = 2
@@ -39,8 +39,9 @@ class DataLoader(SuggestsKeywords):
     a GPU need no staging; without a GPU it has no effect, and warns if it is True. in_order, pin_memory_device: taken
     for PyTorch's calls; batches are always in order, and the device is that of `retrograd.cuda`.
 
-    An error in a worker is raised in place of its batch, with its traceback. Workers end with the
-    iteration, even if that is left early.
+    An error of the dataset or of `collate_fn` has a note with the indices of its examples; those of an iterable are
+    counted from 0, in each worker. An error in a worker is raised in place of its batch, with its traceback. Workers
+    end with the iteration, even if that is left early.
 
     Raises ValueError and TypeError for settings that conflict or are out of range.
 
@@ -177,7 +178,9 @@ class DataLoader(SuggestsKeywords):
                 raise RuntimeError(f"DataLoader: no batch came within timeout={self.timeout} seconds") from None
             pending.popleft()
             if isinstance(result, Failure):
-                _raise_worker_error(result.error, task)
+                if not self._iterable:
+                    note_examples(result.error, "a worker", task)
+                raise result.error
             if result is not Exhausted:
                 for next_task in tasks:
                     _submit(worker, next_task, pending)
@@ -228,13 +231,6 @@ def _stop(workers: list[Worker]) -> None:
         worker.send(None)
     for worker in workers:
         worker.stop()
-
-
-def _raise_worker_error(error: BaseException, task: Any) -> None:
-    numbers = str(task)
-    shown = numbers if len(numbers) <= 80 else f"{numbers[:77]}..."
-    error.add_note(f"DataLoader: raised by a worker for the examples {shown}")
-    raise error
 
 
 # ---------------------------------------------------------------------------------------------- the settings

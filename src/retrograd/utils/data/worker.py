@@ -1,5 +1,6 @@
 """The work of a loader's worker, in a thread or a process."""
 
+import operator
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -63,27 +64,63 @@ class FetchSettings:
     def fetcher(self) -> Callable[[Any], Any]:
         """Return a function from a task to a batch: a task is indices of examples, or for an iterable their number.
 
-        It raises `Exhausted` at the end of an iterable.
+        It raises `Exhausted` at the end of an iterable. Errors of the dataset and of `collate_fn` get a note with the
+        indices of their examples; the examples of an iterable are counted from 0.
         """
         if not self.iterable:
             return self._fetch_by_index
-        items = iter(self.dataset)
+        items = enumerate(_note_errors(self.dataset))
         return lambda count: self._fetch_next(items, count)
 
     def _fetch_by_index(self, task: Any) -> Any:
-        if not self.batched:
-            return self.collate_fn(self.dataset[task])
-        if self.collate_fn is default_collate and _is_tensors(self.dataset):
-            return list(self.dataset[list(task)])  # all at once: the same as stacking single ones
-        if hasattr(self.dataset, "__getitems__"):
-            return self.collate_fn(self.dataset.__getitems__(task))
-        return self.collate_fn([self.dataset[index] for index in task])
+        if self.batched and self.collate_fn is default_collate and _is_tensors(self.dataset):
+            return list(self._read(list(task)))  # all at once: the same as stacking single ones
+        return self._collate(self._read_all(task) if self.batched else self._read(task), task)
 
-    def _fetch_next(self, items: Iterator[Any], count: int) -> Any:
-        examples = list(islice(items, count))
-        if not examples or (self.batched and self.drop_last and len(examples) < count):
+    def _fetch_next(self, items: Iterator[tuple[int, Any]], count: int) -> Any:
+        numbered = list(islice(items, count))
+        if not numbered or (self.batched and self.drop_last and len(numbered) < count):
             raise Exhausted
-        return self.collate_fn(examples if self.batched else examples[0])
+        numbers, examples = zip(*numbered, strict=True)
+        return self._collate(list(examples), list(numbers)) if self.batched else self._collate(examples[0], numbers[0])
+
+    def _read(self, index: Any, read: Callable[[Any, Any], Any] = operator.getitem) -> Any:
+        try:
+            return read(self.dataset, index)
+        except Exception as error:
+            note_examples(error, "the dataset", index)
+            raise
+
+    def _read_all(self, indices: Any) -> Any:
+        if hasattr(self.dataset, "__getitems__"):
+            return self._read(indices, lambda dataset, indices: dataset.__getitems__(indices))
+        return [self._read(index) for index in indices]
+
+    def _collate(self, examples: Any, indices: Any) -> Any:
+        try:
+            return self.collate_fn(examples)
+        except Exception as error:
+            note_examples(error, "collate_fn", indices)
+            raise
+
+
+def _note_errors(dataset: Iterable[Any]) -> Iterator[Any]:
+    """Yield the examples of an iterable; an error of it gets a note with the index of the example."""
+    index = 0
+    try:
+        for example in dataset:
+            yield example
+            index += 1
+    except Exception as error:
+        note_examples(error, "the dataset", index)
+        raise
+
+
+def note_examples(error: BaseException, source: str, indices: Any) -> None:
+    """Add to an error which examples it was raised for: an index, or the indices of a batch."""
+    shown = str(indices)
+    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+    error.add_note(f"DataLoader: raised by {source} for the example{'s' * isinstance(indices, list | tuple)} {shown}")
 
 
 class Exhausted(Exception):  # noqa: N818 (a signal, not an error)
