@@ -5,7 +5,7 @@ import pytest
 import retrograd as rg
 from retrograd import nn
 from retrograd.nn import functional as F
-from retrograd.pipelining import Pipeline
+from retrograd.pipelining import Pipeline, PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
 
 x, y = rg.ones(4, 3), rg.ones(4, 2)
 
@@ -14,16 +14,61 @@ def model():
     return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
 
 
+def pipeline():
+    return Pipeline(model(), 2, loss_fn=F.mse_loss, micro_batches=2, transport="threads")
+
+
+def stage():
+    return PipelineStage(model(), 0, 1, device="cpu")
+
+
+MAKERS = {
+    "Pipeline": pipeline,
+    "ScheduleGPipe": lambda: ScheduleGPipe(stage(), 2, loss_fn=F.mse_loss),
+    "Schedule1F1B": lambda: Schedule1F1B(stage(), 2, loss_fn=F.mse_loss),
+    "ScheduleInterleaved1F1B": lambda: ScheduleInterleaved1F1B([stage()], 2, loss_fn=F.mse_loss),
+}
+
+
 @pytest.mark.parametrize(
     "step",
     [lambda pipe: pipe.step(x, y), lambda pipe: pipe.step(x), lambda pipe: pipe.step(x, targets=y)],
     ids=["by position", "not at all", "by another keyword"],
 )
-def test_a_step_without_its_target_names_the_keyword(step):
-    pipe = Pipeline(model(), 2, loss_fn=F.mse_loss, micro_batches=2, transport="threads")
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.filterwarnings("ignore:mse_loss. the input has shape")
+def test_a_step_without_its_target_names_the_keyword(name, step):
     with pytest.raises((RuntimeError, TypeError)) as caught:
-        step(pipe)
-    assert caught.value.__notes__[-1].endswith("its keyword is target=: step(x, target=y)")
+        step(MAKERS[name]())
+    assert caught.value.__notes__ == [
+        f"{name}.step: no target was given; its keyword is target=: step(x, target=y)"
+    ]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:mse_loss. the input has shape")
+def test_so_do_the_other_steps():
+    for call, step in {
+        "costs(x, target=y)": lambda: pipeline().costs(x, y),
+        "step_microbatches(x, target_mbs=y)": lambda: pipeline().step_microbatches([(x, y)]),
+        "step(x, target=y)": lambda: rg.func.grad(lambda x: pipeline().step(x, y))(x),
+    }.items():
+        with pytest.raises((RuntimeError, TypeError)) as caught:
+            step()
+        assert caught.value.__notes__[-1].endswith(call)
+
+
+def test_a_schedule_gives_no_note_where_no_target_is_due():
+    for schedule in (ScheduleGPipe(stage(), 2), MAKERS["ScheduleGPipe"]()):
+        with pytest.raises(RuntimeError) as caught:
+            schedule.eval(x, y)
+        assert not hasattr(caught.value, "__notes__")
+
+
+@pytest.mark.parametrize("batch", [x, (x,), (x, y, y), {"x": x, "y": y}])
+def test_a_batch_of_train_steps_that_is_no_pair_is_refused(batch):
+    pipe = pipeline()
+    with pytest.raises(TypeError, match="each batch must be a pair of the model's arguments and the target, got "):
+        pipe.train_steps([(x, y), batch], rg.optim.SGD(pipe.model.parameters(), lr=0.1))
 
 
 def test_an_error_of_a_step_with_a_target_gets_no_note_about_it():

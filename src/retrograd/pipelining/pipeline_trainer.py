@@ -30,7 +30,12 @@ from retrograd.pipelining.planning.schedule_search import FoundSchedule
 from retrograd.pipelining.planning.simulate import Costs, median_costs, simulate
 from retrograd.pipelining.runtime.agreement import Agreement
 from retrograd.pipelining.runtime.gradient_sums import Gradients
-from retrograd.pipelining.runtime.microbatch_loss import LossWeights, MicroBatchLoss, backward_to_inputs
+from retrograd.pipelining.runtime.microbatch_loss import (
+    LossWeights,
+    MicroBatchLoss,
+    backward_to_inputs,
+    note_missing_target,
+)
 from retrograd.pipelining.runtime.post_validation import StepResult, Training, TrainingRank, TrainingSettings
 from retrograd.pipelining.runtime.randomness import Draw
 from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of, merge_dicts, timeline_of
@@ -230,16 +235,12 @@ class Pipeline(SuggestsKeywords):
         Inside a function transform the unsplit model runs, and the transform differentiates the loss:
         NotImplementedError if ranks are processes, for a model that is given as stages, and in traces.
         """
-        if is_transformed():
-            return self._step_unsplit("step", [MicroBatch(args, kwargs, 1.0)], [target], [1.0])
-        try:
+        with note_missing_target("Pipeline.step", self.loss_fn, target):
+            if is_transformed():
+                return self._step_unsplit("step", [MicroBatch(args, kwargs, 1.0)], [target], [1.0])
             self._begin("step", args, kwargs, target)
             batches, targets = self._batches_and_targets(args, target, kwargs)
             loss, self.timeline = self._step(batches, targets, nullcontext())
-        except Exception as error:
-            if target is None and self.loss_fn is not None:
-                error.add_note("Pipeline.step: no target was given; its keyword is target=: step(x, target=y)")
-            raise
         self._steps.add(loss, self._count(args, kwargs))
         return loss
 
@@ -268,10 +269,12 @@ class Pipeline(SuggestsKeywords):
         batches = [
             MicroBatch(tuple(a), dict(k), size / total) for a, k, size in zip(arg_mbs, kwarg_mbs, sizes, strict=True)
         ]
-        if is_transformed():
-            return self._step_unsplit("step_microbatches", batches, targets, self._loss_weights.of(batches, targets))
-        self._begin("step_microbatches", arg_mbs, {}, targets)
-        loss, self.timeline = self._step(batches, list(targets), nullcontext())
+        with note_missing_target("Pipeline.step_microbatches", self.loss_fn, target_mbs, "target_mbs"):
+            if is_transformed():
+                shares = self._loss_weights.of(batches, targets)
+                return self._step_unsplit("step_microbatches", batches, targets, shares)
+            self._begin("step_microbatches", arg_mbs, {}, targets)
+            loss, self.timeline = self._step(batches, list(targets), nullcontext())
         self._steps.add(loss, total)
         return loss
 
@@ -310,7 +313,7 @@ class Pipeline(SuggestsKeywords):
         >>> [step.loss.shape for step in found], found[2].loss < found[0].loss
         ([(), (), ()], tensor(True))
         """
-        steps = [(x if isinstance(x, tuple) else (x,), y) for x, y in batches]
+        steps = [(x if isinstance(x, tuple) else (x,), y) for x, y in map(_check_batch, batches)]
         settings = TrainingSettings(optimizer, math.inf if max_norm is None else max_norm, validate)
         settings.check(self.model, [args for args, _ in steps], self.watch_nan)
         if not steps:
@@ -335,9 +338,10 @@ class Pipeline(SuggestsKeywords):
         Each computation has the machine to itself, as if every rank had its own.  Gradients accumulate as in `step`.
         Ranks that are processes are not serialized.
         """
-        self._begin("costs", args, kwargs, target)
-        batches, targets = self._batches_and_targets(args, target, kwargs)
-        _, self.timeline = self._step(batches, targets, threading.Lock())
+        with note_missing_target("Pipeline.costs", self.loss_fn, target):
+            self._begin("costs", args, kwargs, target)
+            batches, targets = self._batches_and_targets(args, target, kwargs)
+            _, self.timeline = self._step(batches, targets, threading.Lock())
         return median_costs(self.timeline)
 
     def planned(self, costs: Costs) -> Timeline:
@@ -730,6 +734,16 @@ def _check_model_and_loss(model: Any, loss_fn: Any) -> None:
         raise TypeError(
             f"Pipeline: loss_fn must be a function of the output and the target, got {describe(loss_fn)}{hint}"
         )
+
+
+def _check_batch(batch: Any) -> Any:
+    """Return the arguments and the target of a batch; TypeError for something else."""
+    if not isinstance(batch, tuple | list) or len(batch) != 2:
+        raise TypeError(
+            f"Pipeline.train_steps: each batch must be a pair of the model's arguments and the target, got "
+            f"{describe(batch)}"
+        )
+    return batch
 
 
 def _check_numbers(**numbers: int | None) -> None:

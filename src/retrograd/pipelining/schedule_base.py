@@ -11,6 +11,7 @@ from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.pipelining.microbatch import merge_chunks, split_args_kwargs_into_chunks
 from retrograd.pipelining.runtime.gradient_sums import Gradients
+from retrograd.pipelining.runtime.microbatch_loss import note_missing_target
 from retrograd.pipelining.runtime.rank import Job, Rank, Report
 from retrograd.pipelining.runtime.stage import PipelineStageBase
 from retrograd.pipelining.schedules import stage_ranks
@@ -196,10 +197,12 @@ class PipelineSchedule(SuggestsKeywords):
             raise NotImplementedError(f"{type(self).__name__}: running inside a function transform is not supported")
         if losses is not None and not isinstance(losses, list):
             raise TypeError(f"losses must be a list but got a {type(losses)}")
-        arg_mbs, kwarg_mbs = self._split_inputs(args, kwargs)
-        targets = self._split_target(target)
-        run = _Run(self, arg_mbs, kwarg_mbs, targets, loss_kwargs or {}, has_backward)
-        run.launch(self.group)
+        needs_target = has_backward and any(stage.is_last for stage in self._stages)
+        with note_missing_target(f"{type(self).__name__}.step", needs_target, target):
+            arg_mbs, kwarg_mbs = self._split_inputs(args, kwargs)
+            targets = self._split_target(target)
+            run = _Run(self, arg_mbs, kwarg_mbs, targets, loss_kwargs or {}, has_backward)
+            run.launch(self.group)
         if losses is not None and run.losses:
             losses[:] = [run.losses[i] for i in range(self._n_microbatches)]
         if not return_outputs or not run.outputs:

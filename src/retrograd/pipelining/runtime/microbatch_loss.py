@@ -1,14 +1,27 @@
 """The losses of a step's microbatches, their weights, and the gradients that they give to the model's inputs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from retrograd import autograd
 from retrograd.core import Tensor, registry
+from retrograd.core.blocks import generator_block
 from retrograd.foundation.describe_value import describe
 from retrograd.pipelining.microbatch import MicroBatch, element_shares
 from retrograd.pipelining.split.capture_cache import Captured
 from retrograd.pipelining.split.manual_stages import AnyPipe
+
+
+@generator_block
+def note_missing_target(call: str, loss_fn: Any, target: Any, keyword: str = "target") -> Iterator[None]:
+    """Return a block whose errors get a note with the keyword of the target, if there is a loss and no target."""
+    try:
+        yield
+    except Exception as error:
+        if target is None and loss_fn:
+            step = call.rpartition(".")[2]
+            error.add_note(f"{call}: no target was given; its keyword is {keyword}=: {step}(x, {keyword}=y)")
+        raise
 
 
 class MicroBatchLoss(NamedTuple):
