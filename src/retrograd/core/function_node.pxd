@@ -3,10 +3,13 @@ from retrograd.core.array cimport ndarray
 from retrograd.core.graph cimport GradFn, node
 from retrograd.core.record cimport map_saved, saved_output, saved_version
 from retrograd.core.state cimport State, current
-from retrograd.core.tensor cimport TensorBase, alias, count_of, is_real_array
+from retrograd.core.tensor cimport TensorBase, alias, count_of, is_real_array, make
 
-@cython.locals(found=cython.bint, t=TensorBase)
-cpdef object plain_operands_require_grad(object kind, tuple args)
+@cython.locals(state=State, recorded=cython.bint, mode=cython.bint, given=tuple, t=TensorBase, out=TensorBase)
+cpdef object run_on_plain(object op, object kernel, tuple operands)
+
+@cython.locals(t=TensorBase, u=TensorBase)
+cpdef bint is_separate(object result, object operands) except -1
 
 cpdef list shapes_and_dtypes(object inputs)
 @cython.locals(i=int, found=list)

@@ -9,25 +9,63 @@ from retrograd.core.graph import GradFn, Packed, node
 from retrograd.core.hooks import conjugate
 from retrograd.core.record import map_saved, saved_output, saved_version
 from retrograd.core.state import current
-from retrograd.core.tensor import TensorBase, alias, count_of, is_real_array
+from retrograd.core.tensor import INFERENCE, TensorBase, alias, count_of, is_real_array, make
 from retrograd.core.views import synced_grad_fn
+from retrograd.foundation.describe_value import note_call
 
 
-def plain_operands_require_grad(kind, args):
-    """Return whether one of the operands of a call requires grad; None if one of them is not plain.
+def run_on_plain(op, kernel, operands):
+    """Return the result of a custom operator by a user's kernel for all arrays; None if an operand is not plain.
 
-    A plain one is an array on the ground, a tensor of that class, no view, and left no graph at a known line.
+    This is `call` for the most common case: one result, and operands that are arrays on the ground, no views, and left
+    no graph at a known line.
     """
-    found = False
-    for a in args:
-        if type(a) is not kind:
+    state = current()
+    if state.level is not None or state.device is not None:
+        return None
+    recorded = False
+    for a in operands:
+        if not isinstance(a, TensorBase):
             return None
         t: TensorBase = a
-        if t.level is not None or t._view is not None or t.tag is not None or type(t.value) is not ndarray:
+        if t.level is not None or t._view is not None or t.tag is not None or t._overrides:
             return None
-        if t._requires_grad:
-            found = True
-    return found
+        if type(t.value) is not ndarray:
+            return None
+        recorded = recorded or t._requires_grad
+    mode = state.grad_enabled
+    if recorded and (state.inference or not mode):
+        return None  # `call` notes where the result leaves the graph
+    given = operands
+    if recorded:  # the kernel gets no history
+        given = tuple([make(a.value, None, None) for a in operands])
+    state.grad_enabled = False
+    try:
+        result = kernel(*given)
+    except Exception as error:
+        note_call(error, f"the kernel of {op.name}", given)
+        raise
+    finally:
+        state.grad_enabled = mode
+    value = result.value if is_separate(result, given) else op._check_result(given, result)
+    out: TensorBase = make(value, None, None)
+    if recorded:
+        op.definition.record(op, operands, op.params, out, None)
+    elif state.inference:
+        out.version = INFERENCE
+    return out
+
+
+def is_separate(result, operands):
+    """Return whether a kernel's result is a tensor with its own memory, as far as that is known at once."""
+    if not isinstance(result, TensorBase):
+        return False
+    t: TensorBase = result
+    for a in operands:
+        u: TensorBase = a
+        if u.value is t.value:
+            return False
+    return t.value.base is None
 
 
 def shapes_and_dtypes(inputs):

@@ -23,6 +23,7 @@ from retrograd.core.function_node import (
 from retrograd.core.graph import note_output
 from retrograd.core.level import transform_level
 from retrograd.core.record import notify_watchers
+from retrograd.core.tensor import is_real_array
 from retrograd.foundation.describe_value import note_call
 from retrograd.library import double_backward_check
 from retrograd.library.operator_outputs import Structure, flatten
@@ -76,7 +77,11 @@ def make_context(registrations: Registrations, call: Call, needed: Sequence[bool
     ctx._params, ctx._structure, ctx._backward_formula = call.params, call.structure, registrations.pull
     ctx._avals = shapes_and_dtypes(call.inputs)
     ctx._outputs = describe_tensors(call.outs)
-    ctx.needs_input_grad = schema.group_flags(needed, call.params)[: schema.count_given(call.inputs, call.params)]
+    ctx.needs_input_grad = (
+        tuple(needed)
+        if schema.passes_all
+        else schema.group_flags(needed, call.params)[: schema.count_given(call.inputs, call.params)]
+    )
     if registrations.pull is not None:
         if registrations.setup is not None:
             _call_setup(registrations.setup.function, ctx, call)
@@ -89,6 +94,9 @@ def make_context(registrations: Registrations, call: Call, needed: Sequence[bool
 
 def _call_setup(setup: Callable, ctx: Context, call: Call) -> None:
     schema = call.schema
+    if schema.passes_all:
+        setup(ctx, call.inputs, call.result)
+        return
     values = schema.values(call.inputs, call.params)
     if len(schema.by_position) == len(values):
         setup(ctx, values, call.result)
@@ -125,7 +133,7 @@ def record(op: Any, registrations: Registrations, call: Call, level: Any) -> Non
 
 def differentiable_outputs(name: str, registrations: Registrations, call: Call) -> list[bool]:
     """Return for each output tensor whether it is differentiable."""
-    floating = [is_differentiable(out.dtype) for out in call.outs]
+    floating = [is_real_array(out.value) or is_differentiable(out.dtype) for out in call.outs]
     if registrations.differentiable is None or registrations.pull is not None:
         return floating
     result = call.result if isinstance(call.result, tuple) else (call.result,)

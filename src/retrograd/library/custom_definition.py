@@ -54,8 +54,8 @@ class CustomDefinition(
     @classmethod
     def shape(cls, /, *avals: Any, **params: Any) -> Any:
         """Return the avals of the result, by the user's abstract function or a run on zeros."""
-        inputs = [_zeros(a) if isinstance(a, Aval) else a for a in avals]
-        with at(None, False):
+        with at(None, False), override_state("device", None):  # zeros on the meta device would need this shape again
+            inputs = [_zeros(a) if isinstance(a, Aval) else a for a in avals]
             if cls.registrations.abstract is None:
                 tensors, _ = split_result(call(registry[cls.schema.name], tuple(inputs), params))
             else:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.core import Tensor, at
+from retrograd.core.function_node import is_separate
 from retrograd.core.op import namespaces
 from retrograd.core.tensor import make
 from retrograd.foundation.describe_value import note_call
@@ -60,14 +61,11 @@ def _adapt_simple(schema: CustomSchema, function: Callable) -> Callable:
 
 def check_single_result(schema: CustomSchema, tensors: Sequence, result: Any) -> Any:
     """Return the array of a kernel's only result, which must be a tensor with its own memory."""
-    if not isinstance(result, Tensor):
-        check_and_flatten(schema.name, result, schema.results)  # raises with the reason
-    value = result.value
-    for t in tensors:
-        if t.value is value or value.base is not None:
-            sanitizer.check_memory(schema, [*tensors], {}, result)
-            break
-    return value
+    if not is_separate(result, tensors):
+        if not isinstance(result, Tensor):
+            check_and_flatten(schema.name, result, schema.results)  # raises with the reason
+        sanitizer.check_memory(schema, [*tensors], {}, result)
+    return result.value
 
 
 def _adapt_general(schema: CustomSchema, function: Callable) -> Callable:

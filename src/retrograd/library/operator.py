@@ -9,13 +9,12 @@ import optree
 
 from retrograd import backend
 from retrograd.core import Operator, Tensor, call, current, override_state
-from retrograd.core.dispatch import mark_inference
 from retrograd.core.errors import OperandTypeError
-from retrograd.core.function_node import plain_operands_require_grad
+from retrograd.core.function_node import run_on_plain
 from retrograd.core.op import is_foreign
 from retrograd.core.overrides import override_result, overriding_types
 from retrograd.core.schema import Parameter
-from retrograd.core.tensor import bump_version, make, preserve_snapshots
+from retrograd.core.tensor import bump_version, preserve_snapshots
 from retrograd.core.views import requires_grad_synced
 from retrograd.library import autograd_formula, sanitizer
 from retrograd.library.custom_definition import CustomDefinition
@@ -159,32 +158,16 @@ class CustomOperator(Operator, RegistrationMixin):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the operator at the current level."""
-        state, kernel = current(), self._fast_kernel
-        if kernel is None or state.level is not None or len(args) != self._num_tensors or kwargs or sanitizer.state.on:
-            return self._run(args, kwargs)
-        mode, recorded = state.grad_enabled, plain_operands_require_grad(Tensor, args)
-        if recorded is None or (recorded and (state.inference or not mode)):
-            return self._run(args, kwargs)
-        # `call` inlined for the simplest case: a kernel for all arrays, and plain tensors.  Each function call or
-        # context manager saved here is a tenth of the time.
-        operands = [make(a.value, None, None) for a in args] if recorded else args
-        state.grad_enabled = False
-        try:
-            result = kernel(*operands)
-        finally:
-            state.grad_enabled = mode
-        value = result.value if type(result) is Tensor else None
-        for a in args:
-            if a.value is value:
-                value = None
-        if value is None or value.base is not None:
-            value = check_single_result(self.schema, args, result)  # raises for invalid results
-        out = make(value, None, None)
-        if recorded:
-            self.definition.record(self, args, self.params, out, None)
-        elif state.inference:
-            mark_inference(out)
-        return out
+        kernel = self._fast_kernel
+        if kernel is not None and not kwargs and len(args) == self._num_tensors and not sanitizer.state.on:
+            out = run_on_plain(self, kernel, args)
+            if out is not None:
+                return out
+        return self._run(args, kwargs)
+
+    def _check_result(self, operands: Sequence, result: Any) -> Any:
+        """Return the array of a kernel's only result; raise RuntimeError unless it is a tensor with its own memory."""
+        return check_single_result(self.schema, operands, result)
 
     def _run(self, args: tuple, kwargs: dict) -> Any:
         """Run the operator in the general case."""

@@ -42,6 +42,8 @@ class CustomSchema(Schema):
         self.has_lengths = listed and not self.variadic
         self.has_device = any(p.type.startswith("device") for p in self.params)
         self.plain = not listed and not self.params  # all arguments are single tensors
+        by_position = all(p.default is REQUIRED and not p.keyword_only for p in self.parameters)
+        self.passes_all = self.plain and by_position  # the user's functions get all of them in the order of the inputs
         self.last_positional = None  # a list is one argument, not the remaining ones
 
     def __eq__(self, other: object) -> bool:
