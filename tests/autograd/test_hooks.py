@@ -1,9 +1,12 @@
 """Hooks: their arguments, order, return values and removal."""
 
+import sys
+
 import pytest
 
 import retrograd as rg
 from retrograd.autograd.graph import register_multi_grad_hook
+from retrograd.core import engine
 
 
 def leaf(*values):
@@ -325,6 +328,21 @@ def test_a_post_accumulate_hook_runs_once_with_all_of_the_gradient_and_may_take_
         (x * 2 + x * 3).sum().backward()
     assert seen == [[5.0], [5.0]]
     assert x.grad is None
+
+
+@pytest.mark.parametrize(("register", "copies"), [("register_post_accumulate_grad_hook", 0), ("register_hook", 1)])
+def test_a_gradient_is_copied_only_for_hooks_that_may_keep_it(monkeypatch, register, copies):
+    x, found = leaf(1.0), []
+
+    def match_layout(g, like, owned):
+        found.append(owned)
+        return engine.match_layout(g, like, owned)
+
+    monkeypatch.setattr(sys.modules["retrograd.autograd.backward"], "match_layout", match_layout)
+    getattr(x, register)(lambda _: None)
+    (x * 2 + x * 3).sum().backward()
+    assert found.count(False) == copies
+    assert len(found) == 1
 
 
 def test_post_accumulate_hooks_are_for_leaves_and_return_none():

@@ -315,22 +315,22 @@ class BackwardPass:
     def finalize_leaf(self, leaf):
         """Run the hooks of a leaf that has received its last cotangent, then accumulate or capture the sum."""
         g = unlink_copy(self.arrived.pop(leaf))
-        hooks = leaf._hooks
+        hooks, owned = leaf._hooks, leaf in self.owned
         if hooks is not None:
+            owned = owned and not hooks.see_gradient()
             g = run_tensor_hooks(hooks, 0, g)
         if self.accumulate is None:
             self.captured[leaf] = g
         elif not leaf._requires_grad:
             return  # it was switched off during the pass
         elif hooks is None:
-            owned = leaf in self.owned
             if not (self.adds and accumulate_plain(leaf, g, owned)):
                 self.accumulate(leaf, g, owned)
         else:
             (g,) = run_before(hooks, (g,))
             if g is not None:
                 first = leaf._grad is None
-                self.accumulate(leaf, g, False)
+                self.accumulate(leaf, g, owned)
                 if first and leaf._grad is not None and leaf._grad._grad_fn is None:
                     g = conjugate(leaf._grad)  # as in PyTorch, whose .grad takes over the memory of the gradient
             for function in list(hooks.accumulated.values()):

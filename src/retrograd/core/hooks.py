@@ -100,6 +100,10 @@ class Hooks:
         """Return whether there is a function to run."""
         return bool(self.before or self.after or self.accumulated or any(self.tensor.values()))
 
+    def see_gradient(self):
+        """Return whether a function gets the gradient of a leaf before it is accumulated, and may keep it."""
+        return bool(self.before or any(self.tensor.values()))
+
 
 _hanging = threading.Lock()
 of_leaves = {}  # weak references to the `Hooks` of leaves, by their id
