@@ -120,9 +120,9 @@ LAW = {
     "fused_group": Law("group"),
     "planned_calls": Law("plan"),
 }
-# Functions that control and copy memory, and control threads: they compute nothing.
+# Functions that control, copy and read memory, and control threads: they compute nothing.
 CONTROLS = {
-    "are_disjoint", "read_flat", "write_flat",
+    "are_disjoint", "read_flat", "write_flat", "checksum",
     "empty", "caching", "cached_bytes", "set_cache_limit", "get_num_threads", "set_num_threads", "get_vector_bytes",
     "set_vector_bytes", "set_grain_size", "get_chunk_size",
 }  # fmt: skip

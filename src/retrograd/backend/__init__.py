@@ -19,9 +19,6 @@ namespaces[np.ndarray] = numpy_namespace
 
 DLPACK_CUDA = 2  # the type of GPUs in DLPack
 
-# Primes, so that no usual size of a row is their multiple.
-SUMMED_WORDS, SAMPLED_WORDS = 1021, 509
-
 
 def indexed_shape(shape, index):
     """Return the shape of `array[index]` for an array of `shape`; tuples in `index` stand for integer arrays."""
@@ -62,24 +59,6 @@ def from_buffer(buffer, dtype, count, offset):
 def memory(size):
     """Return writable memory of that many bytes; large blocks use huge pages, which NumPy requests."""
     return memoryview(np.empty(size, np.uint8))
-
-
-def checksum(buffer, before=0):
-    """Return a 32-bit checksum of the bytes of an array without gaps or a buffer, continued from another one.
-
-    It depends on the order of the bytes.  A CRC of large buffers takes as long as a step of a small model.  Theirs is
-    the CRC of sums over every 1021st word, and of every 509th word: at the speed of the memory, so that moved rows
-    differ in one or the other.
-    """
-    crc32 = lazy_module("zlib").crc32
-    width = 8 * SUMMED_WORDS
-    if buffer.nbytes < 4 * width:
-        return crc32(buffer, before)
-    data = np.frombuffer(buffer, np.uint8)
-    end = data.size // width * width
-    words = data[:end].view(np.uint64)
-    found = crc32(np.add.reduce(words.reshape(-1, SUMMED_WORDS), axis=0), before)
-    return crc32(data[end:], crc32(words[::SAMPLED_WORDS].copy(), found))
 
 
 def from_dlpack(obj, copy):

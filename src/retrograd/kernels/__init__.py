@@ -17,7 +17,7 @@ KERNELS = (
     "sigmoid", "sigmoid_grad", "silu", "silu_grad", "relu", "relu_grad", "tanh_grad", "softplus",
     "softplus_grad", "float_to_half", "half_to_float", "float_to_bfloat16", "bfloat16_to_float", "masked",
     "uniform", "recurrent_layer", "recurrent_layer_grad", "lstm", "lstm_grad", "gru", "gru_grad",
-    "are_disjoint", "read_flat", "write_flat", "descent", "momentum", "adam", "amsgrad", "standardize_rows",
+    "are_disjoint", "read_flat", "write_flat", "checksum", "descent", "momentum", "adam", "amsgrad", "standardize_rows",
     "affine_rows", "channel_moments", "channel_dots", "channel_sums", "channel_shift", "channel_mix",
     "softmax_rows", "softmax_grad_rows", "log_softmax_rows", "log_softmax_grad_rows", "softmax_columns",
     "softmax_grad_columns", "log_softmax_columns", "log_softmax_grad_columns", "cumsum_rows", "cumsum_columns",

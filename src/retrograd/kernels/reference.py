@@ -582,3 +582,24 @@ def set_grain_size(least):
 def get_chunk_size(n, min_chunk, threads):
     """Return n, because no work is shared among threads."""
     return n
+
+
+_FACTOR = 6364136223846793005  # of the polynomial, as in checksum.cpp
+_BLOCK = 4096  # words
+
+
+def checksum(buffers):
+    """Return a 32-bit checksum of the bytes of the buffers of a list, in their order.
+
+    It is a polynomial of words of 64 bits modulo 2**64, so that equal words in another order have another sum.
+    """
+    powers = np.multiply.accumulate(np.full(_BLOCK, _FACTOR, np.uint64))[::-1]  # from the last one: factor, square ...
+    found = 0
+    for buffer in buffers:
+        data = bytes(buffer)
+        words = np.frombuffer(data + bytes(-len(data) % 8), np.uint64)
+        words = words ^ (words >> np.uint64(32))  # of short floats most bits of the lower half are zero
+        for block in np.split(words, range(_BLOCK, words.size, _BLOCK)):
+            total = int(np.dot(block, powers[_BLOCK - block.size :]))
+            found = (found * pow(_FACTOR, block.size, 1 << 64) + total) % (1 << 64)
+    return ((found ^ (found >> 32)) * _FACTOR % (1 << 64)) >> 32

@@ -9,10 +9,10 @@ from zlib import crc32
 
 import optree
 
-from retrograd.backend import checksum
 from retrograd.core import Tensor
 from retrograd.core.aval import Aval, symbolic
 from retrograd.fx.graph_module import tensor_names
+from retrograd.kernels import checksum
 from retrograd.nn import Module
 from retrograd.ops.generator import Generator, default_generator
 from retrograd.pipelining.split.capture_cache import Captured
@@ -38,6 +38,9 @@ class Agreement:
         self._arguments: dict[str, str] = {}  # their types
         self._checksums: dict[str, int] = {}  # of their values
         self._programs: WeakKeyDictionary[Captured, _ProgramParts] = WeakKeyDictionary()
+        self._described: tuple[Any, ...] = ()  # what the last fingerprint described by these fields
+        self._fields: Mapping[str, str] = {}
+        self._digest = b""  # of the fields
 
     def begin(
         self, call: str, options: Mapping[str, Any], args: Sequence[Any], kwargs: Mapping[str, Any], target: Any
@@ -79,9 +82,11 @@ class Agreement:
     def _fingerprint(
         self, further: Mapping[str, Any], checksums: Mapping[str, int], details: Mapping[str, str]
     ) -> Fingerprint:
-        groups = self._options, self._arguments, further
-        fields, digest = _fields(self._call, *[tuple(group.items()) for group in groups])
-        return Fingerprint(fields, details, checksums, digest)
+        described = self._call, self._options, self._arguments, further
+        if described != self._described:  # the same in most steps
+            self._described, self._fields = described, _texts(*described)
+            self._digest = digest_of(self._fields)
+        return Fingerprint(self._fields, details, checksums, self._digest)
 
     def _add_program(self, one: Captured) -> "_ProgramParts":
         text = _program_text(one.pipe)
@@ -91,13 +96,12 @@ class Agreement:
         )
 
 
-@lru_cache(maxsize=64)  # the same in every step
-def _fields(call: str, *groups: tuple[tuple[str, Any], ...]) -> tuple[dict[str, str], bytes]:
-    """Return the fields of a call as texts by name, and their digest."""
+def _texts(call: str, *groups: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields of a call as texts by name."""
     fields = {"call": call}
-    for name, value in chain.from_iterable(groups):
+    for name, value in chain.from_iterable([group.items() for group in groups]):
         fields[name] = " ".join(map(_short, value)) if isinstance(value, tuple) else str(value)
-    return fields, digest_of(fields)
+    return fields
 
 
 def _short(value: Any) -> str:
@@ -126,21 +130,17 @@ def _tensor_kind(shape: Any, dtype: Any, requires_grad: bool) -> str:
 
 
 def _checksum(tensors: Iterable[Tensor]) -> int:
-    found = 0
-    for tensor in tensors:
-        for buffer in buffers_of(tensor.detach()):
-            found = checksum(buffer, found)
+    found: int = checksum([buffer for tensor in tensors for buffer in buffers_of(tensor.detach())])
     return found
 
 
 def _positions(sources: Iterable[Generator]) -> int:
     """Return a checksum of the positions of generators in their streams."""
-    found = 0
+    parts: list[Any] = []
     for source in sources:
         state = source.get_state()
-        numbers = state["state"]
-        rest = b"%d %d" % (state["buffer_pos"], state["has_uint32"])
-        found = crc32(rest, crc32(numbers["key"], crc32(numbers["counter"], found)))
+        parts += [*state["state"].values(), bytes([state["buffer_pos"], state["has_uint32"]])]
+    found: int = checksum(parts)
     return found
 
 

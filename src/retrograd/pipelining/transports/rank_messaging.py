@@ -260,17 +260,17 @@ class Peers:
 
     def _handle_message(self, rank: int, subject: tuple[Subject, bytes], packed: Packed) -> None:
         message, digest = subject
+        self._handle_hello(rank, digest, EMPTY)  # also before this rank's launch begins
         number = self._ended[rank]
-        if digest != self.digest or number != self.launch:
-            self._handle_hello(rank, digest, EMPTY)  # also before this rank's launch begins
         if number == self.launch:
             self.mail[message] = packed
         elif number > self.launch:
             self._later.append((number, message, packed))
 
     def _handle_hello(self, rank: int, digest: bytes, _: Packed) -> None:
-        if self._ended[rank] >= self.launch:
-            self._digests.setdefault(self._ended[rank], set()).add(digest)
+        number = self._ended[rank]
+        if number > self.launch or (number == self.launch and digest != self.digest):
+            self._digests.setdefault(number, set()).add(digest)
             self._update_over()
 
     def _handle_fingerprint(
