@@ -18,7 +18,7 @@ BUDGET = {
     "compiler": 8000,
     "core": 6900,
     "cuda": 600,
-    "distributed": 4400,
+    "distributed": 4500,
     "distributions": 5900,
     "export": 3900,
     "foundation": 1100,

@@ -49,6 +49,21 @@ def replicas(batch):
     return module.state_dict()
 
 
+def accumulated(batch):
+    """Add gradients of two halves, the first in another layout than the buckets'."""
+    module = model()
+    replica, optimizer = DistributedDataParallel(module, bucket_cap_mb=2e-4), adam(module)
+    weight, halves = module[0].weight, batch.chunk(2)
+    for _ in range(4):
+        optimizer.zero_grad()
+        with replica.no_sync():
+            (replica(halves[0]) ** 2).mean().div(2).backward()
+        weight.grad = weight.grad.mT.contiguous().mT
+        (replica(halves[1]) ** 2).mean().div(2).backward()
+        optimizer.step()
+    return module.state_dict()
+
+
 def replicas_by_messages(batch):
     folder, shared_memory.FOLDER = shared_memory.FOLDER, Path("nowhere")
     try:
@@ -80,11 +95,11 @@ def sharded_parameters(batch):
 
 dist.init_process_group("mpi")
 if shared_memory.FOLDER.is_dir():
-    assert shared_memory.shared_vectors(dist.group.WORLD, [8], [rg.float64]) is not None
+    assert shared_memory.shared_vectors(dist.group.WORLD, [1], [rg.float64]) is not None
 x, whole = values(9, 8, 4), model()
 train(whole, adam(whole), x)
 found = {}
-for each in (replicas, replicas_by_messages, sharded_states, sharded_gradients, sharded_parameters):
+for each in (replicas, accumulated, replicas_by_messages, sharded_states, sharded_gradients, sharded_parameters):
     state = each(x.chunk(dist.get_world_size())[dist.get_rank()])
     states = [None] * dist.get_world_size()
     dist.all_gather_object(states, {name: p.numpy().tobytes() for name, p in state.items()})

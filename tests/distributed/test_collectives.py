@@ -37,7 +37,7 @@ def test_operations_give_the_same_over_mpi_as_over_threads(tmp_path):
 
 def test_replicas_and_sharded_models_train_over_mpi_like_one_model(tmp_path):
     for found in over_mpi(tmp_path, "replicas_script.py"):
-        assert list(found) == ["replicas", "replicas_by_messages", *SHARDED]
+        assert list(found) == ["replicas", "accumulated", "replicas_by_messages", *SHARDED]
         assert max(found.values()) < 1e-12
 
 

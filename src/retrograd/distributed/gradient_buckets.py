@@ -1,13 +1,15 @@
 """Average gradients over ranks in buckets, while the backward pass continues."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
+from retrograd.core.tensor import bump_version, preserve_snapshots
 from retrograd.distributed.collectives import reduce_all
 from retrograd.distributed.objects import all_gather_object
 from retrograd.distributed.reduce_op import ReduceOp
-from retrograd.distributed.shared_memory import average_shared, shared_vectors
+from retrograd.distributed.shared_memory import average_shared, has_layout, part_of_rank, shared_vectors
 from retrograd.distributed.work import Work
 from retrograd.ops.functions import functions
 from retrograd.pipelining.transports.process_group import ProcessGroup
@@ -49,7 +51,7 @@ class GradientBuckets:
         self._arrived = set()
         self._started = 0
         for bucket in self._buckets:
-            bucket.missing = {id(p) for p in bucket.parameters}
+            bucket.begin()
 
     def add(self, p: Tensor) -> None:
         """Take the gradient of a parameter, which is final; start the reductions of complete buckets."""
@@ -129,39 +131,67 @@ class GradientBuckets:
         )
 
 
+class _Slot:
+    """The memory of a gradient in a bucket, from an index on; part: the elements of the bucket that this rank sums."""
+
+    def __init__(self, p: Tensor, flat: Tensor, start: int, part: slice) -> None:
+        vector = flat[start : start + p.numel()]
+        low, high = [min(max(bound - start, 0), p.numel()) for bound in (part.start, part.stop)]
+        self.values = vector.view(p.shape)
+        self.summed, self.index = slice(low, high), start + low  # the elements that are in the part
+        self.others = [(where, vector.value[where]) for where in (slice(low), slice(high, None))]
+
+
 class _Bucket:
     """Gradients that are reduced together."""
 
     def __init__(
-        self, parameters: Sequence[Tensor], as_views: bool, flat: Tensor, shared: Sequence[Tensor] = ()
+        self, parameters: Sequence[Tensor], as_views: bool, flat: Tensor, shared: Sequence[Tensor], part: slice
     ) -> None:
-        # shared: the vectors of all ranks, `flat` among them, in memory that they share.
+        # shared: the vectors of all ranks, `flat` among them, in memory that they share; part: the one this rank sums.
         self.parameters = list(parameters)
         self.missing: set[int] = set()
         self.work: Work | None = None
         self._flat, self._shared = flat, shared
-        parts = self._flat.split([p.numel() for p in parameters])
-        self._slots = {id(p): part.view(p.shape) for part, p in zip(parts, parameters, strict=True)}
+        starts = accumulate([p.numel() for p in parameters], initial=0)
+        self._slots = {id(p): _Slot(p, flat, start, part) for p, start in zip(parameters, starts, strict=False)}
         self._as_views = as_views
+        self._in_place: dict[int, Tensor] = {}  # gradients of which the part is summed where it is
+
+    def begin(self) -> None:
+        """Prepare for the gradients of a backward pass."""
+        self.missing, self._in_place = set(self._slots), {}
 
     def write(self, p: Tensor) -> None:
         """Write a gradient into the bucket, at once, while the processor has it in its caches."""
-        slot = self._slots[id(p)]
+        slot, g = self._slots[id(p)], p.grad
+        self.missing.discard(id(p))
+        if not self._shared or self._as_views or g is None or not has_layout(g, slot.values):
+            self._write_all(p)
+            return
+        self._in_place[id(p)] = g
+        preserve_snapshots(g)
+        vector = g.value.reshape(-1)
+        for where, memory in slot.others:
+            memory[...] = vector[where]
+
+    def _write_all(self, p: Tensor) -> None:
+        slot = self._slots[id(p)].values
         if p.grad is None:
             slot.zero_()
         elif not self._as_views or p.grad.data_ptr() != slot.data_ptr():
             slot.copy_(p.grad.detach())
-        self.missing.discard(id(p))
 
     def start(self, group: ProcessGroup, divisor: int) -> None:
         """Start the reduction; a parameter without a gradient in this pass may have an earlier one."""
         for p in self.parameters:
             if id(p) in self.missing:
-                self.write(p)
+                self._write_all(p)
         self._reduce(group, divisor)
 
     def start_empty(self, group: ProcessGroup, divisor: int) -> None:
         """Start the reduction of zeros."""
+        self.begin()
         self._flat.zero_()
         self._reduce(group, divisor)
 
@@ -171,13 +201,24 @@ class _Bucket:
         for p in self.parameters:
             if id(p) not in used:
                 continue
-            slot = self._slots[id(p)]
+            means = self._means(id(p))
             if self._as_views:
-                p.grad = slot
+                p.grad = means
             elif p.grad is None:
-                p.grad = slot.clone()
-            else:
-                p.grad.detach().copy_(slot)
+                p.grad = means.clone()
+            elif p.grad is not means:
+                p.grad.detach().copy_(means)
+
+    def _means(self, key: int) -> Tensor:
+        """Return the means, in the gradient itself if a part of it has been summed there."""
+        slot, g = self._slots[key], self._in_place.get(key)
+        if g is None:
+            return slot.values
+        vector = g.value.reshape(-1)
+        for where, memory in slot.others:
+            vector[where] = memory
+        bump_version(g)
+        return g
 
     def drop(self) -> None:
         """Wait for the end of the reduction."""
@@ -187,22 +228,25 @@ class _Bucket:
 
     def _reduce(self, group: ProcessGroup, divisor: int) -> None:
         """Start to average; divide first, as PyTorch does, so that sums do not overflow."""
-        if self._shared:
-            self.work = average_shared(CALL, group, self._shared, divisor)
-        else:
+        if not self._shared:
             self._flat.mul_(1 / divisor)
             self.work = reduce_all(CALL, self._flat, ReduceOp.SUM, group, True)
+            return
+        arrays = [(slot, self._in_place.get(key, slot.values).value) for key, slot in self._slots.items()]
+        own = [(slot.index, array.reshape(-1)[slot.summed]) for slot, array in arrays]
+        self.work = average_shared(CALL, group, self._shared, own, divisor)
 
 
 def _make_buckets(parts: Sequence[Sequence[Tensor]], group: ProcessGroup, as_views: bool) -> list[_Bucket]:
     """Return a bucket for each list of parameters, in memory that the ranks share if that is possible."""
-    shared = shared_vectors(group, [sum(p.nbytes for p in part) for part in parts], [part[0].dtype for part in parts])
+    sizes = [sum(p.numel() for p in part) for part in parts]
+    shared = shared_vectors(group, sizes, [part[0].dtype for part in parts])
     if shared is None:
-        sizes = [sum(p.numel() for p in part) for part in parts]
         flat = [functions["zeros"](size, dtype=part[0].dtype) for size, part in zip(sizes, parts, strict=True)]
-        return [_Bucket(part, as_views, vector) for part, vector in zip(parts, flat, strict=True)]
+        return [_Bucket(part, as_views, vector, (), slice(0, 0)) for part, vector in zip(parts, flat, strict=True)]
     return [
-        _Bucket(part, as_views, vectors[group.rank()], vectors) for part, vectors in zip(parts, shared, strict=True)
+        _Bucket(part, as_views, vectors[group.rank()], vectors, part_of_rank(group.rank(), group.size(), size))
+        for part, vectors, size in zip(parts, shared, sizes, strict=True)
     ]
 
 

@@ -24,11 +24,12 @@ TILE = 1 << 15  # elements that are summed at a time, so that they stay in the c
 
 
 def shared_vectors(group: ProcessGroup, sizes: Sequence[int], dtypes: Sequence[Any]) -> list[list[Tensor]] | None:
-    """Return, for each number of bytes and dtype, the vectors of all ranks, which each rank reads and writes.
+    """Return, for each number of elements and dtype, the vectors of all ranks, which each rank reads and writes.
 
     They are zeros.  None if that is not possible: it is for processes of MPI on one host with enough memory for files,
     and for dtypes that Python's operators on arrays compute with.  All ranks must call it.
     """
+    sizes = [size * dtype.itemsize for size, dtype in zip(sizes, dtypes, strict=True)]
     starts = list(accumulate([size + -size % ALIGNMENT for size in sizes], initial=0))
     plain = all(dtype.kind in "fc" for dtype in dtypes)
     memory = _share_memory(group, starts[-1] * group.size()) if plain else None
@@ -69,16 +70,32 @@ def _map_file(name: str, size: int) -> mmap.mmap | None:
         return None
 
 
-def average_shared(call: str, group: ProcessGroup, vectors: Sequence[Tensor], divisor: int) -> Work | None:
+def part_of_rank(rank: int, count: int, size: int) -> slice:
+    """Return the part of vectors of that size that one of `count` ranks sums."""
+    return slice(rank * size // count, (rank + 1) * size // count)
+
+
+def has_layout(x: Tensor, like: Tensor) -> bool:
+    """Return whether a tensor is an array like another one, whose elements are writable and in row-major order."""
+    value, other = x.value, like.value
+    if type(value) is not type(other) or value.dtype != other.dtype:
+        return False
+    return bool(value.flags.c_contiguous and value.flags.writeable)
+
+
+def average_shared(
+    call: str, group: ProcessGroup, vectors: Sequence[Tensor], own: Sequence[tuple[int, Any]], divisor: int
+) -> Work | None:
     """Start to write the sum of the vectors of all ranks, divided by a number, into each of them.
 
-    vectors: shared ones, by rank; this rank has written its own.
+    vectors: shared ones, by rank; this rank has written its own, except the part that it sums.  own: the elements of
+    that part, in arrays with the index of their first one; their sums are written into these arrays.
     """
     exchange = Exchange(group, call, {"tensor": vectors[0].aval, "divisor": divisor})
-    return start(group, exchange, _average(group.comm, vectors, divisor, exchange.number % TAGS), async_op=True)
+    return start(group, exchange, _average(group.comm, vectors, own, divisor, exchange.number % TAGS), async_op=True)
 
 
-def _average(comm: Any, vectors: Sequence[Tensor], divisor: int, tag: int) -> Steps:
+def _average(comm: Any, vectors: Sequence[Tensor], own: Sequence[tuple[int, Any]], divisor: int, tag: int) -> Steps:
     """Sum one part of all vectors, which no other rank reads or writes, between two messages of all ranks to all.
 
     The first ones are a barrier.  The ranks sum in the order in which they find time, so the second ones are none: they
@@ -88,22 +105,22 @@ def _average(comm: Any, vectors: Sequence[Tensor], divisor: int, tag: int) -> St
     summed = [comm.Irecv(bytearray(), rank, tag) for rank in others]
     written = comm.Ibarrier()
     yield written.Test
-    _average_part([x.value for x in vectors], comm.rank, 1 / divisor)
+    _average_part([vectors[rank].value for rank in others], own, 1 / divisor)
     summed += [comm.Isend(b"", rank, tag) for rank in others]
     yield lambda: all(request.Test() for request in summed)
     bump_version(vectors[comm.rank])
     return [vectors[comm.rank]]
 
 
-def _average_part(arrays: Sequence[Any], index: int, factor: float) -> None:
-    """Sum one of as many parts as there are arrays; multiply first, so that sums do not overflow."""
-    size, count = arrays[0].size, len(arrays)
-    end = (index + 1) * size // count
-    for begin in range(index * size // count, end, TILE):
-        first, *rest = [array[begin : min(begin + TILE, end)] for array in arrays]
-        first *= factor
-        for x in rest:
-            x *= factor
-            first += x
-        for x in rest:
-            x[...] = first
+def _average_part(others: Sequence[Any], own: Sequence[tuple[int, Any]], factor: float) -> None:
+    """Add the vectors of other ranks to arrays of this one; multiply first, so that sums do not overflow."""
+    for index, array in own:
+        for begin in range(0, array.size, TILE):
+            first = array[begin : begin + TILE]
+            parts = [x[index + begin : index + begin + first.size] for x in others]
+            first *= factor
+            for x in parts:
+                x *= factor
+                first += x
+            for x in parts:
+                x[...] = first
