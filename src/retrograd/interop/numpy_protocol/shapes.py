@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from retrograd.foundation.source_location import scipy_caller
 from retrograd.interop.numpy_protocol.table import O, axes, cast, implements, only_default, rearrange, tensor, values
 
 
@@ -72,7 +73,10 @@ def _each(function, arrays):
 
 @implements()
 def atleast_1d(*arys):
-    """Return x with at least one axis."""
+    """Return x with at least one axis; SciPy's optimizers get arrays."""
+    # They pass these on to compiled code, which takes nothing else, and hides an error of a tensor that requires grad.
+    if scipy_caller().startswith("optimize."):
+        return np.atleast_1d(*map(np.asarray, arys))
     return _each(lambda x: x if x.ndim else O.reshape(x, (1,)), arys)
 
 
