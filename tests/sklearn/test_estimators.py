@@ -143,6 +143,104 @@ def test_mistakes_are_named(make, told, iris):
         make(*iris)
 
 
+@pytest.mark.parametrize("kind", [NeuralClassifier, NeuralRegressor])
+def test_weights_count_rows_as_often_as_they_are_repeated(kind):
+    generator = np.random.default_rng(0)
+    X, y, counts = generator.normal(size=(12, 2)), np.arange(12) % 3, np.arange(12) % 4
+    settings = {"shuffle": False, "lr": 0.02, "max_iter": 20, "random_state": 0}
+    weighted = kind(**settings).fit(X, y, sample_weight=counts)
+    repeated = kind(**settings).fit(X.repeat(counts, 0), y.repeat(counts))
+    for one, other in zip(weighted.module_.parameters(), repeated.module_.parameters(), strict=True):
+        np.testing.assert_allclose(one.detach(), other.detach(), rtol=1e-6)
+    np.testing.assert_allclose(weighted.loss_curve_, repeated.loss_curve_, rtol=1e-6)
+    score = repeated.score(X.repeat(counts, 0), y.repeat(counts))
+    np.testing.assert_allclose(weighted.score(X, y, sample_weight=counts), score)
+    scaled = kind(**settings).fit(X, y, counts * 1e3)
+    np.testing.assert_allclose(scaled.loss_curve_, weighted.loss_curve_)
+
+
+def test_parts_take_weights_too(iris):
+    X, y = iris
+    weights = np.where(y == "setosa", 1.0, 0.0)
+    model = quick(lr=0.1).partial_fit(X, y, classes=np.unique(y), sample_weight=weights)
+    for _ in range(20):
+        model.partial_fit(X, y, sample_weight=weights)
+    assert set(model.predict(X)) == {"setosa"}
+    NeuralRegressor(max_iter=1).partial_fit(X, X[:, 0], sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [(NeuralClassifier, nn.CrossEntropyLoss), (NeuralRegressor, nn.MSELoss), (NeuralRegressor, nn.HuberLoss)],
+)
+def test_losses_of_rows_are_averaged(kind, make, iris):
+    X, y = iris[0], np.arange(150) % 3
+    settings = {"lr": 0.02, "max_iter": 3, "random_state": 0}
+    reduced, rows = (kind(loss=make(reduction=how), **settings).fit(X, y) for how in ("mean", "none"))
+    np.testing.assert_allclose(rows.loss_curve_, reduced.loss_curve_)
+    assert kind(loss=make(reduction="none"), **settings).fit(X, y, np.ones(150)).loss_curve_ == rows.loss_curve_
+
+
+def test_a_last_row_joins_the_batch_before(iris):
+    sizes = []
+
+    def norm(features, outputs):
+        module = nn.Sequential(nn.BatchNorm1d(features), nn.Linear(features, outputs))
+        module.register_forward_pre_hook(lambda module, args: sizes.append(len(args[0])))
+        return module
+
+    NeuralRegressor(norm, batch_size=149, max_iter=1).fit(*[iris[0]] * 2)
+    NeuralRegressor(norm, batch_size=49, max_iter=1, shuffle=False).fit(iris[0][:99], iris[0][:99])
+    assert sizes == [150, 49, 50]
+    with pytest.raises(ValueError, match="more than 1 value per channel"):
+        NeuralRegressor(norm, batch_size=1, max_iter=1).fit(iris[0], iris[0])
+
+
+def test_optimizers_that_compute_the_loss_again_are_used(iris):
+    model = NeuralRegressor(hidden_layer_sizes=(), optimizer=rg.optim.LBFGS, lr=0.5, max_iter=20, random_state=0)
+    assert model.fit(iris[0], iris[0] @ [1.0, 2.0, 3.0, 4.0]).score(iris[0], iris[0] @ [1.0, 2.0, 3.0, 4.0]) > 0.99
+
+
+def of_text(labels):
+    return np.array(labels, dtype=object)
+
+
+MISTAKES_IN_DATA = {
+    "labels are None": (lambda k, X, y: k().fit(X, of_text([None, "b"] * 6)), ValueError, "6 of 12 values in y"),
+    "a list of labels with None": (lambda k, X, y: k().fit(X, [None] + [1] * 11), ValueError, "1 of 12 values"),
+    "weights are too few": (lambda k, X, y: k().fit(X, y, [1.0]), ValueError, "sample_weight"),
+    "weights are negative": (lambda k, X, y: k().fit(X, y, -np.ones(12)), ValueError, "Negative values"),
+    "weights are zero": (lambda k, X, y: k().fit(X, y, np.zeros(12)), ValueError, "at least one non-zero"),
+    "a loss of all rows": (
+        lambda k, X, y: k(loss=lambda out, y: out.mean()).fit(X, y, np.ones(12)), ValueError, "sample_weight needs the",
+    ),
+    "a loss that is a number": (
+        lambda k, X, y: k(loss=lambda out, y: 3.0).fit(X, y), TypeError, "loss must return a tensor.*12 rows 3.0",
+    ),
+    "a loss of other rows": (
+        lambda k, X, y: k(loss=lambda out, y: out[:3]).fit(X, y), TypeError, r"loss must return a tensor.*shape \(3,",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MISTAKES_IN_DATA)
+@pytest.mark.parametrize("kind", [NeuralClassifier, NeuralRegressor])
+def test_data_and_losses_that_do_not_fit_are_named_and_train_nothing(kind, case):
+    call, error, message = MISTAKES_IN_DATA[case]
+    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 2
+    stepped = []
+
+    class Watched(rg.optim.SGD):
+        def step(self, closure):
+            loss = super().step(closure)
+            stepped.append(loss)
+            return loss
+
+    with pytest.raises(error, match=message):
+        call(functools.partial(kind, max_iter=1, optimizer=Watched), X, y)
+    assert not stepped
+
+
 NOT_USABLE = {
     "a module": ({"module": nn.Linear(2, 2)}, TypeError, "module must be a function of the numbers of features"),
     "no module": ({"module": lambda features, outputs: None}, TypeError, "module must return a Module.*returned None"),

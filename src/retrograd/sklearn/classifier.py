@@ -19,12 +19,13 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):
     module: a function of the numbers of features and classes that returns a `Module` whose output is the logits; by
     default, linear layers of `hidden_layer_sizes` with ReLU in between. optimizer: a function of the parameters and
     `lr`, by default Adam; `functools.partial` adds further options. loss: a function of logits and class indices, by
-    default CrossEntropyLoss.
+    default CrossEntropyLoss; it returns the mean of a batch, or the losses of the rows, as with reduction="none".
 
-    `fit` passes over the data `max_iter` times, in batches of `batch_size`, in random order if `shuffle`, and ends
-    early when the loss has not decreased by `tol` for `n_iter_no_change` passes. warm_start: a further `fit` continues
-    with the network. random_state: an integer makes everything reproducible, including initial weights and dropout.
-    verbose: show progress. The network is float32 if X is, else float64.
+    `fit` passes over the data `max_iter` times, in batches of `batch_size`, in random order if `shuffle`; a single
+    last row joins the batch before. It ends early when the loss has not decreased by `tol` for `n_iter_no_change`
+    passes. warm_start: a further `fit` continues with the network. random_state: an integer makes everything
+    reproducible, including initial weights and dropout. verbose: show progress. The network is float32 if X is, else
+    float64.
 
     After `fit`: `module_`, `classes_`, `loss_curve_` (the mean loss of each pass), `n_iter_` and `n_features_in_`.
 
@@ -34,14 +35,17 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):
     True
     """
 
-    def fit(self, X: Any, y: Any) -> "NeuralClassifier":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "NeuralClassifier":
         """Train on rows X, an array of shape (rows, features), and their labels y; return the estimator.
 
-        Raises ValueError for data that scikit-learn refuses, for a loss that is not finite, and with warm_start for
-        labels that differ from the earlier ones.
+        sample_weight: the weight of each row in the mean loss, at least 0. It needs a loss that returns one for each
+        row, as the default one does.
+
+        Raises ValueError for data that scikit-learn refuses, for labels that are None, for a loss that is not finite,
+        and with warm_start for labels that differ from the earlier ones.
         """
         resume = self.warm_start and hasattr(self, "module_")
-        X, y = self._validate(X, y, reset=not resume)
+        X, y, weights = self._validate(X, y, sample_weight, reset=not resume)
         check_classification_targets(y)
         labels = LabelEncoder().fit(y)
         if resume:
@@ -49,13 +53,15 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):
         else:
             self.classes_ = labels.classes_
             self._init_network(X.shape[1], len(self.classes_), X.dtype)
-        self._train(X, self._class_indices(y), self.max_iter)
+        self._train(X, self._class_indices(y), weights, self.max_iter)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> "NeuralClassifier":
+    def partial_fit(
+        self, X: Any, y: Any, classes: Sequence[Any] | None = None, sample_weight: Any = None
+    ) -> "NeuralClassifier":
         """Train on these rows for one pass. The first call needs `classes`, all labels."""
         first = not hasattr(self, "module_")
-        X, y = self._validate(X, y, reset=first)
+        X, y, weights = self._validate(X, y, sample_weight, reset=first)
         check_classification_targets(y)
         if first and classes is None:
             raise ValueError("NeuralClassifier: the first call of partial_fit needs classes, all labels there will be")
@@ -67,7 +73,7 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):
         self._check_known(LabelEncoder().fit(y).classes_)
         if first:
             self._init_network(X.shape[1], len(self.classes_), X.dtype)
-        self._train(X, self._class_indices(y), 1)
+        self._train(X, self._class_indices(y), weights, 1)
         return self
 
     def predict_proba(self, X: Any) -> Any:
@@ -83,8 +89,8 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):
         check_is_fitted(self)
         return self.classes_[self._outputs(X).argmax(-1).numpy()]
 
-    def _default_loss(self) -> Callable[[Any, Any], Tensor]:
-        return CrossEntropyLoss()
+    def _default_loss(self, reduction: str) -> Callable[[Any, Any], Tensor]:
+        return CrossEntropyLoss(reduction=reduction)
 
     def _class_indices(self, y: Any) -> Any:
         """Return the class indices of labels."""

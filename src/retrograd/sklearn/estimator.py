@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from numbers import Integral
 from typing import Any
 
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, registry
@@ -20,7 +21,7 @@ from retrograd.nn import Linear, Module, ReLU, Sequential
 from retrograd.ops.as_tensor import from_numpy
 from retrograd.ops.generator import Generator, redirect_draws
 from retrograd.optim import Adam, Optimizer
-from retrograd.utils.data import DataLoader, TensorDataset
+from retrograd.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler, TensorDataset
 from retrograd.utils.progress import progress
 
 CHUNK_ROWS = 4096
@@ -62,13 +63,20 @@ class NeuralEstimator(SuggestsKeywords, BaseEstimator):
 
     # ------------------------------------------------------------------------------------------ for subclasses
 
-    def _default_loss(self) -> Callable[[Any, Any], Tensor]:
+    def _default_loss(self, reduction: str) -> Callable[[Any, Any], Tensor]:
         raise NotImplementedError
 
-    def _validate(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Any]:
-        """Return the validated data as arrays."""
+    def _validate(self, X: Any, y: Any, weights: Any, reset: bool, **options: Any) -> tuple[Any, Any, Any]:
+        """Return the validated data as arrays; weights are None, or have the mean 1."""
         self._check_settings()
-        return validate_data(self, X, y, dtype=("float64", "float32"), reset=reset, **options)
+        missing = sum(label is None for label in y) if getattr(y, "dtype", "O") == "O" and hasattr(y, "__len__") else 0
+        if missing:
+            raise ValueError(f"{type(self).__name__}: {missing} of {len(y)} values in y are None; leave out their rows")
+        X, y = validate_data(self, X, y, dtype=("float64", "float32"), reset=reset, **options)
+        if weights is not None:
+            weights = _check_sample_weight(weights, X, dtype=X.dtype, ensure_non_negative=True)
+            weights = weights / weights.mean()
+        return X, y, weights
 
     def _check_settings(self) -> None:
         name = type(self).__name__
@@ -102,14 +110,11 @@ class NeuralEstimator(SuggestsKeywords, BaseEstimator):
         self.loss_curve_: list[float] = []
         self.n_iter_ = 0
 
-    def _train(self, x: Any, y: Any, epochs: int) -> None:
+    def _train(self, x: Any, y: Any, weights: Any, epochs: int) -> None:
         """Run passes over the data until the loss stops falling."""
-        loader = DataLoader(
-            TensorDataset(x.astype(self._dtype(), copy=False), y),
-            min(self.batch_size, len(x)),
-            shuffle=self.shuffle,
-            generator=self._generator,
-        )
+        data = TensorDataset(x.astype(self._dtype(), copy=False), y, *([] if weights is None else [weights]))
+        order = RandomSampler(data, generator=self._generator) if self.shuffle else SequentialSampler(data)
+        loader = DataLoader(data, batch_sampler=_Batches(order, self.batch_size, drop_last=False))
         best, stale_epochs = math.inf, 0
         with self._use_generator(), progress(epochs, type(self).__name__, quiet=not self.verbose) as bar:
             for _ in range(epochs):
@@ -143,27 +148,48 @@ class NeuralEstimator(SuggestsKeywords, BaseEstimator):
         return Sequential(*layers, Linear(sizes[-1], outputs))
 
     def _train_epoch(self, loader: Iterable[Any], count: int) -> float:
-        loss_of = self.loss or self._default_loss()
         total = 0.0
         self.module_.train()
-        for x, y in loader:
-            self._optimizer.zero_grad()
-            out = self.module_(x)
-            if tuple(out.shape) != (len(x), self._outputs_per_row):
-                raise ValueError(
-                    f"{type(self).__name__}: the module must return {self._outputs_per_row} outputs for each row, and "
-                    f"returned for {len(x)} rows the shape {tuple(out.shape)}"
-                )
-            loss = loss_of(out, y)
-            loss.backward()
-            self._optimizer.step()
-            total += loss.item() * len(x)
+        for x, *targets in loader:
+            total += self._optimizer.step(partial(self._backward, x, *targets)).item() * len(x)
         if not math.isfinite(total):
             raise ValueError(
                 f"{type(self).__name__}: the loss is {total} after {self.n_iter_ + 1} passes over the data; scale X "
                 f"and y, or choose a smaller lr than {self.lr}"
             )
         return total / count
+
+    def _backward(self, x: Tensor, y: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Compute the gradients of a batch, and return its mean loss."""
+        self._optimizer.zero_grad()
+        out = self.module_(x)
+        if tuple(out.shape) != (len(x), self._outputs_per_row):
+            raise ValueError(
+                f"{type(self).__name__}: the module must return {self._outputs_per_row} outputs for each row, and "
+                f"returned for {len(x)} rows the shape {tuple(out.shape)}"
+            )
+        loss_of = self.loss or self._default_loss("mean" if weights is None else "none")
+        loss = self._mean(loss_of(out, y), len(x), weights)
+        loss.backward()
+        return loss
+
+    def _mean(self, loss: Any, rows: int, weights: Tensor | None) -> Tensor:
+        """Return the mean of the losses of rows; a loss of the batch is returned as it is, and takes no weights."""
+        name = type(self).__name__
+        if not isinstance(loss, Tensor) or tuple(loss.shape[:1]) not in ((), (rows,)):
+            raise TypeError(
+                f"{name}: loss must return a tensor, of no dimension or with a loss for each row, and returned for "
+                f"{rows} rows {describe(loss)}"
+            )
+        if loss.ndim:
+            losses: Tensor = loss.reshape(rows, -1).mean(1)
+            return losses.mean() if weights is None else (losses * weights).mean()
+        if weights is not None:
+            raise ValueError(
+                f"{name}: sample_weight needs the loss of each row, and loss returns one of all rows; leave loss out, "
+                f"or choose one that is not reduced, such as rg.nn.MSELoss(reduction='none')"
+            )
+        return loss
 
     def _dtype(self) -> Any:
         """Return the dtype of the network's parameters."""
@@ -174,6 +200,21 @@ class NeuralEstimator(SuggestsKeywords, BaseEstimator):
         """In the block and this thread, draw from the estimator's own generator: initial weights, order, dropout."""
         with redirect_draws(lambda generator: self._generator):
             yield
+
+
+class _Batches(BatchSampler):
+    """Batches of which the last one has more than one row, as batch norms need: a single row joins the one before."""
+
+    def __iter__(self) -> Iterator[list[int]]:
+        held: list[int] = []
+        for batch in super().__iter__():
+            if len(batch) == 1 < len(held):
+                held = held + batch
+                break
+            if held:
+                yield held
+            held = batch
+        yield held
 
 
 def _row_chunks(x: Any) -> Iterator[Any]:

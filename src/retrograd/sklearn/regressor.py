@@ -27,27 +27,29 @@ class NeuralRegressor(RegressorMixin, NeuralEstimator):
 
     _targets: int  # a row; 0 where y had one dimension
 
-    def fit(self, X: Any, y: Any) -> "NeuralRegressor":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "NeuralRegressor":
         """Train on rows X, of shape (rows, features), and targets y, of shape (rows,) or (rows, targets).
+
+        sample_weight: the weight of each row in the mean loss, see `NeuralClassifier.fit`.
 
         Raises ValueError for data that scikit-learn refuses, for a loss that is not finite, and with warm_start for
         another number of targets than before.
         """
-        return self._fit(X, y, self.warm_start and hasattr(self, "module_"), self.max_iter)
+        return self._fit(X, y, sample_weight, self.warm_start and hasattr(self, "module_"), self.max_iter)
 
-    def partial_fit(self, X: Any, y: Any) -> "NeuralRegressor":
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> "NeuralRegressor":
         """Train on these rows for one pass."""
-        return self._fit(X, y, hasattr(self, "module_"), 1)
+        return self._fit(X, y, sample_weight, hasattr(self, "module_"), 1)
 
-    def _fit(self, X: Any, y: Any, resume: bool, epochs: int) -> "NeuralRegressor":
-        X, y = self._validate(X, y, reset=not resume, multi_output=True, y_numeric=True)
+    def _fit(self, X: Any, y: Any, weights: Any, resume: bool, epochs: int) -> "NeuralRegressor":
+        X, y, weights = self._validate(X, y, weights, reset=not resume, multi_output=True, y_numeric=True)
         targets = 0 if y.ndim == 1 else y.shape[1]
         if resume and targets != self._targets:
             raise ValueError(f"NeuralRegressor: y has {targets or 1} targets a row, but {self._targets or 1} before")
         self._targets = targets
         if not resume:
             self._init_network(X.shape[1], targets or 1, X.dtype)
-        self._train(X, y.reshape(len(y), -1).astype(self._dtype(), copy=False), epochs)
+        self._train(X, y.reshape(len(y), -1).astype(self._dtype(), copy=False), weights, epochs)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -55,8 +57,8 @@ class NeuralRegressor(RegressorMixin, NeuralEstimator):
         outputs = self._outputs(X).numpy()
         return outputs if self._targets else outputs.reshape(-1)
 
-    def _default_loss(self) -> Callable[[Any, Any], Tensor]:
-        return MSELoss()
+    def _default_loss(self, reduction: str) -> Callable[[Any, Any], Tensor]:
+        return MSELoss(reduction=reduction)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
