@@ -2,30 +2,32 @@
 
     python benchmarks/auto_schedule.py [--rounds 9] [--json FILE] [--check]
 
-A transformer of 12 encoder layers, 64 wide, as four stages on two ranks, 8 microbatches, one BLAS thread per rank.  All
-schedules take turns in every round.  Named ones that are the same for four stages on two ranks are timed once.
+A transformer of 12 encoder layers, 64 wide, as four stages on two ranks and on four, 8 microbatches, one BLAS thread a
+rank.  All schedules take turns in every round.  Named ones that are the same for the stages and ranks are timed once.
 """
 
 import argparse
+import itertools
 import sys
 from typing import Any
 
-from ranks import RANKS, main_of_ranks, run_script
+from ranks import main_of_ranks, run_script
 
 from retrograd.bench import Row, Table
 
 LAYERS, WIDTH, HEADS, LENGTH, EXAMPLES = 12, 64, 4, 64, 32
 STAGES, MICRO_BATCHES = 4, 8
-TRANSPORTS = ("threads", "mpi")
+TRANSPORTS, RANKS = ("threads", "mpi"), (2, 4)
 SLOWER = 1.03  # the budget of auto, relative to the named schedule whose steps are shortest
 
 
-def measure(transport: str, rounds: int) -> dict[str, list[float]]:
-    """Return by schedule the seconds of a step, for each round."""
+def measure(worker: str, rounds: int) -> dict[str, list[float]]:
+    """Return by schedule the seconds of a step over a transport and a number of ranks, for each round."""
     import retrograd as rg
     from retrograd.pipelining import Pipeline, make_schedule
     from retrograd.pipelining.schedules import SCHEDULES
 
+    transport, ranks = worker.split()[0], int(worker.split()[1])
     nn = rg.nn
     layers = [
         nn.TransformerEncoderLayer(WIDTH, HEADS, 4 * WIDTH, 0.0, "gelu", batch_first=True, norm_first=True)
@@ -33,8 +35,8 @@ def measure(transport: str, rounds: int) -> dict[str, list[float]]:
     ]
     model = nn.Sequential(*layers)
     x, y = (rg.randn(EXAMPLES, LENGTH, WIDTH) for _ in range(2))
-    different = {str(make_schedule(name, STAGES, MICRO_BATCHES, ranks=RANKS)): name for name in SCHEDULES}
-    options: dict[str, Any] = {"ranks": RANKS, "micro_batches": MICRO_BATCHES, "transport": transport}
+    different = {str(make_schedule(name, STAGES, MICRO_BATCHES, ranks=ranks)): name for name in SCHEDULES}
+    options: dict[str, Any] = {"ranks": ranks, "micro_batches": MICRO_BATCHES, "transport": transport}
     pipelines = {
         name: Pipeline(model, STAGES, schedule=name, loss_fn=nn.functional.mse_loss, **options)
         for name in ["auto", *different.values()]
@@ -53,12 +55,12 @@ def measure(transport: str, rounds: int) -> dict[str, list[float]]:
 def report(options: argparse.Namespace) -> list[Table]:
     """Return a table of the steps under auto and under each named schedule, the shortest first."""
     tables = []
-    for transport in TRANSPORTS:
-        found = run_script(__file__, transport, options.rounds)
+    for ranks, transport in itertools.product(RANKS, TRANSPORTS):
+        found = run_script(__file__, f"{transport} {ranks}", options.rounds, ranks)
         auto = found.pop("auto")
         named = sorted(found, key=lambda name: sum(found[name]))
         rows = [Row(name, {"auto": auto, "named": found[name]}, {"named": SLOWER}) for name in named]
-        tables.append(Table(f"Step on {RANKS} ranks over {transport}, auto and named", "ms", rows, ours="auto"))
+        tables.append(Table(f"Step on {ranks} ranks over {transport}, auto and named", "ms", rows, ours="auto"))
     return tables
 
 

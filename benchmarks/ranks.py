@@ -14,10 +14,14 @@ from retrograd.cli.mpi import mpiexec
 RANKS = 2
 
 
-def run_script(script: str, transport: str, rounds: int) -> Any:
-    """Return what the script's processes measured: one process with a thread per rank, or an MPI process per rank."""
-    launcher = [mpiexec(), "-n", str(RANKS)] if transport == "mpi" else []
-    command = [*launcher, sys.executable, script, "--worker", transport, "--rounds", str(rounds)]
+def run_script(script: str, worker: str, rounds: int, ranks: int = RANKS) -> Any:
+    """Return what the script's processes measured: one process with a thread per rank, or an MPI process per rank.
+
+    `worker`, which begins with the transport, says what they are to measure.
+    """
+    transport = worker.split()[0]
+    launcher = [mpiexec(), "-n", str(ranks)] if transport == "mpi" else []
+    command = [*launcher, sys.executable, script, "--worker", worker, "--rounds", str(rounds)]
     environment = {**os.environ, **thread_limits(1 if transport == "mpi" else RANKS)}
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout)
 
