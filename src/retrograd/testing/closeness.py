@@ -1,13 +1,25 @@
 """Closeness of tensors and arrays."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from retrograd.core import Tensor
 from retrograd.core.dtype import TABLE
 from retrograd.core.op import compound
+
+
+class _Checks(NamedTuple):
+    """The tolerances of a comparison, and the attributes that must agree."""
+
+    rtol: float | None
+    atol: float | None
+    equal_nan: bool
+    device: bool
+    dtype: bool
+    layout: bool
+    stride: bool
 
 
 def assert_close(
@@ -17,17 +29,21 @@ def assert_close(
     atol: float | None = None,
     *,
     equal_nan: bool = False,
+    check_device: bool = True,
     check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
     msg: str | Callable[[str], str] | None = None,
 ) -> None:
     """Check that every `|actual - expected| <= atol + rtol * |expected|`, and that shapes and dtypes agree.
 
-    check_dtype: whether dtypes must agree. msg: the message of an error, or a function that makes it of the one below.
+    check_device, check_dtype, check_layout, check_stride: whether these must agree, too, of tensors, and the dtypes of
+    arrays. msg: the message of an error, or a function that makes it of the one below.
 
     Accepts tensors, arrays, and numbers or lists, whose dtype is not compared.  Nested tensors, and lists of their
-    expected components, are compared component by component.  A default tolerance follows from the
-    less precise dtype, as in torch.testing.assert_close: (rtol, atol) is (1e-7, 1e-7) for float64, (1.3e-6, 1e-5) for
-    float32, (1e-3, 1e-5) for float16 and (0, 0) for integers and booleans.
+    expected components, are compared component by component, as are dicts, and lists and tuples of tensors.  A default
+    tolerance follows from the less precise dtype, as in torch.testing.assert_close: (rtol, atol) is (1e-7, 1e-7) for
+    float64, (1.3e-6, 1e-5) for float32, (1e-3, 1e-5) for float16 and (0, 0) for integers and booleans.
 
     Raises AssertionError with the worst entry, its index, both values, and how many entries differ.
 
@@ -36,41 +52,61 @@ def assert_close(
     Traceback (most recent call last):
     AssertionError: 1 of 2 entries (50.0%) are not close. The worst is at index (1,): 2.0, expected 2.5...
     """
+    checks = _Checks(rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride)
     try:
-        _assert_close(actual, expected, rtol, atol, equal_nan, check_dtype)
+        _assert_close(actual, expected, checks)
     except AssertionError as error:
         if msg is None:
             raise
         raise AssertionError(msg(str(error)) if callable(msg) else msg) from None
 
 
-def _assert_close(
-    actual: Any, expected: Any, rtol: float | None, atol: float | None, equal_nan: bool, check_dtype: bool
-) -> None:
-    if any(isinstance(x, Tensor) and compound(x) is not None for x in (actual, expected)):
-        _assert_parts_close(actual, expected, rtol, atol, equal_nan, check_dtype)
+def _assert_close(actual: Any, expected: Any, checks: _Checks) -> None:
+    if isinstance(actual, Mapping) and isinstance(expected, Mapping):
+        if actual.keys() != expected.keys():
+            raise AssertionError(f"the keys are {list(actual)}, expected {list(expected)}")
+        _assert_parts_close({key: (actual[key], expected[key]) for key in actual}, checks)
+        return
+    if isinstance(actual, Tensor) and isinstance(expected, Tensor):
+        _check_attributes(actual, expected, checks)
+    if _has_parts(actual) or _has_parts(expected):
+        parts, wanted = list(actual), list(expected)
+        if len(parts) != len(wanted):
+            raise AssertionError(f"there are {len(parts)} components, expected {len(wanted)}")
+        _assert_parts_close(dict(enumerate(zip(parts, wanted, strict=True))), checks)
         return
     a, e = array_of(actual), array_of(expected)
-    _check_shape_and_dtype(actual, expected, a, e, check_dtype)
-    rtol, atol = _tolerances(a, e, rtol, atol)
+    _check_shape_and_dtype(actual, expected, a, e, checks.dtype)
+    rtol, atol = _tolerances(a, e, checks.rtol, checks.atol)
     a, e = np.broadcast_arrays(_wide(a), _wide(e))
-    bad = ~np.isclose(a, e, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    bad = ~np.isclose(a, e, rtol=rtol, atol=atol, equal_nan=checks.equal_nan)
     if bad.any():
         raise AssertionError(_worst(a, e, bad, rtol, atol))
 
 
-def _assert_parts_close(
-    actual: Any, expected: Any, rtol: float | None, atol: float | None, equal_nan: bool, check_dtype: bool
-) -> None:
-    """Compare composite tensors part by part."""
-    a, e = list(actual), list(expected)
-    if len(a) != len(e):
-        raise AssertionError(f"there are {len(a)} components, expected {len(e)}")
-    for i, (part, wanted) in enumerate(zip(a, e, strict=True)):
+def _has_parts(value: Any) -> bool:
+    """Return whether a value is compared part by part: composite tensors, and lists and tuples of tensors."""
+    if isinstance(value, Tensor):
+        return compound(value) is not None
+    return isinstance(value, list | tuple) and any(isinstance(part, Tensor | Mapping) for part in value)
+
+
+def _assert_parts_close(parts: Mapping[Any, tuple[Any, Any]], checks: _Checks) -> None:
+    """Compare (actual, expected) of each component."""
+    for name, (part, wanted) in parts.items():
         try:
-            _assert_close(part, wanted, rtol, atol, equal_nan, check_dtype)
+            _assert_close(part, wanted, checks)
         except AssertionError as error:
-            raise AssertionError(f"component {i}: {error}") from None
+            raise AssertionError(f"component {name}: {error}") from None
+
+
+def _check_attributes(actual: Tensor, expected: Tensor, checks: _Checks) -> None:
+    if checks.device and actual.device != expected.device:
+        raise AssertionError(f"devices differ: {actual.device}, expected {expected.device}")
+    if checks.layout and actual.layout != expected.layout:
+        raise AssertionError(f"layouts differ: {actual.layout}, expected {expected.layout}")
+    if checks.stride and actual.stride() != expected.stride():
+        raise AssertionError(f"strides differ: {actual.stride()}, expected {expected.stride()}")
 
 
 def array_of(value: Any) -> np.ndarray:
