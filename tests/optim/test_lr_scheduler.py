@@ -300,3 +300,13 @@ def test_a_warning_is_shown_in_code_without_a_module_too():
     with pytest.warns(UserWarning, match=EARLY):
         exec("schedule.step()", names)
     assert "__name__" not in names
+
+
+def test_a_plateau_says_while_bad_steps_are_not_counted():
+    optimizer = rg.optim.SGD([rg.ones(1, requires_grad=True)], lr=1.0)
+    plateau = rg.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, cooldown=2)
+    seen = []
+    for metric in (1.0, 2.0, 2.0, 2.0):
+        plateau.step(metric)
+        seen.append(plateau.in_cooldown)
+    assert seen == [False, True, True, False]

@@ -13,6 +13,7 @@ from retrograd.nn.module import clear_grads
 from retrograd.nn.parameter_lists import list_parameters
 from retrograd.ops.layout import has_sparse_layout
 from retrograd.optim.foreach import Batch, split_batches, update_batch
+from retrograd.optim.state_dict_hooks import LOAD, LOAD_PRE, SAVE, SAVE_PRE, StateDictHooks
 from retrograd.optim.state_entries import Entry, load_entries
 from retrograd.optim.step_hooks import StepHooks
 
@@ -23,7 +24,7 @@ State = dict[str, Any]
 Update = Callable[[Any, Any, State, Group], None]
 
 
-class Optimizer(StepHooks):
+class Optimizer(StepHooks, StateDictHooks):
     """The base of all optimizers.
 
     `params` are tensors, (name, tensor) pairs, or dicts: groups, with their tensors as "params" and settings
@@ -180,13 +181,15 @@ class Optimizer(StepHooks):
         {"state": {0: {"exp_avg": Tensor, ...}, ...}, "param_groups": [{"lr": ..., "params": [0, 1]}, ...]};
         the tensors are those of the optimizer, which later steps write to, not copies.
         """
+        self._run_state_hooks(SAVE_PRE)
         number = {id(p): i for i, p in enumerate(self._params())}
-        return {
+        found = {
             "state": {number[id(p)]: dict(state) for p, state in self.state.items()},
             "param_groups": [
                 {**group, "params": [number[id(p)] for p in group["params"]]} for group in self.param_groups
             ],
         }
+        return self._state_dict_by_hooks(SAVE, found)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load settings and states of a `state_dict`; floating tensors are cast to their parameter's dtype.
@@ -194,6 +197,8 @@ class Optimizer(StepHooks):
         Raises TypeError or ValueError, and changes nothing, if the groups have other sizes or settings out of range, or
         if an entry of a state is not of the kind or shape that `entries` declares. Entries may be arrays.
         """
+        if LOAD_PRE in self.__dict__:
+            state_dict = self._state_dict_by_hooks(LOAD_PRE, dict(state_dict))
         saved_states, saved = check_state_dict("load_state_dict", state_dict)
         sizes = [len(group["params"]) for group in self.param_groups]
         given = [len(group["params"]) for group in saved]
@@ -221,6 +226,11 @@ class Optimizer(StepHooks):
         self.state = defaultdict(dict, states)
         for group, new in zip(self.param_groups, groups, strict=True):
             group.update(new)
+        self._run_state_hooks(LOAD)
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Set the attributes of an unpickled optimizer; subclasses may add settings that were not there before."""
+        self.__dict__.update(state)
 
     def _load_states(self, saved: Mapping[int, Any], numbers: list[int]) -> dict[Tensor, State]:
         """Return the states by parameter, given the numbers of the parameters in the saved groups."""

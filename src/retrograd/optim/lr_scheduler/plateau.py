@@ -75,13 +75,18 @@ class ReduceLROnPlateau(LRScheduler):
             self.best, self.num_bad_epochs = value, 0
         else:
             self.num_bad_epochs += 1
-        if self.cooldown_counter > 0:
+        if self.in_cooldown:
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
             self._reduce()
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+
+    @property
+    def in_cooldown(self) -> bool:
+        """Whether bad steps are not counted, since the rates were reduced at most `cooldown` steps ago."""
+        return self.cooldown_counter > 0
 
     def is_better(self, a: float, best: float) -> bool:
         """Whether `a` is better than `best` by more than the threshold."""
