@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor, operator_named
+from retrograd.core import dtype as dtypes
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.ops.as_tensor import as_tensor
@@ -33,6 +34,67 @@ class PackedSequence(NamedTuple):
     batch_sizes: Any
     sorted_indices: Any = None
     unsorted_indices: Any = None
+
+    def to(self, *args: Any, **kwargs: Any) -> "PackedSequence":
+        """Convert `data` as `Tensor.to` does, and move the indices to its device; return self if nothing changes."""
+        data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
+        moved = [None if i is None else i.to(data.device) for i in (self.sorted_indices, self.unsorted_indices)]
+        return PackedSequence(data, self.batch_sizes, *moved)
+
+    def cpu(self) -> "PackedSequence":
+        """Move to host memory."""
+        return self.to("cpu")
+
+    def cuda(self, device: Any = "cuda") -> "PackedSequence":
+        """Move to a CUDA device; RuntimeError without one."""
+        return self.to(device)
+
+    def double(self) -> "PackedSequence":
+        """Convert `data` to float64."""
+        return self.to(dtypes.float64)
+
+    def float(self) -> "PackedSequence":
+        """Convert `data` to float32."""
+        return self.to(dtypes.float32)
+
+    def half(self) -> "PackedSequence":
+        """Convert `data` to float16."""
+        return self.to(dtypes.float16)
+
+    def long(self) -> "PackedSequence":
+        """Convert `data` to int64."""
+        return self.to(dtypes.int64)
+
+    def int(self) -> "PackedSequence":
+        """Convert `data` to int32."""
+        return self.to(dtypes.int32)
+
+    def short(self) -> "PackedSequence":
+        """Convert `data` to int16."""
+        return self.to(dtypes.int16)
+
+    def char(self) -> "PackedSequence":
+        """Convert `data` to int8."""
+        return self.to(dtypes.int8)
+
+    def byte(self) -> "PackedSequence":
+        """Convert `data` to uint8."""
+        return self.to(dtypes.uint8)
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether `data` is on a CUDA device."""
+        return bool(self.data.is_cuda)
+
+    def is_pinned(self) -> bool:
+        """Whether `data` is in pinned host memory."""
+        return bool(self.data.is_pinned())
+
+    def pin_memory(self) -> "PackedSequence":
+        """Copy all tensors to pinned host memory, where there are devices."""
+        return PackedSequence(*(None if part is None else part.pin_memory() for part in self))
 
 
 def pack_padded_sequence(
