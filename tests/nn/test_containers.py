@@ -41,6 +41,36 @@ def test_a_module_may_stand_twice_in_a_sequence():
     assert (model(x) == layer(layer(x))).all()
 
 
+def test_a_sequence_takes_modules_in_and_out_at_an_index():
+    model = nn.Sequential(nn.ReLU(), nn.Tanh())
+    assert model.insert(1, nn.GELU()) is model
+    assert [type(m).__name__ for m in model] == ["ReLU", "GELU", "Tanh"]
+    assert isinstance(model.pop(0), nn.ReLU)
+    assert isinstance(model.pop(slice(0, 2)), nn.Sequential)
+    assert len(model) == 0
+    with pytest.raises(IndexError, match="index 2 is out of range for 0 modules"):
+        model.insert(2, nn.ReLU())
+
+
+def test_sequences_are_added_and_repeated():
+    a, b = nn.Linear(2, 2), nn.ReLU()
+    model = nn.Sequential(a) + nn.Sequential(b)
+    assert list(model) == [a, b]
+    assert list(model * 2) == list(2 * model) == [a, b, a, b]
+    same = model
+    same += nn.Sequential(b)
+    same *= 2
+    assert same is model
+    assert list(model) == [a, b, b, a, b, b]
+    with pytest.raises(ValueError, match=r"got list; extend\(\)"):
+        model += [b]
+    with pytest.raises(ValueError, match="Non-positive multiplication factor 0"):
+        model * 0
+    with pytest.raises(TypeError, match="Sequential and float"):
+        model *= 1.5
+    assert len(model) == 6
+
+
 def test_module_lists_behave_like_lists():
     layers = nn.ModuleList(nn.Linear(1, n) for n in (1, 2))
     layers.insert(1, nn.ReLU())
@@ -52,6 +82,21 @@ def test_module_lists_behave_like_lists():
     assert len(layers[1:]) == 4
     del layers[0]
     assert list(layers.state_dict()) == ["1.weight", "1.bias"]
+
+
+def test_lists_are_added_and_entries_popped():
+    a, b = nn.ReLU(), nn.Tanh()
+    layers = nn.ModuleList([a]) + nn.ModuleList([b])
+    same = layers
+    same += [a]
+    assert same is layers
+    assert list(layers) == [a, b, a]
+    assert layers.pop(-1) is a
+    with pytest.raises(IndexError, match="index 2 is out of range"):
+        layers.pop(2)
+    weights = nn.ParameterList([rg.ones(1)])
+    weights += [rg.zeros(2)]
+    assert [name for name, _ in weights.named_parameters()] == ["0", "1"]
 
 
 def test_module_dicts_behave_like_dicts():
@@ -114,6 +159,14 @@ def test_a_dict_of_parameters_has_them_by_key_in_order():
         scales["right"]
     del scales["left"]
     assert scales.get("left") is None
+
+
+def test_a_dict_of_parameters_has_the_methods_of_ordered_dicts():
+    scales = nn.ParameterDict({"a": rg.ones(1)})
+    scales |= nn.ParameterDict({"b": rg.zeros(2)})
+    assert list(reversed(scales)) == ["b", "a"]
+    assert scales.popitem()[0] == "b"
+    assert list(scales.fromkeys(["x", "y"], rg.ones(1)).parameters())[1].requires_grad
 
 
 def test_dicts_of_parameters_share_and_join_them():

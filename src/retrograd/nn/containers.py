@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import index
-from typing import Any
+from typing import Any, Self
 
 from retrograd.core import Tensor
 from retrograd.nn.module import Module
@@ -12,7 +12,7 @@ from retrograd.nn.parameter import Parameter
 
 
 class _IndexedContainer(Module):
-    """Base of containers whose entries are named "0", "1", ...: indexing, length, iteration."""
+    """Base of containers whose entries are named "0", "1", ...: the methods of lists."""
 
     def _entries(self) -> list[Any]:
         values = self.__dict__
@@ -24,11 +24,52 @@ class _IndexedContainer(Module):
             raise IndexError(f"{type(self).__name__}: index {position} is out of range for {len(names)} entries")
         return names[position]
 
+    def _checked(self, values: Iterable[Any]) -> list[Any]:
+        """Return values as entries; TypeError for those that cannot be."""
+        return _check_modules(type(self).__name__, values)
+
     def __len__(self) -> int:
         return len(self._kinds)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._entries())
+
+    def __getitem__(self, key: int | slice) -> Any:
+        if isinstance(key, slice):
+            return type(self)(self._entries()[key])  # type: ignore[call-arg]  # lists of entries make subclasses
+        return self.__dict__[self._name_at(key)]
+
+    def __setitem__(self, key: int, value: Any) -> None:
+        setattr(self, self._name_at(key), *self._checked([value]))
+
+    def __delitem__(self, key: int | slice) -> None:
+        entries = self._entries()
+        del entries[key]
+        self._replace_entries(entries)
+
+    def __iadd__(self, values: Iterable[Any]) -> Self:
+        return self.extend(values)
+
+    def append(self, value: Any) -> Self:
+        """Add an entry at the end; returns the container."""
+        return self.extend([value])
+
+    def extend(self, values: Iterable[Any]) -> Self:
+        """Add entries at the end; returns the container."""
+        for value in self._checked(values):
+            setattr(self, str(len(self)), value)
+        return self
+
+    def pop(self, key: int | slice) -> Any:
+        """Remove an entry and return it, or a container with the entries of a slice."""
+        removed = self[key]
+        del self[key]
+        return removed
+
+    def _insert(self, index: int, value: Any) -> None:
+        entries = self._entries()
+        entries.insert(index, *self._checked([value]))
+        self._replace_entries(entries)
 
     def _replace_entries(self, entries: Iterable[Any]) -> None:
         """Replace all entries by these."""
@@ -83,26 +124,45 @@ class Sequential(_IndexedContainer):
     def __getitem__(self, key: int | slice) -> Any:
         if isinstance(key, slice):
             return Sequential(OrderedDict(list(self._members("module"))[key]))
-        return self.__dict__[self._name_at(key)]
+        return super().__getitem__(key)
 
-    def __setitem__(self, key: int, module: Module) -> None:
-        setattr(self, self._name_at(key), *_check_modules("Sequential", [module]))
-
-    def __delitem__(self, key: int | slice) -> None:
-        entries = self._entries()
-        del entries[key]
-        self._replace_entries(entries)
-
-    def append(self, module: Module) -> "Sequential":
-        """Add a module at the end; returns the container."""
-        self.add_module(str(len(self)), module)
+    def insert(self, index: int, module: Module) -> Self:
+        """Put a module before the one at that index; returns the container, whose modules are numbered."""
+        if not -len(self) <= index <= len(self):
+            raise IndexError(f"Sequential: index {index} is out of range for {len(self)} modules")
+        self._insert(index, module)
         return self
 
-    def extend(self, modules: Iterable[Module]) -> "Sequential":
-        """Add modules at the end; returns the container."""
-        for module in _check_modules("Sequential", modules):
-            self.append(module)
-        return self
+    def __add__(self, other: Any) -> "Sequential":
+        return Sequential(*self, *_sequential(other))
+
+    def __iadd__(self, other: Any) -> Self:
+        return self.extend(_sequential(other))
+
+    def __mul__(self, times: int) -> "Sequential":
+        return Sequential(*self._entries() * _positive(times))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: int) -> Self:
+        return self.extend(self._entries() * (_positive(times) - 1))
+
+
+def _sequential(other: Any) -> "Sequential":
+    if not isinstance(other, Sequential):
+        raise ValueError(
+            f"Sequential: add operator supports only objects of Sequential class, got {type(other).__name__}; "
+            "extend() takes a list of modules"
+        )
+    return other
+
+
+def _positive(times: Any) -> int:
+    if not isinstance(times, int):
+        raise TypeError(f"Sequential: unsupported operand type(s) for *: Sequential and {type(times).__name__}")
+    if times < 1:
+        raise ValueError(f"Sequential: Non-positive multiplication factor {times}")
+    return times
 
 
 class ModuleList(_IndexedContainer):
@@ -118,18 +178,8 @@ class ModuleList(_IndexedContainer):
         super().__init__()
         self.extend(modules)
 
-    def __getitem__(self, key: int | slice) -> Any:
-        if isinstance(key, slice):
-            return ModuleList(self._entries()[key])
-        return self.__dict__[self._name_at(key)]
-
-    def __setitem__(self, key: int, module: Module) -> None:
-        setattr(self, self._name_at(key), *_check_modules("ModuleList", [module]))
-
-    def __delitem__(self, key: int | slice) -> None:
-        entries = self._entries()
-        del entries[key]
-        self._replace_entries(entries)
+    def __add__(self, other: Iterable[Module]) -> "ModuleList":
+        return ModuleList([*self, *other])
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Raise NotImplementedError: a list does not say how its modules are combined."""
@@ -138,21 +188,9 @@ class ModuleList(_IndexedContainer):
             'missing the required "forward" function'
         )
 
-    def append(self, module: Module) -> "ModuleList":
-        """Add a module at the end; returns the list."""
-        return self.extend([module])
-
-    def extend(self, modules: Iterable[Module]) -> "ModuleList":
-        """Add modules at the end; returns the list."""
-        for module in _check_modules("ModuleList", modules):
-            self.add_module(str(len(self)), module)
-        return self
-
     def insert(self, index: int, module: Module) -> None:
         """Put a module before the one at that index, as in a Python list."""
-        entries = self._entries()
-        entries.insert(index, *_check_modules("ModuleList", [module]))
-        self._replace_entries(entries)
+        self._insert(index, module)
 
     def _repr_lines(self) -> Iterator[tuple[str, str]]:
         """Return the lines of the entries; equal neighbours share a line."""
@@ -250,23 +288,8 @@ class ParameterList(_IndexedContainer):
         super().__init__()
         self.extend(values)
 
-    def __getitem__(self, key: int | slice) -> Any:
-        if isinstance(key, slice):
-            return ParameterList(self._entries()[key])
-        return self.__dict__[self._name_at(key)]
-
-    def __setitem__(self, key: int, value: Tensor) -> None:
-        setattr(self, self._name_at(key), _as_parameter(value))
-
-    def append(self, value: Tensor) -> "ParameterList":
-        """Add a parameter at the end; returns the list."""
-        return self.extend([value])
-
-    def extend(self, values: Iterable[Tensor]) -> "ParameterList":
-        """Add parameters at the end; returns the list."""
-        for value in [_as_parameter(value) for value in values]:
-            self.register_parameter(str(len(self)), value)
-        return self
+    def _checked(self, values: Iterable[Any]) -> list[Any]:
+        return [_as_parameter(value) for value in values]
 
     def _repr_lines(self) -> Iterator[tuple[str, str]]:
         return _parameter_lines(self)
@@ -305,8 +328,24 @@ class ParameterDict(_KeyedContainer):
         """Return another dict of the same parameters."""
         return ParameterDict(self.items())
 
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> "ParameterDict":
+        """Return another dict, with the default as a parameter for each key."""
+        return ParameterDict([(key, default) for key in keys])
+
+    def popitem(self) -> tuple[str, Any]:
+        """Remove the entry that was added last; return its key and the entry."""
+        key = next(reversed(self))
+        return key, self.pop(key)
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self))
+
     def __or__(self, other: "ParameterDict") -> "ParameterDict":
         return ParameterDict([*self.items(), *other.items()])
+
+    def __ior__(self, other: "ParameterDict") -> Self:
+        self.update(other.items())
+        return self
 
     def _repr_lines(self) -> Iterator[tuple[str, str]]:
         return _parameter_lines(self)

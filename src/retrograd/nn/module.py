@@ -385,6 +385,10 @@ class Module(ModuleTree):
         """Move all parameters, their gradients and buffers to a CUDA device, in place; RuntimeError without one."""
         return self.to(device if is_device(device) else "cuda")
 
+    def share_memory(self: Self) -> Self:
+        """Share the memory of parameters and buffers with other processes: RuntimeError, see `Tensor.share_memory_`."""
+        return self._apply(lambda tensor: tensor.share_memory_())
+
     def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:
         """Give all parameters and buffers memory on a device, in place; their values are undefined.
 
