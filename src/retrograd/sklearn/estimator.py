@@ -114,7 +114,7 @@ class NeuralEstimator(SuggestsKeywords, BaseEstimator):
         """Run passes over the data until the loss stops falling."""
         data = TensorDataset(x.astype(self._dtype(), copy=False), y, *([] if weights is None else [weights]))
         order = RandomSampler(data, generator=self._generator) if self.shuffle else SequentialSampler(data)
-        loader = DataLoader(data, batch_sampler=_Batches(order, self.batch_size, drop_last=False))
+        loader: DataLoader[Any] = DataLoader(data, batch_sampler=_Batches(order, self.batch_size, drop_last=False))
         best, stale_epochs = math.inf, 0
         with self._use_generator(), progress(epochs, type(self).__name__, quiet=not self.verbose) as bar:
             for _ in range(epochs):

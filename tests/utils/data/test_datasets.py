@@ -194,3 +194,29 @@ def test_arrays_of_several_kinds_are_collated_as_their_tensors_are():
         data.default_collate([np.ones(2), np.ones(3)])
     with pytest.raises(TypeError):
         data.default_collate([np.array(["a"]), np.array(["b"])])
+
+
+def test_subsets_and_stacks_pass_whole_batches_on():
+    asked = []
+
+    class Squares(data.Dataset):
+        def __len__(self):
+            return 9
+
+        def __getitem__(self, index):
+            return index**2
+
+        def __getitems__(self, indices):
+            asked.append(list(indices))
+            return [index**2 for index in indices]
+
+    loader: data.DataLoader[int] = data.DataLoader(data.Subset(Squares(), [5, 1, 3]), batch_size=2)
+    assert [batch.tolist() for batch in loader] == [[25, 1], [9]]
+    assert asked == [[5, 1], [3]]
+    assert data.StackDataset(x=Squares(), y="abcdefghi").__getitems__([2, 4]) == [
+        {"x": 4, "y": "c"},
+        {"x": 16, "y": "e"},
+    ]
+    assert data.StackDataset(Squares(), range(9)).__getitems__([3]) == [(9, 3)]
+    assert asked[2:] == [[2, 4], [3]]
+    assert data.DataLoader[int] is not None

@@ -1,8 +1,9 @@
 """Datasets: examples by index, or as an iterable."""
 
 import math
+import operator
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 from typing import Any, Generic, TypeVar
 
@@ -75,6 +76,30 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         return len(self.tensors[0])
 
 
+def examples_at(dataset: Any, indices: Sequence[int]) -> list[Any]:
+    """Return the examples of a dataset at these indices, all at once if it has `__getitems__`; see `example_at`."""
+    if hasattr(dataset, "__getitems__"):
+        examples: list[Any] = example_at(dataset, indices, lambda dataset, indices: dataset.__getitems__(indices))
+        return examples
+    return [example_at(dataset, index) for index in indices]
+
+
+def example_at(dataset: Any, index: Any, read: Callable[[Any, Any], Any] = operator.getitem) -> Any:
+    """Return the example of a dataset at an index; its errors get a note with the index."""
+    try:
+        return read(dataset, index)
+    except Exception as error:
+        note_examples(error, "the dataset", index)
+        raise
+
+
+def note_examples(error: BaseException, source: str, indices: Any) -> None:
+    """Add to an error which examples it was raised for: an index, or the indices of a batch."""
+    shown = str(indices)
+    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+    error.add_note(f"DataLoader: raised by {source} for the example{'s' * isinstance(indices, list | tuple)} {shown}")
+
+
 class StackDataset(Dataset[Any]):
     """Examples of several datasets combined: tuples of them, or dicts if the datasets have names.
 
@@ -97,6 +122,13 @@ class StackDataset(Dataset[Any]):
         if isinstance(self.datasets, dict):
             return {name: dataset[index] for name, dataset in self.datasets.items()}
         return tuple(dataset[index] for dataset in self.datasets)
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """Return the examples at these indices."""
+        if isinstance(self.datasets, dict):
+            columns = [examples_at(dataset, indices) for dataset in self.datasets.values()]
+            return [dict(zip(self.datasets, row, strict=True)) for row in zip(*columns, strict=True)]
+        return list(zip(*(examples_at(dataset, indices) for dataset in self.datasets), strict=True))
 
     def __repr__(self) -> str:
         return _describe(self)
@@ -170,6 +202,10 @@ class Subset(Dataset[T]):
         if isinstance(index, list):
             return self.dataset[[self.indices[i] for i in index]]
         return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices: Sequence[int]) -> list[T]:
+        """Return the examples at these positions."""
+        return examples_at(self.dataset, [self.indices[i] for i in indices])
 
     def __repr__(self) -> str:
         return _describe(self)

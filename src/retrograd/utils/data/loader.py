@@ -6,22 +6,22 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from multiprocessing.context import BaseContext
-from typing import Any
+from typing import Any, Generic
 
 from retrograd.backend.devices import device_named
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import CALLER_OF_INIT, SuggestsKeywords
 from retrograd.ops.generator import Generator, resolve_generator
 from retrograd.utils.data.collate import default_collate, default_convert, pin_batch
-from retrograd.utils.data.dataset import Dataset, IterableDataset
+from retrograd.utils.data.dataset import Dataset, IterableDataset, T, note_examples
 from retrograd.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
-from retrograd.utils.data.worker import Epoch, Exhausted, Failure, FetchSettings, note_examples
+from retrograd.utils.data.worker import Epoch, Exhausted, Failure, FetchSettings
 from retrograd.utils.data.worker_pool import ProcessWorker, ThreadWorker, Worker
 
 DEFAULT_PREFETCH_FACTOR = 2
 
 
-class DataLoader(SuggestsKeywords):
+class DataLoader(SuggestsKeywords, Generic[T]):
     """Iterates over batches of a dataset; workers prefetch, and the order does not depend on them.
 
     dataset: examples by index (`__getitem__` and `__len__`: a Dataset, an array, a list) or an iterable (an

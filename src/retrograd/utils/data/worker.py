@@ -1,6 +1,5 @@
 """The work of a loader's worker, in a thread or a process."""
 
-import operator
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any
 from retrograd.core.blocks import generator_block
 from retrograd.ops.generator import Generator, default_generator, redirect_draws
 from retrograd.utils.data.collate import default_collate
-from retrograd.utils.data.dataset import Subset, TensorDataset
+from retrograd.utils.data.dataset import Subset, TensorDataset, example_at, examples_at, note_examples
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,8 @@ class FetchSettings:
 
     def _fetch_by_index(self, task: Any) -> Any:
         if self.batched and self.collate_fn is default_collate and _is_tensors(self.dataset):
-            return list(self._read(list(task)))  # all at once: the same as stacking single ones
-        return self._collate(self._read_all(task) if self.batched else self._read(task), task)
+            return list(example_at(self.dataset, list(task)))  # all at once: the same as stacking single ones
+        return self._collate((examples_at if self.batched else example_at)(self.dataset, task), task)
 
     def _fetch_next(self, items: Iterator[tuple[int, Any]], count: int) -> Any:
         numbered = list(islice(items, count))
@@ -83,18 +82,6 @@ class FetchSettings:
             raise Exhausted
         numbers, examples = zip(*numbered, strict=True)
         return self._collate(list(examples), list(numbers)) if self.batched else self._collate(examples[0], numbers[0])
-
-    def _read(self, index: Any, read: Callable[[Any, Any], Any] = operator.getitem) -> Any:
-        try:
-            return read(self.dataset, index)
-        except Exception as error:
-            note_examples(error, "the dataset", index)
-            raise
-
-    def _read_all(self, indices: Any) -> Any:
-        if hasattr(self.dataset, "__getitems__"):
-            return self._read(indices, lambda dataset, indices: dataset.__getitems__(indices))
-        return [self._read(index) for index in indices]
 
     def _collate(self, examples: Any, indices: Any) -> Any:
         try:
@@ -114,13 +101,6 @@ def _note_errors(dataset: Iterable[Any]) -> Iterator[Any]:
     except Exception as error:
         note_examples(error, "the dataset", index)
         raise
-
-
-def note_examples(error: BaseException, source: str, indices: Any) -> None:
-    """Add to an error which examples it was raised for: an index, or the indices of a batch."""
-    shown = str(indices)
-    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
-    error.add_note(f"DataLoader: raised by {source} for the example{'s' * isinstance(indices, list | tuple)} {shown}")
 
 
 class Exhausted(Exception):  # noqa: N818 (a signal, not an error)
