@@ -6,6 +6,7 @@ import torch
 import retrograd as rg
 
 from .public_names.absent import ABSENT, matching
+from .public_names.members import ABSENT_MEMBERS, members, patterns_of
 from .public_names.namespaces import NAMESPACES, names
 from .public_names.page import PAGE, page
 
@@ -24,6 +25,13 @@ def test_every_name_is_here_or_absent_for_a_reason(namespace):
 def test_every_pattern_of_absent_names_is_needed():
     used = {matching(path)[0] for path in MISSING if matching(path)}
     assert {(reason, p) for reason, patterns in ABSENT.items() for p in patterns.split()} - used == set()
+
+
+def test_every_member_of_a_class_is_here_or_absent_for_a_reason():
+    absent = [path for path, exists in members().items() if not exists]
+    assert [path for path in absent if not patterns_of(path)] == []
+    needed = {pattern for path in absent for pattern in patterns_of(path)}
+    assert {p for patterns in ABSENT_MEMBERS.values() for p in patterns.split()} - needed == set()
 
 
 # -------------------------------------------------------------------------------------- results of the later names
