@@ -27,7 +27,7 @@ def outcome(function, *args):
         except Exception as error:
             return type(error), str(error)
     texts = sorted({str(w.message) for w in told})
-    return type(found), found.dtype, found.shape, np.asarray(found).tobytes(), texts
+    return type(found), found.dtype, found.shape, found.strides, np.asarray(found).tobytes(), texts
 
 
 def check(name, a, b):
@@ -80,11 +80,29 @@ def test_floating_point_warnings_are_those_of_numpy(pairs, dtype):
             check(name, a, b)
 
 
-@pytest.mark.parametrize("shapes", [((3,), (4,)), ((2, 3), (3, 2)), ((3, 1), (4,)), ((1,), (5,)), ((2, 3), (3,))])
+BROADCAST = [
+    ((3,), (4,)), ((2, 3), (3, 2)), ((3, 1), (4,)), ((1,), (5,)), ((2, 3), (3,)),
+    ((3, 1), (40,)), ((1, 9), (9,)), ((1,), (9,)), ((5, 3, 1), (5, 1, 9)), ((4, 1, 9), (1, 3, 1)), ((0, 1), (1, 9)),
+    ((2, 3, 4, 10), (3, 1, 10)), ((7, 2, 3, 8), (1, 2, 3, 1)), ((2, 1, 3, 1, 8), (1, 4, 1, 2, 1)), ((5, 9), (4, 1)),
+    ((2, 1) * 4 + (8,), (1, 2) * 4 + (1,)), ((2, 1) * 5 + (8,), (1, 2) * 5 + (1,)),
+]  # fmt: skip
+
+
+@group_cases
+@pytest.mark.parametrize("shapes", BROADCAST)
 @pytest.mark.parametrize("name", NAMES)
-def test_other_shapes_broadcast_or_are_refused_as_numpy_does(name, shapes):
-    a, b = (filled(shape, "f", seed) for seed, shape in enumerate(shapes))
+@pytest.mark.parametrize("dtype", ["f", "d"])
+def test_other_shapes_broadcast_or_are_refused_as_numpy_does(name, shapes, dtype):
+    a, b = (filled(shape, dtype, seed) for seed, shape in enumerate(shapes))
     check(name, a, b)
+    check(name, b, a)
+
+
+def test_rows_warn_as_with_numpy():
+    column, row = np.array([[1e30], [0.0]], "f"), np.full(9, 1e30, "f")
+    for name in NAMES:
+        check(name, column, row)
+        check(name, row, column)
 
 
 def test_any_layout_gives_numpys_numbers_in_numpys_layout():
@@ -116,6 +134,7 @@ def test_several_threads_compute_what_one_does():
             for count in (1, 2, 5):
                 kernels.set_num_threads(count)
                 results.append(getattr(kernels, name)(a, b).tobytes())
+                results[-1] += getattr(kernels, name)(a.reshape(-1, 1, 64)[:3000], b[:192].reshape(3, 64)).tobytes()
             assert len(set(results)) == 1
     finally:
         kernels.set_num_threads(before)

@@ -1,5 +1,5 @@
-// Sums, differences, products and quotients in the common cases: two contiguous arrays of one floating type and shape,
-// or such an array and a number.  Small arrays take half of the time of NumPy's functions, whose choice of a loop takes
+// Sums, differences, products and quotients in the common cases: two contiguous arrays of one floating type, or such an
+// array and a number.  Small arrays take half of the time of NumPy's functions, whose choice of a loop takes
 // longer than the loop; large arrays are shared among threads.
 //
 // Everything else is left to NumPy's function.  So are results that NumPy would warn about: it computes them again.
@@ -31,13 +31,23 @@ template <Kind kind, class T>
 INLINE void all(const T* a, bool single_a, const T* b, bool single_b, T* out, npy_intp n) {
     if (single_a) {
         const T x = *a;
+        IN_ANY_ORDER
         for (npy_intp i = 0; i < n; i++) out[i] = result<kind>(x, b[i]);
     } else if (single_b) {
         const T y = *b;
+        IN_ANY_ORDER
         for (npy_intp i = 0; i < n; i++) out[i] = result<kind>(a[i], y);
     } else {
+        IN_ANY_ORDER
         for (npy_intp i = 0; i < n; i++) out[i] = result<kind>(a[i], b[i]);
     }
+}
+
+// Computes m rows of n results each; the steps between rows of an operand are in elements.
+template <Kind kind, class T>
+INLINE void all_rows(const T* a, npy_intp step_a, bool single_a, const T* b, npy_intp step_b, bool single_b, T* out, npy_intp m,
+                     npy_intp n) {
+    for (npy_intp i = 0; i < m; i++) all<kind>(a + i * step_a, single_a, b + i * step_b, single_b, out + i * n, n);
 }
 
 template <class T>
@@ -50,6 +60,11 @@ INLINE bool finite(const T* x, npy_intp n) {
 template <class T>
 constexpr void (*loops[KINDS])(const T*, bool, const T*, bool, T*, npy_intp) = {
     cpu_dispatch<all<ADD, T>>, cpu_dispatch<all<SUBTRACT, T>>, cpu_dispatch<all<MULTIPLY, T>>, cpu_dispatch<all<TRUE_DIVIDE, T>>};
+
+template <class T>
+constexpr void (*row_loops[KINDS])(const T*, npy_intp, bool, const T*, npy_intp, bool, T*, npy_intp, npy_intp) = {
+    cpu_dispatch<all_rows<ADD, T>>, cpu_dispatch<all_rows<SUBTRACT, T>>, cpu_dispatch<all_rows<MULTIPLY, T>>,
+    cpu_dispatch<all_rows<TRUE_DIVIDE, T>>};
 
 // Returns whether no error occurred that NumPy would report.
 template <class T>
@@ -108,6 +123,92 @@ PyObject* combine(Kind kind, PyArrayObject* a, PyArrayObject* b, double number, 
     return nullptr;
 }
 
+constexpr int MOST_DIMENSIONS_OF_ROWS = 8;
+constexpr npy_intp LEAST_ROW = 8;  // elements; NumPy's loops over shorter rows, which join dimensions, are not slower
+
+// The shape of a result of operands that broadcast, without the dimensions that can be joined to others, and the steps of
+// each operand in elements, 0 where it is repeated.
+struct Broadcast {
+    int ndim = 0;
+    npy_intp shape[NPY_MAXDIMS], joined[MOST_DIMENSIONS_OF_ROWS], steps[2][MOST_DIMENSIONS_OF_ROWS];
+
+    // Returns whether rows of the result are long enough, and none is empty; joined dimensions come last first.
+    bool find(PyArrayObject* const (&operands)[2]) {
+        const int all = std::max(PyArray_NDIM(operands[0]), PyArray_NDIM(operands[1]));
+        npy_intp sizes[2], step[2], whole[2] = {1, 1};
+        for (int d = all - 1; d >= 0; d--) {
+            for (int k = 0; k < 2; k++) {
+                const int own = d - all + PyArray_NDIM(operands[k]);
+                sizes[k] = own < 0 ? 1 : PyArray_DIM(operands[k], own);
+                step[k] = sizes[k] == 1 ? 0 : whole[k];
+                whole[k] *= sizes[k];
+            }
+            if (sizes[0] != sizes[1] && sizes[0] != 1 && sizes[1] != 1) return false;
+            const npy_intp size = shape[d] = sizes[0] == 1 ? sizes[1] : sizes[0];
+            if (size == 0 || (d == all - 1 && size < LEAST_ROW)) return false;
+            if (size == 1) continue;
+            if (!join(size, step) && !append(size, step)) return false;
+        }
+        return true;
+    }
+
+private:
+    bool join(npy_intp size, const npy_intp* step) {
+        const int last = ndim - 1;
+        if (last < 1 || steps[0][last] * joined[last] != step[0] || steps[1][last] * joined[last] != step[1]) return false;
+        joined[last] *= size;
+        return true;
+    }
+    bool append(npy_intp size, const npy_intp* step) {
+        if (ndim == MOST_DIMENSIONS_OF_ROWS) return false;
+        joined[ndim] = size, steps[0][ndim] = step[0], steps[1][ndim] = step[1];
+        ndim++;
+        return true;
+    }
+};
+
+// Computes some rows of the result; returns whether no error occurred that NumPy would report.
+template <class T>
+bool compute_rows(Kind kind, const Broadcast& of, const T* a, const T* b, T* out, npy_intp begin, npy_intp end) {
+    const npy_intp n = of.joined[0], m = of.ndim > 1 ? of.joined[1] : 1;
+    const npy_intp step_a = of.ndim > 1 ? of.steps[0][1] : 0, step_b = of.ndim > 1 ? of.steps[1][1] : 0;
+    std::feclearexcept(FP_ERRORS);
+    for (npy_intp i = begin, count; i < end; i += count) {
+        const T *x = a + i % m * step_a, *y = b + i % m * step_b;
+        npy_intp rest = i / m;
+        for (int d = 2; d < of.ndim; d++) {
+            x += rest % of.joined[d] * of.steps[0][d], y += rest % of.joined[d] * of.steps[1][d];
+            rest /= of.joined[d];
+        }
+        count = std::min(end - i, m - i % m);
+        row_loops<T>[kind](x, step_a, of.steps[0][0] == 0, y, step_b, of.steps[1][0] == 0, out + i * n, count, n);
+    }
+    return !std::fetestexcept(FP_ERRORS);
+}
+
+// Returns the result of arrays of different shapes, or null without an error to leave the call to NumPy.
+template <class T>
+PyObject* combine_rows(Kind kind, PyArrayObject* a, PyArrayObject* b) {
+    Broadcast of;
+    if (!of.find({a, b})) return nullptr;
+    npy_intp rows = 1;
+    for (int d = 1; d < of.ndim; d++) rows *= of.joined[d];
+    CachedMemory memory(rows * of.joined[0] * npy_intp(sizeof(T)));
+    PyObject* made = PyArray_SimpleNew(std::max(PyArray_NDIM(a), PyArray_NDIM(b)), of.shape, PyArray_TYPE(a));
+    if (!made) return nullptr;
+    const T *x = static_cast<T*>(PyArray_DATA(a)), *y = static_cast<T*>(PyArray_DATA(b));
+    T* out = static_cast<T*>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(made)));
+    std::atomic<bool> fine{true};
+    NPY_BEGIN_ALLOW_THREADS;
+    parallel_for(rows, std::max<npy_intp>(1, ENOUGH / of.joined[0]), [&](npy_intp begin, npy_intp end) {
+        if (!compute_rows(kind, of, x, y, out, begin, end)) fine = false;
+    });
+    NPY_END_ALLOW_THREADS;
+    if (fine) return made;
+    Py_DECREF(made);
+    return nullptr;
+}
+
 // Returns the result, or null without an error to leave the call to NumPy.
 PyObject* try_fast(Kind kind, PyObject* left, PyObject* right) {
     PyArrayObject *a = as_plain_array(left), *b = as_plain_array(right), *like = a ? a : b;
@@ -116,7 +217,8 @@ PyObject* try_fast(Kind kind, PyObject* left, PyObject* right) {
     if (a && b) {
         if (PyArray_TYPE(a) != PyArray_TYPE(b)) return nullptr;
         if (PyArray_NDIM(a) == 0) like = b;
-        else if (PyArray_NDIM(b) != 0 && !PyArray_SAMESHAPE(a, b)) return nullptr;
+        else if (PyArray_NDIM(b) != 0 && !PyArray_SAMESHAPE(a, b))
+            return PyArray_TYPE(a) == NPY_FLOAT ? combine_rows<float>(kind, a, b) : combine_rows<double>(kind, a, b);
     }
     return PyArray_TYPE(like) == NPY_FLOAT ? combine<float>(kind, a, b, number, like)
                                            : combine<double>(kind, a, b, number, like);
