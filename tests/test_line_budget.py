@@ -16,7 +16,7 @@ BUDGET = {
     "bench": 1100,
     "cli": 3200,
     "compiler": 8000,
-    "core": 7000,
+    "core": 7100,
     "cuda": 600,
     "distributed": 4500,
     "distributions": 5900,

@@ -6,7 +6,7 @@ import retrograd as rg
 from retrograd.core.level import Level
 
 # Fields whose value is data of one level, and the state of an active one.
-DATA = {"active", "function", "mode_below", "modes_around", "parent", "parent_grad_enabled"}
+DATA = {"active", "function", "mode_below", "modes_around", "parent", "parent_grad_enabled", "recording"}
 SWITCHES = [name for name, value in vars(Level).items() if not callable(value) and name[0] != "_" and name not in DATA]
 
 

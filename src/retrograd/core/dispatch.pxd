@@ -1,6 +1,7 @@
 cimport cython
 from retrograd.core.array cimport ndarray
 from retrograd.core.state cimport State, current
+from retrograd.core.level cimport grad_mode_below
 from retrograd.core.op cimport OpBase, compound, is_foreign
 from retrograd.core.record cimport record, record2
 from retrograd.core.tensor cimport TensorBase, is_floating_array, has_numpy_dtype, known_tensor, make, needs_no_promotion, share_real_dtype, unwrap_all
@@ -26,6 +27,8 @@ cpdef bint fits_exactly(object kind, object value) except -1
 @cython.locals(state=State, t=TensorBase, out=TensorBase, requires_grad=cython.bint)
 cpdef object call1(Op op, object a)
 
+cpdef object call_fast(Op op, tuple args, dict params)
+
 @cython.locals(state=State, t=TensorBase, out=TensorBase, requires_grad=cython.bint, results=list)
 cpdef list detach_all(Op op, object tensors)
 
@@ -34,6 +37,9 @@ cpdef object call2(Op op, object a, object b)
 
 @cython.locals(state=State, t=TensorBase, requires_grad=cython.bint, on_host=cython.bint)
 cpdef object call(Op op, tuple args, dict params)
+
+@cython.locals(grad_enabled=cython.bint)
+cpdef object process_below(object level, Op op, tuple args, dict params, State state)
 
 cpdef object run_compose(Op op, tuple args, dict params)
 

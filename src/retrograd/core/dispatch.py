@@ -6,6 +6,7 @@ from sys import _getframe
 from numpy import asarray, ascontiguousarray, ndarray
 
 from retrograd.core.device import array_devices
+from retrograd.core.level import grad_mode_below
 from retrograd.core.op import (
     AuxOutput,
     OpBase,
@@ -61,6 +62,8 @@ class Op(OpBase):
             if self.simple == 2:
                 return call2(self, args[0], args[1])
             return call(self, args, self.params)
+        if self.optional and not kwargs and self.simple - self.optional <= len(args) < self.simple:
+            return call(self, args + (None,) * (self.simple - len(args)), self.params)
         if self.leading >= 0 and len(args) >= self.leading:
             if not self.variadic:
                 params = self.quick_params(args, kwargs)
@@ -149,6 +152,15 @@ def call1(op, a):
                     note_detached(op, out, state)
             return out
     return call(op, (a,), op.params)
+
+
+def call_fast(op, args, params):
+    """Run an operator on its flat inputs, as `call`, by the function for its number of inputs if there is one."""
+    if op.simple == 1 and len(args) == 1:
+        return call1(op, args[0])
+    if op.simple == 2 and len(args) == 2:
+        return call2(op, args[0], args[1])
+    return call(op, args, params)
 
 
 def detach_all(op, tensors):
@@ -288,8 +300,7 @@ def call(op, args, params):
     else:
         # 4. The level's rules are operators too. They run one level below, so transforms nest in any order.
         try:
-            with level.below():
-                out = level.process(op, args, params)
+            out = process_below(level, op, args, params, state)
         except (ValueError, TypeError):  # of a shape rule, which the level runs itself
             reraise_as_runtime_error(op)
             raise
@@ -306,6 +317,20 @@ def call(op, args, params):
                 if not isinstance(o, AuxOutput):
                     note_detached(op, o, state)
     return out
+
+
+def process_below(level, op, args, params, state):
+    """Return `level.process(op, args, params)`, run in what is `level.below()` without the object for a block."""
+    grad_enabled = state.grad_enabled
+    if level.traces:
+        level.recording = grad_enabled
+    state.grad_enabled = grad_mode_below(level, state)
+    state.level = level.parent
+    try:
+        return level.process(op, args, params)
+    finally:
+        state.level = level
+        state.grad_enabled = grad_enabled
 
 
 def call_on(device, op, args, params):

@@ -192,7 +192,7 @@ def _stored_category(dtype):
 
 def is_differentiable(dtype):
     """Return whether values of this dtype can have gradients: floating and complex ones do."""
-    return category(dtype) >= 2
+    return dtype.kind in "fc" or category(dtype) >= 2
 
 
 def float_of(dtype):

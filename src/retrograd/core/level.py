@@ -3,7 +3,11 @@
 from typing import Any
 
 from retrograd.core.state import at, current
+from retrograd.core.tensor import TensorBase, make
 from retrograd.foundation.source_location import describe_function
+
+if __file__.endswith(".py"):  # compiled, this is a cast without a check: see tensor.pxd
+    globals()["known_tensor"] = lambda tensor: tensor
 
 
 class ReadError(RuntimeError):
@@ -60,6 +64,92 @@ def set_grad_at(level, tensor, value):
         level.set_grad(tensor, value)
 
 
+def grad_mode_below(level, state):
+    """Return the grad mode in which a level's rules run."""
+    if level.own_mode:
+        return level.parent_grad_enabled
+    return state.grad_enabled if level.mode_below is None else level.mode_below
+
+
+def values_at(level, args):
+    """Return operands one level below: the values of tensors of this level, anything else as it is."""
+    values = []
+    for a in args:
+        if isinstance(a, TensorBase):
+            t: TensorBase = known_tensor(a)  # noqa: F821
+            values.append(t.value if t.level is level else a)
+        else:
+            values.append(a)
+    return tuple(values)
+
+
+def tags_at(level, args):
+    """Return the tag of each operand at a level; None if no operand has one there."""
+    tags = []
+    found = False
+    for a in args:
+        tag = None
+        if isinstance(a, TensorBase):
+            t: TensorBase = known_tensor(a)  # noqa: F821
+            if t.level is level and t.tag is not None:
+                tag = t.tag
+                found = True
+        tags.append(tag)
+    return tuple(tags) if found else None
+
+
+def tagged_at(level, args):
+    """Return for each operand whether it has a tag at a level."""
+    found = []
+    for a in args:
+        if isinstance(a, TensorBase):
+            t: TensorBase = known_tensor(a)  # noqa: F821
+            found.append(t.level is level and t.tag is not None)
+        else:
+            found.append(False)
+    return tuple(found)
+
+
+def broadcasts_batched(args, batched, masks):
+    """Return whether batches and shared operands broadcast along the batch dimension, and agree in dtype, as they are.
+
+    The first operands, as many as `masks` says, may have other dtypes.
+    """
+    rank = -1  # of the batches
+    shared = 0
+    dtype = None
+    for i in range(len(args)):
+        a = args[i]
+        if isinstance(a, TensorBase):
+            t: TensorBase = known_tensor(a)  # noqa: F821
+            ndim = len(t.value.shape if t.level is None else t.shape)
+            if i >= masks:
+                own = t.value.dtype
+                if dtype is not None and own is not dtype:
+                    return False
+                dtype = own
+            if not batched[i]:
+                shared = max(shared, ndim)
+            elif rank >= 0 and ndim != rank:
+                return False
+            else:
+                rank = ndim
+        elif type(a) is not float and type(a) is not int and a is not None:
+            return False
+    return rank > shared
+
+
+def wrap_result(level, out, tag):
+    """Return an operator's result from one level below as tensors of a level; a result may be a tuple or list."""
+    if isinstance(out, TensorBase):
+        return make(out, level, tag)
+    if isinstance(out, tuple):
+        return tuple([wrap_result(level, o, tag) for o in out])
+    if isinstance(out, list):  # only a user's Function returns lists
+        return [wrap_result(level, o, tag) for o in out]
+    return out
+
+
 class Level:
     """One active transform: it interprets operators on its tensors.
 
@@ -78,6 +168,7 @@ class Level:
     intercept: Any = None  # of a level that gets each call before anything else: see `call` in dispatch
     observes = False  # a transparent level that must see all that runs below it, and nothing else than without it
     traces = False  # records calls as they are, on composite arrays and of users' Functions too: see `record_call`
+    recording = True  # of a level that traces: whether its program records, while `process` runs
     on_write: Any = None  # of a level that stores data about tensors: called for each write, `on_write(x, src)`
     function: Any = None  # the transformed function
     wrapper = ""  # PyTorch's name of its tensors, for printing; "": they are printed by their types
@@ -112,9 +203,7 @@ class Level:
 
     def below(self):
         """Return a block in which this level's rules run: at the parent level, with the grad mode that holds there."""
-        if self.own_mode:
-            return at(self.parent, self.parent_grad_enabled)
-        return at(self.parent, current().grad_enabled if self.mode_below is None else self.mode_below)
+        return at(self.parent, grad_mode_below(self, current()))
 
     def unrecorded(self):
         """Return a block in which nothing is recorded at this level; the levels below record as before."""

@@ -7,7 +7,7 @@ cdef class OpBase:
     cdef public object schema, definition, kernel, widened_rules, name
     cdef public dict params, kernels, device_rules, exact
     cdef public tuple rules, positional
-    cdef public int last, simple, leading, required
+    cdef public int last, simple, optional, leading, required
     cdef public unsigned long long snapshots
     cdef public bint promotes, to_float, differentiable, reduces_cotangent, view, composite, variadic
     cdef public bint several_views, row_major, random

@@ -8,3 +8,6 @@ cdef class VjpRule:
     cdef public unsigned long long needs_values, needs_avals
     cdef public long long needs_out
     cdef public bint depends
+
+    @cython.locals(args=list, i=int, kind=int)
+    cpdef object apply(self, object g, tuple inputs, object out, dict params)

@@ -27,6 +27,22 @@ class VjpRule:
         self.needs_out = -1 if OUT in self.kinds else members  # bit i for output i; -1 for all
         self.depends = False  # whether the result depends on the input itself: set by the operator
 
+    def apply(self, g, inputs, out, params):
+        """Return the rule's result for g, a cotangent or tangent, and the values of a call: a list input is one."""
+        args = [g]
+        for i in range(self.count):
+            kind = self.kinds[i]
+            key = self.keys[i]
+            if kind == INPUT:
+                args.append(inputs[key])
+            elif kind == OUT:
+                args.append(out)
+            elif kind == ONE_OUT:
+                args.append(out[key])
+            else:
+                args.append(params[key] if kind == PARAM else inputs[key].aval)
+        return self.fn(*args)
+
     def replaced(self, fn):
         """Return a rule with the same arguments that is computed by another function."""
         new = VjpRule.__new__(VjpRule)

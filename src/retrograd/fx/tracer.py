@@ -126,7 +126,6 @@ class TraceLevel(Level):
     def __init__(self, graph: Graph, home: Module, names: list[str]) -> None:
         self.graph = graph
         self._home = home  # holds the constants that the code uses
-        self._recording = True
         self._attributes: dict[int, str] = {}  # id of a tensor -> its qualified name
         self._nodes: dict[str, Node] = {}  # qualified name -> the node that reads it
         self._guarded: set[Node] = set()
@@ -137,15 +136,10 @@ class TraceLevel(Level):
             path, _, last = name.rpartition(".")
             self._attributes[id(getattr(home.get_submodule(path), last))] = name
 
-    def below(self) -> at:
-        """Enter the level below; remember whether the code was under `no_grad`."""
-        self._recording = current().grad_enabled
-        return super().below()
-
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run the operator on the example's values, and record it."""
         # A result under no_grad is detached in the graph, too, so that a run of the graph has the same gradients.
-        detached = op.differentiable and not self._recording
+        detached = op.differentiable and not self.recording
         args = tuple(map(self._lift_outside, args))
         # A traced tensor among the params, such as the bound of a slice, is read: a guard checks its value.
         params = map_leaves(params, self._constant)
@@ -191,7 +185,7 @@ class TraceLevel(Level):
         # One guard for each value, however often the code reads it.
         if read not in self._guarded:
             self._guarded.add(read)
-            with super().below():
+            with self.below():
                 expected = tensor.value.item() if tensor.numel() == 1 else _detach(tensor.value)
             node = self.graph.call_function(GUARD, (read, self.operand(expected)), {"source": user_line()})
             self._set_meta(node, Aval((), "bool"))

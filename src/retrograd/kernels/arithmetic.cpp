@@ -194,18 +194,18 @@ PyObject* combine_rows(Kind kind, PyArrayObject* a, PyArrayObject* b) {
     npy_intp rows = 1;
     for (int d = 1; d < of.ndim; d++) rows *= of.joined[d];
     CachedMemory memory(rows * of.joined[0] * npy_intp(sizeof(T)));
-    PyObject* made = PyArray_SimpleNew(std::max(PyArray_NDIM(a), PyArray_NDIM(b)), of.shape, PyArray_TYPE(a));
-    if (!made) return nullptr;
+    PyObject* result_object = PyArray_SimpleNew(std::max(PyArray_NDIM(a), PyArray_NDIM(b)), of.shape, PyArray_TYPE(a));
+    if (!result_object) return nullptr;
     const T *x = static_cast<T*>(PyArray_DATA(a)), *y = static_cast<T*>(PyArray_DATA(b));
-    T* out = static_cast<T*>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(made)));
+    T* out = static_cast<T*>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(result_object)));
     std::atomic<bool> fine{true};
     NPY_BEGIN_ALLOW_THREADS;
     parallel_for(rows, std::max<npy_intp>(1, ENOUGH / of.joined[0]), [&](npy_intp begin, npy_intp end) {
         if (!compute_rows(kind, of, x, y, out, begin, end)) fine = false;
     });
     NPY_END_ALLOW_THREADS;
-    if (fine) return made;
-    Py_DECREF(made);
+    if (fine) return result_object;
+    Py_DECREF(result_object);
     return nullptr;
 }
 

@@ -1,15 +1,19 @@
 """The level of `vmap`: a program for one example runs on all examples at once."""
 
 from collections.abc import Callable
+from functools import cache
+from types import CodeType
 from typing import Any, NamedTuple
 
 from retrograd.core import NotBatchedError, Op, Tensor, call, registry
 from retrograd.core.aval import SymbolicSize
+from retrograd.core.dispatch import call_fast
+from retrograd.core.level import tagged_at, values_at, wrap_result
 from retrograd.core.tensor import make
 from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.foundation.source_location import user_line
 from retrograd.levels.outer_grads import OuterGradLevel
-from retrograd.levels.unwrap import outputs, value_at
+from retrograd.levels.unwrap import value_at
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import batch_all, broadcast_batch
 from retrograd.ops.generator import resolve_generator
@@ -62,26 +66,25 @@ class VmapLevel(OuterGradLevel):
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run the operator on all examples at once, by its batching rule."""
-        values = tuple([value_at(self, a) for a in args])
-        batched = tuple([self.differs(a) for a in args])
+        values = values_at(self, args)
+        batched = tagged_at(self, args)
         if op.random:
             return self._process_random(op, values, batched, params)
         if True not in batched and not _has_ragged_shape(params):
-            return outputs(call(op, values, params), lambda o: make(o, self, None))
+            return wrap_result(self, call_fast(op, values, params), None)
         if True not in batched:  # the result differs between the examples, at least in size
             values = tuple(batch_all(values, batched, self.size))
             batched = tuple([isinstance(v, Tensor) for v in values])
-        given = {"vmap_operands": VmapOperands(self, args)} if _accepts_operands(op.definition.batch) else {}
+        rule = op.definition.batch
+        given = {"vmap_operands": VmapOperands(self, args)} if _accepts_operands(rule.__code__) else {}
         try:
-            out = op.definition.batch(batched, self.size, *values, **params, **given)
+            out = rule(batched, self.size, *values, **params, **given)
         except (ValueError, TypeError, IndexError, AttributeError):
             if not given:
                 # The shape rule raises an error in terms of one example.
                 op.definition.shape(*batch_loop.example_avals(batched, values), **params)
             raise
-        if isinstance(out, Tensor):
-            return make(out, self, op.name)
-        return outputs(out, lambda o: make(o, self, op.name))
+        return wrap_result(self, out, op.name)
 
     def _process_random(self, op: Op, values: tuple, batched: tuple[bool, ...], params: dict) -> Any:
         """Draw random numbers for each example: the same or different ones."""
@@ -96,10 +99,10 @@ class VmapLevel(OuterGradLevel):
             values = tuple(batch_all(values, batched, self.size))
             out = op.definition.batch(tuple([isinstance(v, Tensor) for v in values]), self.size, *values, **params)
         elif True not in batched:
-            return outputs(call(op, values, params), lambda o: make(o, self, None))
+            return wrap_result(self, call(op, values, params), None)
         else:
             out = self._process_random_same(op, values, batched, params)
-        return outputs(out, lambda o: make(o, self, op.name))
+        return wrap_result(self, out, op.name)
 
     def _process_random_same(self, op: Op, values: tuple, batched: tuple[bool, ...], params: dict) -> Any:
         """Draw for each example from the same generator state."""
@@ -253,9 +256,9 @@ class VmapOperands(NamedTuple):
         return None
 
 
-def _accepts_operands(rule: Any) -> bool:
+@cache
+def _accepts_operands(code: CodeType) -> bool:
     """Return whether a batching rule has the argument `vmap_operands`, as those of users' operators."""
-    code = rule.__code__
     return "vmap_operands" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 

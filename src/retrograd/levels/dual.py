@@ -4,12 +4,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.core import Op, Tensor, call, current, registry
+from retrograd.core import Op, Tensor, current, registry
+from retrograd.core.dispatch import call_fast
 from retrograd.core.dtype import is_differentiable
+from retrograd.core.level import tags_at, values_at, wrap_result
 from retrograd.core.state import thread_values
 from retrograd.core.tensor import make
 from retrograd.levels.outer_grads import OuterGradLevel
-from retrograd.levels.unwrap import outputs, value_at
+from retrograd.levels.unwrap import value_at
 from retrograd.ops.jvp_rules import tangent
 
 
@@ -39,19 +41,11 @@ class DualLevel(OuterGradLevel):
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run the operator on the values, and its jvp rule on the tangents."""
-        return self._process(op, args, params) if self.on else self._process_switched_off(op, args, params)
-
-    def _process_switched_off(self, op: Op, args: tuple, params: dict) -> Any:
-        """Run the operator on the values: the result has no tangent."""
-        out = call(op, tuple(value_at(self, a) for a in args), params)
-        return outputs(out, lambda o: make(o, self, None))
-
-    def _process(self, op: Op, args: tuple, params: dict) -> Any:
-        primals = tuple(value_at(self, a) for a in args)
-        tangents = tuple(a.tag if isinstance(a, Tensor) and a.level is self else None for a in args)
-        out = call(op, primals, params)
-        if not op.differentiable or all(t is None for t in tangents):
-            return outputs(out, lambda o: make(o, self, None))
+        primals = values_at(self, args)
+        tangents = tags_at(self, args) if self.on and op.differentiable else None
+        out = call_fast(op, primals, params)
+        if tangents is None:
+            return wrap_result(self, out, None)
         dots = output_tangents(op, primals, tangents, out, params)
         if not isinstance(out, tuple):
             return make(out, self, dots)

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.core import Op, Tensor, at, call, registry
+from retrograd.core import Op, Tensor, at, registry
+from retrograd.core.dispatch import call_fast
 from retrograd.core.engine import edge_of, pullback
+from retrograd.core.level import values_at, wrap_result
 from retrograd.core.tensor import make
 from retrograd.levels.outer_grads import OuterGradLevel
-from retrograd.levels.unwrap import outputs, value_at
+from retrograd.levels.unwrap import value_at
 
 
 class GradLevel(OuterGradLevel):
@@ -20,9 +22,7 @@ class GradLevel(OuterGradLevel):
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run the operator on the values."""
-        below = [a.value if isinstance(a, Tensor) and a.level is self else a for a in args]
-        out = op(*below) if op.simple and op.simple == len(below) else call(op, tuple(below), params)
-        return make(out, self, None) if isinstance(out, Tensor) else outputs(out, lambda o: make(o, self, None))
+        return wrap_result(self, call_fast(op, values_at(self, args), params), None)
 
     def vjp_below(self, pullback: Callable, roots: list, cotangents: list, inputs: list) -> list:
         """Return the cotangents from the graph of the values; for this level's own graph they are constants."""

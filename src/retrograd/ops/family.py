@@ -21,8 +21,9 @@ from retrograd.core import (
 )
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
+from retrograd.core.dispatch import call_fast
 from retrograd.core.errors import OperandIndexError, OperandValueError
-from retrograd.core.vjp_rule import arguments
+from retrograd.core.level import broadcasts_batched
 from retrograd.core.widening import comparing_kernel
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import align_batched, at_least_1d, batch_all
@@ -162,12 +163,13 @@ class Pointwise(Family):
         rule = op.rules[index]
         if rule is None:
             raise no_rule(op, index)
-        known = {**op.schema.named(primals, params), "out": out}
-        return broadcast_like(rule.fn(t, **{n: known[n] for n in arguments(rule.fn)}), out)
+        return broadcast_like(rule.apply(t, primals, out, params), out)
 
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
         """Align the operands, so that examples broadcast and are promoted as they would be one by one."""
+        if broadcasts_batched(args, batched, cls.masks):
+            return call_fast(registry[cls.__name__], args, params)
         args = cls._promote_unbatched(batched, args) if cls.promotion else args
         # Missing dimensions are inserted after the batch dimension, which must not broadcast against others.
         return call(registry[cls.__name__], tuple(align_batched(args, batched)), params)

@@ -4,8 +4,11 @@ An operator is differentiated by its own rule `jvp`, by applying it to the tange
 `jvp_<input>`, or by the rule that its family derives.
 """
 
-from retrograd.core import call, operator_named
-from retrograd.core.vjp_rule import arguments
+from functools import cache
+
+from retrograd.core import operator_named
+from retrograd.core.dispatch import call_fast
+from retrograd.core.vjp_rule import VjpRule
 
 
 def tangent(op, primals, tangents, out, params):
@@ -14,7 +17,7 @@ def tangent(op, primals, tangents, out, params):
     if definition.jvp is not None:
         return definition.jvp(op, primals, tangents, out, params)
     if "," in definition.linear:
-        return call(op, _with_tangents(op, primals, tangents), params)
+        return call_fast(op, _with_tangents(op, primals, tangents), params)
     total = None
     for index, t in enumerate(tangents):
         if t is not None:
@@ -34,16 +37,34 @@ def _with_tangents(op, primals, tangents):
 
 def _term(op, index, t, primals, out, params):
     """Return the term of the tangent that comes from one input."""
-    name = _input_name(op, index)
-    if name in op.definition.linear.split():
-        return call(op, (*primals[:index], t, *primals[index + 1 :]), params)
-    rule = getattr(op.definition, "jvp_" + name, None)
+    rule = _rules(op)[min(index, op.last)]
+    if rule is LINEAR:
+        return call_fast(op, (*primals[:index], t, *primals[index + 1 :]), params)
     if rule is not None:
-        known = {**op.schema.named_outputs(out), **op.schema.named(primals, params), "out": out}
-        return rule(t, **{n: known[n] for n in arguments(rule)})
+        return rule.apply(t, group_inputs(op, primals), out, params)
     if op.definition.derived_jvp is not None:
         return op.definition.derived_jvp(op, index, t, primals, out, params)
     raise no_rule(op, index)
+
+
+LINEAR = object()
+
+
+@cache
+def _rules(op):
+    """Return for each input LINEAR, its rule `jvp_<input>`, or None."""
+    names, params = [p.name for p in op.schema.inputs], [p.name for p in op.schema.params]
+    rules = [getattr(op.definition, f"jvp_{name}", None) for name in names]
+    return tuple([
+        LINEAR if name in op.definition.linear.split()
+        else fn and VjpRule(fn, names, params, op.name, op.schema.outputs)
+        for name, fn in zip(names, rules, strict=True)
+    ])  # fmt: skip
+
+
+def group_inputs(op, args):
+    """Return a call's flat inputs with those of a list as one tuple."""
+    return (*args[: op.last], args[op.last :]) if op.variadic else args
 
 
 def no_rule(op, index):

@@ -159,6 +159,8 @@ class matmul(Product, linear="a b", aliases="linalg.matmul"):
 
     def batch(batched, n, a, b):
         ranks = a.ndim - batched[0], b.ndim - batched[1]
+        if batched == (True, True) and ranks[0] == ranks[1] > 1:
+            return matmul(a, b)
         if 0 in ranks:
             check_operands("matmul", batch_loop.example_avals(batched, (a, b)))
         if batched == (True, False) and (ranks[1] == 1 or ranks == (1, 2)):
@@ -305,14 +307,13 @@ class linear(Product, aliases="nn.functional.linear"):
     def vjp_bias(g):
         return sum_to(g, g.shape[-1:])
 
-    def jvp_x(t, weight):
-        return linear(t, weight)
-
-    def jvp_weight(t, x):
-        return linear(x, t)
-
-    def jvp_bias(t, out):
-        return registry["expand"](t, out.shape)
+    def jvp(op, primals, tangents, out, params):
+        x, weight, _ = primals
+        t_x, t_weight, t_bias = tangents
+        if t_weight is not None:  # the bias is added by one of the products
+            t = linear(x, t_weight, t_bias)
+            return t if t_x is None else t + linear(t_x, weight)
+        return registry["expand"](t_bias, out.shape) if t_x is None else linear(t_x, weight, t_bias)
 
     def dependence(i, out, x, weight, bias=None):
         return {0: out.ndim - 1} if i else {d: d for d in range(x.ndim - 1)}
