@@ -139,6 +139,7 @@ def suggest_keywords(function):
     """
     functions = function_parameters(function)
     if _SUGGESTS_KEYWORDS and not functions:
+        function._suggests_for = function  # wrappers of a constructor copy it: `suggest_init_keywords`
         return function
 
     @functools.wraps(function)
