@@ -310,9 +310,9 @@ def logarithm(A):
 
 
 @_linalg
-def signm(A, disp=True):
+def signm(A, **kwargs):
     """Return the sign of a matrix without imaginary eigenvalues, A (A²)^(-1/2)."""
-    only_default("linalg.signm", disp=(disp, True))
+    flags("signm", **kwargs)
     A = as_floating(A)
     return O.linalg.solve(registry["sqrtm"](A @ A), A)
 
