@@ -1,12 +1,16 @@
 """Settings and fixtures of all tests."""
 
 import gc
+import os
 import random
 
 import numpy as np
 import pytest
 
 import retrograd as rg
+
+# UCX, over which MPICH may send, writes its errors about the network to the output of the programs that tests read.
+os.environ.setdefault("UCX_LOG_LEVEL", "fatal")
 
 
 @pytest.fixture(autouse=True)

@@ -32,7 +32,7 @@ def said(tmp_path, *options):
     """Return pytest's output for these tests, run as those of this project are."""
     file = tmp_path / "test_failing.py"
     file.write_text(TESTS)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "RETROGRAD_TEST_MEMORY": "4"}
     command = [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", *options, str(file)]
     return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
 

@@ -25,7 +25,7 @@ from retrograd.foundation.lazy_imports import load_all
 
 SNAPSHOT = Path(__file__).parents[1] / "tests" / "api.txt"
 HEAD = "# Public names with their arguments and defaults, written by tools/api.py: run `make stubs` after a change.\n"
-REPR = re.compile(r"<(?:function|class|module|built-in function) '?([\w.]+(?:<lambda>)?)'?(?: (?:at|from) [^>]*)?>")
+REPR = re.compile(r"<(?:function|class|module|built-in function) '?([\w.]+(?:<lambda>)?)'?(?: (?:at|from|\()[^>]*)?>")
 
 
 def lines() -> list[str]:

@@ -96,7 +96,11 @@ FAST = {
             and found["independent deviation"][0] < 1 < found["joint deviation"][0]
         ),
     ),
-    "tiny_gpt": ({"steps": 2, "width": 8, "length": 2}, lambda found, _: found[0] < 7),
+    # After two steps, letters are little better than drawn; Python's manual, and its letters, depend on the version.
+    "tiny_gpt": (
+        {"steps": 2, "width": 8, "length": 2},
+        lambda found, module: found[0] < 1.15 * np.log2(len(module.LETTERS)),
+    ),
 }
 SHORT = {"kalman": ("series", "NILE", 30), "tiny_gpt": ("manual", "TEXT", 3000)}  # argument, and the start of its data
 
