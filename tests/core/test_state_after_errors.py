@@ -314,6 +314,7 @@ def test_so_does_one_in_hooks_of_saved_tensors(callback, surroundings):
 
 
 @pytest.mark.skipif(state.__file__.endswith(".py"), reason="Python may be interrupted in the middle of leaving a mode")
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python may be interrupted between entering and the block")
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers that send signals")
 def test_interrupts_at_random_moments_leave_the_state_as_it_was():
     script = Path(__file__).with_name("interrupted.py")
