@@ -1,10 +1,8 @@
 """The fingerprint of a pipeline's step: what the ranks must have in common."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 from zlib import crc32
 
 import optree
@@ -23,6 +21,7 @@ from retrograd.pipelining.transports.fingerprint import Fingerprint, digest_of
 from retrograd.pipelining.transports.serialization import buffers_of
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_Kind = str | tuple[Any, Any, bool]  # the text of a value, or a tensor's shape and dtype and whether it requires grad
 
 
 class Agreement:
@@ -35,12 +34,10 @@ class Agreement:
         self.state_checked = False  # whether the ranks have compared their parameters
         self._call = "Pipeline"
         self._options: Mapping[str, Any] = {}
-        self._arguments: dict[str, str] = {}  # their types
+        self._arguments: dict[str, list[_Kind]] = {}
         self._checksums: dict[str, int] = {}  # of their values
-        self._programs: WeakKeyDictionary[Captured, _ProgramParts] = WeakKeyDictionary()
-        self._described: tuple[Any, ...] = ()  # what the last fingerprint described by these fields
-        self._fields: Mapping[str, str] = {}
-        self._digest = b""  # of the fields
+        self._described: tuple[Any, ...] = ()  # what the last fingerprint described
+        self._fields: tuple[Mapping[str, str], bytes] = {}, b""  # how, and the digest of that
 
     def begin(
         self, call: str, options: Mapping[str, Any], args: Sequence[Any], kwargs: Mapping[str, Any], target: Any
@@ -56,7 +53,7 @@ class Agreement:
     def _add_argument(self, name: str, argument: Any) -> None:
         """Add the types of an argument's leaves, with the values of plain ones, and the checksum of its tensors."""
         leaves = [argument] if isinstance(argument, Tensor) else optree.tree_leaves(argument, none_is_leaf=True)
-        self._arguments[name] = ", ".join([_kind(leaf) for leaf in leaves])
+        self._arguments[name] = [_kind(leaf) for leaf in leaves]
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         if tensors:
             self._checksums[f"values of {name}"] = _checksum(tensors)
@@ -70,10 +67,9 @@ class Agreement:
 
         fields: further fields, which are hashable.
         """
-        programs = [self._programs.get(one) or self._add_program(one) for one in dict.fromkeys(captured)]
-        checksums = self._checksums.copy()
-        if sources := [source for one in programs for source in one.sources]:
-            checksums["generator state"] = _positions(dict.fromkeys(sources))
+        programs: list[_ProgramParts] = [one.compared or _add_program(one) for one in dict.fromkeys(captured)]
+        sources = dict.fromkeys([source for one in programs for source in one.sources])
+        checksums = {"generator state": _positions(sources), **self._checksums} if sources else self._checksums.copy()
         if not self.state_checked and not lacks_memory(model):
             checksums["parameters"] = _checksum(model.state_dict().values())
         texts = {one.digest: one.text for one in programs}
@@ -84,23 +80,26 @@ class Agreement:
     ) -> Fingerprint:
         described = self._call, self._options, self._arguments, further
         if described != self._described:  # the same in most steps
-            self._described, self._fields = described, _texts(*described)
-            self._digest = digest_of(self._fields)
-        return Fingerprint(self._fields, details, checksums, self._digest)
+            fields = _texts(*described)
+            self._described, self._fields = described, (fields, digest_of(fields))
+        return Fingerprint(self._fields[0], details, checksums, self._fields[1])
 
-    def _add_program(self, one: Captured) -> "_ProgramParts":
-        text = _program_text(one.pipe)
-        sources = [default_generator, *[draw.source for draw in one.draws]] if one.random else []
-        return self._programs.setdefault(
-            one, _ProgramParts(f"{crc32(text.encode()):08x}", text, list(dict.fromkeys(sources)))
-        )
+
+def _add_program(one: Captured) -> "_ProgramParts":
+    text = _program_text(one.pipe)
+    sources = [default_generator, *[draw.source for draw in one.draws]] if one.random else []
+    one.compared = _ProgramParts(f"{crc32(text.encode()):08x}", text, list(dict.fromkeys(sources)))
+    return one.compared
 
 
 def _texts(call: str, *groups: Mapping[str, Any]) -> dict[str, str]:
     """Return the fields of a call as texts by name."""
     fields = {"call": call}
     for name, value in chain.from_iterable([group.items() for group in groups]):
-        fields[name] = " ".join(map(_short, value)) if isinstance(value, tuple) else str(value)
+        if isinstance(value, list):
+            fields[name] = ", ".join(map(_kind_text, value))
+        else:
+            fields[name] = " ".join(map(_short, value)) if isinstance(value, tuple) else str(value)
     return fields
 
 
@@ -116,32 +115,30 @@ class _ProgramParts(NamedTuple):
     sources: list[Generator]
 
 
-def _kind(leaf: Any) -> str:
+def _kind(leaf: Any) -> _Kind:
     if isinstance(leaf, Tensor):
-        return _tensor_kind(leaf.shape, leaf.dtype, leaf.requires_grad)
+        return leaf.shape, leaf.dtype, leaf.requires_grad
     return repr(leaf) if isinstance(leaf, PLAIN) else type(leaf).__qualname__
 
 
-@lru_cache(maxsize=256)  # the text of a shape takes longer than all the rest of a fingerprint
-def _tensor_kind(shape: Any, dtype: Any, requires_grad: bool) -> str:
+def _kind_text(kind: _Kind) -> str:
+    if isinstance(kind, str):
+        return kind
+    shape, dtype, requires_grad = kind
     if symbolic(shape) is not None:
         return f"ragged {dtype}"  # the names of its sizes are this process's own
     return f"{Aval(shape, dtype)} with grad" if requires_grad else str(Aval(shape, dtype))
 
 
 def _checksum(tensors: Iterable[Tensor]) -> int:
-    found: int = checksum([buffer for tensor in tensors for buffer in buffers_of(tensor.detach())])
-    return found
+    return int(checksum([buffer for tensor in tensors for buffer in buffers_of(tensor.detach())]))
 
 
 def _positions(sources: Iterable[Generator]) -> int:
     """Return a checksum of the positions of generators in their streams."""
-    parts: list[Any] = []
-    for source in sources:
-        state = source.get_state()
-        parts += [*state["state"].values(), bytes([state["buffer_pos"], state["has_uint32"]])]
-    found: int = checksum(parts)
-    return found
+    states = [source.get_state() for source in sources]
+    rest = [bytes([state["buffer_pos"], state["has_uint32"]]) for state in states]
+    return int(checksum([*rest, *[part for state in states for part in state["state"].values()]]))
 
 
 def _program_text(pipe: AnyPipe) -> str:
@@ -162,4 +159,4 @@ def _program_text(pipe: AnyPipe) -> str:
 def _attribute(module: Any, name: str) -> str:
     """Return the type of a tensor of a module."""
     path, _, last = name.rpartition(".")
-    return _kind(getattr(module.get_submodule(path), last))
+    return _kind_text(_kind(getattr(module.get_submodule(path), last)))

@@ -25,7 +25,7 @@ class Captured:
 
     random: whether it draws random values.  draws: its draws.  draw_positions: for each stage, the indices of its draws
     in the program, in order; None if unknown.  guards: the values that it depends on; None if it is not traced.
-    micro_batches: how many it was chosen for.
+    micro_batches: how many it was chosen for.  compared: what the ranks compare of it, from `runtime.agreement`.
     """
 
     def __init__(self, pipe: AnyPipe, batch: MicroBatch, random: bool, training: bool) -> None:
@@ -35,6 +35,7 @@ class Captured:
         self.draw_positions: list[list[int]] | None = None
         self.guards = ValueGuards(pipe.captured) if pipe.captured is not None else None
         self.micro_batches = 0
+        self.compared: Any = None
         self._training = training
         self._inputs = tuple([str(tensor.aval) for tensor in tensors_in((batch.args, batch.kwargs))])
         self._rows = ragged_rows(batch)

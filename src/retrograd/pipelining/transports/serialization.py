@@ -8,6 +8,8 @@ from typing import Any
 
 from retrograd.backend import from_buffer
 from retrograd.core import Tensor, registry
+from retrograd.core.device import array_devices
+from retrograd.core.op import compound
 from retrograd.core.tensor import make
 from retrograd.ops.layout import array_device, place
 
@@ -46,10 +48,10 @@ def unpack(header: bytes | bytearray | memoryview, buffers: Sequence[Any]) -> An
 
 def buffers_of(x: Tensor) -> Sequence[Any]:
     """Return the buffers of `pack(x)`, or the array that has the same bytes: this takes a small part of the time."""
-    if array_device(x) is None and not _is_ragged(x):
-        value = x.value
-        if value.flags.c_contiguous and value.dtype.kind in _PLAIN:
-            return [value]
+    value = x.value
+    in_host_memory = type(value) not in array_devices and compound(x) is None
+    if in_host_memory and value.flags.c_contiguous and value.dtype.kind in _PLAIN:
+        return [value]
     return pack(x)[1]
 
 
