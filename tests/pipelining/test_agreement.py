@@ -12,6 +12,7 @@ import pytest
 import retrograd as rg
 from retrograd.pipelining import pipeline_trainer
 from retrograd.pipelining.runtime.agreement import _checksum
+from retrograd.pipelining.transports.fingerprint import differing_fields
 
 from . import disagreements
 from .disagreements import CASES, NEEDS_PROCESSES, ODD, RANKS, Settings, outcome
@@ -60,6 +61,15 @@ def test_a_difference_between_processes_ends_all_of_them():
     assert {found["no difference"][0] for found in by_rank} == {"nothing"}
     for case, (_, said) in CASES.items():
         check([tuple(found[case]) for found in by_rank], said)
+
+
+def test_fields_of_one_rank_only_are_named_unless_something_before_them_differs():
+    run = {"call": "step", "argument 0": "[8]", "stages": "2", "values": "1"}
+    other = {"call": "step", "argument 0": "[8]", "work": "capture", "values": "1"}
+    assert differing_fields([run, other]) == ["stages", "work"]
+    assert differing_fields([run, {**other, "argument 0": "[6]", "values": "2"}]) == ["argument 0", "values"]
+    assert differing_fields([run, {**other, "values": "2"}]) == ["stages", "values"]
+    assert differing_fields([run, {"call": "predict"}]) == ["call"]
 
 
 @pytest.mark.parametrize("columns", [3, 64, 509, 1021, 2 * 1021, 8 * 1021])

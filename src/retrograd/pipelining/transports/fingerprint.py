@@ -75,12 +75,15 @@ def qualified_name(function: Callable[..., Any]) -> str:
 def differing_fields(fields: Sequence[Mapping[str, str]]) -> list[str]:
     """Return the names of the fields that are not the same in all of several fingerprints, in their order.
 
-    Other calls have other fields, so if the calls differ, only these are named.
+    Other calls and arguments have other fields.  If the calls differ, only these are named; those that only some ranks
+    have are named up to the first difference between fields that all have.
     """
     if len({one.get("call") for one in fields}) > 1:
         return ["call"]
     names = dict.fromkeys(name for one in fields for name in one)
-    return [name for name in names if len({one.get(name) for one in fields}) > 1]
+    differing = [name for name in names if len({one.get(name) for one in fields}) > 1]
+    common = [name for name in differing if all(name in one for one in fields)]
+    return differing[: differing.index(common[0])] + common if common else differing
 
 
 def describe_mismatch(by_rank: Mapping[int, Mapping[str, str]], detail: str = "") -> str:
