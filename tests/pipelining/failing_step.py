@@ -1,4 +1,9 @@
-"""A pipeline of which one stage fails in its backward pass, for `test_uncaught_errors.py`: run over MPI."""
+"""A pipeline of which one stage fails in its backward pass, for `test_uncaught_errors.py`: run over MPI.
+
+With an argument, the script of rank 1 fails before that.
+"""
+
+import sys
 
 import retrograd as rg
 from retrograd import nn
@@ -30,4 +35,6 @@ class Model(nn.Module):
 
 
 pipeline = Pipeline(Model(), stages=3, micro_batches=3, loss_fn=nn.functional.mse_loss, transport="auto")
+if sys.argv[1:] and pipeline.rank == 1:
+    raise ValueError("this script fails")
 pipeline.step(rg.ones(6, 4), target=rg.zeros(6, 4))

@@ -12,13 +12,13 @@ from retrograd.cli import main
 from retrograd.pipelining.transports.failures import pack_failure, unpack_failure
 from retrograd.pipelining.transports.interface import PeerLost, RankMismatchError
 from retrograd.pipelining.transports.status_file import STATUS_VARIABLE, create_status_file
-from retrograd.pipelining.transports.uncaught import LONGEST, report_uncaught_errors, uncaught_report
+from retrograd.pipelining.transports.uncaught import LONGEST, error_at_end, report_uncaught_errors, uncaught_report
 
 SCRIPT = Path(__file__).with_name("failing_step.py")
 
 
 def peers(rank, lost=()):
-    return SimpleNamespace(rank=rank, size=3, lost=lost)
+    return SimpleNamespace(rank=rank, size=3, lost=lost, left={})
 
 
 def raised(error):
@@ -52,6 +52,28 @@ def test_an_error_of_all_ranks_is_reported_by_the_first_that_is_left(error):
     said = uncaught_report(error, peers(2, lost=[0]))
     assert said.startswith("retrograd: rank 2 ends with the error of rank 1: ")
     assert said.endswith(f"{error}\n")
+
+
+def test_an_error_because_another_script_has_failed_names_that_script_and_its_error():
+    known = peers(0)
+    known.left = {2: None, 1: (1, "KeyError: 'x'\n")}
+    error = raised(RuntimeError("the step has ended"))
+    error.__cause__ = PeerLost("the script of ranks 1-2 is over")
+    assert uncaught_report(error, known) == "retrograd: rank 0 ends with the error of rank 1: KeyError: 'x'\n"
+    assert error_at_end() == (1, "KeyError: 'x'\n")  # which the other ranks get when this script ends
+    known.left = {1: None}
+    assert "Traceback" in uncaught_report(error, known)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
+@pytest.mark.skipif("RETROGRAD_PURE" in os.environ, reason="the compiled pass has run it")
+def test_an_error_in_the_script_of_one_rank_has_the_only_traceback(capfd):
+    assert main(["run", "-n", "3", str(SCRIPT), "here"]) == 1
+    lines = capfd.readouterr().err.splitlines()
+    assert sorted(line for line in lines if line.startswith("retrograd")) == [
+        f"retrograd: rank {rank} ends with the error of rank 1: ValueError: this script fails" for rank in (0, 2)
+    ]
+    assert len([line for line in lines if line.startswith("Traceback")]) == 1
 
 
 def test_an_error_from_another_rank_is_one_line():

@@ -15,7 +15,7 @@ from retrograd.pipelining.transports.interface import Link
 from retrograd.pipelining.transports.rank_messaging import Head, Packet, Peers
 from retrograd.pipelining.transports.spmd import launch
 from retrograd.pipelining.transports.staging_ring import StagingRing, huge_pages
-from retrograd.pipelining.transports.uncaught import report_uncaught_errors
+from retrograd.pipelining.transports.uncaught import error_at_end, report_uncaught_errors
 
 LOST = 75  # the exit code if ranks were lost (EX_TEMPFAIL: trying again may help)
 ENDS_OTHERS = "ends all ranks, because some were lost"  # the last action then, by which a launcher knows its code
@@ -73,6 +73,7 @@ def _mpi() -> Any:
         from mpi4py import MPI as mpi  # noqa: N811
     except ImportError as error:
         raise ImportError(f'the MPI transport: {error}; pip install "retrograd[mpi]"') from error
+    atexit.register(_leave, mpi)
     return mpi
 
 
@@ -82,14 +83,17 @@ def _peers() -> Peers:
     mpi = _mpi()
     # Both communicators are made here, because all processes must do so at the same time.
     peers = Peers(_MPIChannel(mpi, mpi.COMM_WORLD.Dup()), comm=mpi.COMM_WORLD.Dup())
-    atexit.register(_leave, mpi, peers)
     report_uncaught_errors(peers)
     return peers
 
 
-def _leave(mpi: Any, peers: Peers) -> None:
-    """Wait for the other processes without occupying the core; if some are lost, MPI ends them and all others."""
-    if not peers.leave(LEAVING):
+def _leave(mpi: Any) -> None:
+    """Wait for the other processes without occupying the core; if some are lost, MPI ends them and all others.
+
+    A script that ends before its first launch has no messaging yet: the others may be waiting for it to make that.
+    """
+    peers = _peers()
+    if not peers.leave(LEAVING, error_at_end()):
         if peers.status is not None:
             peers.status.write(ENDS_OTHERS)
         sys.stdout.flush()

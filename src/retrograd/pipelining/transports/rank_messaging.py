@@ -19,6 +19,7 @@ Packed = tuple[bytes, Sequence[Any]]  # the result of `wire.pack`: a header, buf
 Head = tuple[int, Any, bytes]  # the `Kind` of packet, plain data, and the header of the packed payload
 Subject = tuple[str, int, int, int]  # a `Message` as a plain tuple, which equals it
 Packet = tuple[int, Head, Sequence[Any]]  # the sender's rank, a header, buffers
+Origin = tuple[int, str]  # the rank that has raised an error, and the error's first line
 EMPTY: Packed = (b"", ())
 NO_FINGERPRINT = Fingerprint({}), b""  # between two launches
 
@@ -93,6 +94,7 @@ class Peers:
     failed, is gone or runs something else.  fingerprint: of the present launch; its digest is in each message and each
     end.  differs: whether another rank is known to have another one; then all ranks send theirs.  lost: the ranks
     without which a launch has ended; no further launch is possible.
+    left: the ranks whose scripts have ended, each with the error that has ended it, or None.
     direct: the messages outside of launches, by sender and subject, in the order in which they were sent.
     group_packets: the packets of groups of some of the ranks, by the group's key.  groups: the number of groups made.
     comm: mpi4py's communicator for collective operations, if the ranks are processes of MPI.
@@ -110,7 +112,7 @@ class Peers:
         self.fingerprint, self.digest = NO_FINGERPRINT
         self.slowest = 0.0
         self.lost: list[int] = []
-        self.left: set[int] = set()
+        self.left: dict[int, Origin | None] = {}
         self.doing: Callable[[], str] = _idle_text
         self.status: StatusFile | None = None
         self.mail: dict[Subject, Packed] = {}
@@ -252,10 +254,10 @@ class Peers:
         self.until(lambda: all(rank in self._answers for rank in ranks), patience)
         return dict(self._answers)
 
-    def leave(self, patience: float) -> bool:
-        """Announce that this script has ended, and wait for the others; False if ranks are lost."""
+    def leave(self, patience: float, error: Origin | None = None) -> bool:
+        """Announce that this script has ended, by which error, and wait for the others; False if ranks are lost."""
         self.doing = lambda: "its script is over"
-        self.broadcast(Kind.LEFT, None)
+        self.broadcast(Kind.LEFT, error)
         return self.until(lambda: len(self.left) == self.size - 1, patience if self.lost else None)
 
     def _handle_message(self, rank: int, subject: tuple[Subject, bytes], packed: Packed) -> None:
@@ -295,8 +297,8 @@ class Peers:
         if number == self.launch:
             self._answers[rank] = text
 
-    def _handle_leave(self, rank: int, _: None, __: Packed) -> None:
-        self.left.add(rank)
+    def _handle_leave(self, rank: int, error: Origin | None, _: Packed) -> None:
+        self.left[rank] = error
         self._update_over()
 
     def accept_direct(self, rank: int, subject: Any, packed: Packed) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from retrograd.pipelining.transports.rank_messaging import Head, Kind, Peers
 from retrograd.pipelining.transports.ray import Mailbox, join
-from retrograd.pipelining.transports.uncaught import uncaught_report
+from retrograd.pipelining.transports.uncaught import error_at_end, uncaught_report
 
 THREADS = 4  # for concurrent calls: the script, its output, messages
 POLL_SECONDS = 0.5  # seconds that a call for output waits
@@ -64,7 +64,7 @@ class Worker:
             return _exit_code(script, self._peers)
         finally:
             self._peers.doing = lambda: "its script is over"
-            self._peers.broadcast(Kind.LEFT, None)
+            self._peers.broadcast(Kind.LEFT, error_at_end())
             self._close_output()
 
     def deliver(self, rank: int, number: int, head: Head, buffers: Sequence[Any]) -> None:

@@ -47,7 +47,7 @@ class _SubgroupChannel:
         self._peers.poll()
         found = self._peers.group_packets.pop(self._key, [])
         packets: list[Packet] = [(self._ranks.index(rank), head, buffers) for rank, head, buffers in found]
-        for rank in self._peers.left - self._left:
+        for rank in self._peers.left.keys() - self._left:
             self._left.add(rank)
             if rank in self._ranks:
                 packets.append((self._ranks.index(rank), (int(Kind.LEFT), None, b""), ()))

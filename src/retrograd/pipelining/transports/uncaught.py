@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Any
 
 from retrograd.foundation.source_location import PACKAGE
-from retrograd.pipelining.transports.failures import NOTE
+from retrograd.pipelining.transports.failures import NOTE, causes
 from retrograd.pipelining.transports.interface import PeerLost, RankMismatchError
-from retrograd.pipelining.transports.rank_messaging import Peers
+from retrograd.pipelining.transports.rank_messaging import Origin, Peers
 from retrograd.pipelining.transports.status_file import first_with_error
 
 LONGEST = 40  # lines of a report
@@ -42,30 +42,43 @@ def report_uncaught_errors(peers: Peers | None) -> None:
 
 
 _hooks: list[Any] = []  # that of this process
+_errors: list[Origin] = []  # that this process has reported
+
+
+def error_at_end() -> Origin | None:
+    """Return the error that has ended the script of this process, if one has."""
+    return _errors[-1] if _errors else None
 
 
 def uncaught_report(error: BaseException, peers: Peers | None) -> str:
     """Return the text about an error that ends the script of this rank.
 
-    An error that another rank has raised, or all ranks, has its traceback there, on the first of them.
+    An error that another rank has raised, or all ranks, has its traceback there, on the first of them.  So has an error
+    that has ended the script of another rank, without which this one cannot continue.
     """
     if os.environ.get(FULL_VARIABLE) == "full":
         return "".join(traceback.format_exception(error))
     rank = int(os.environ.get("RANK", "0")) if peers is None else peers.rank
-    origin = rank if peers is None else _origin(error, peers)
+    origin, line = (rank, _summary(error)[0]) if peers is None else _origin(error, peers)
     if origin == rank:
         origin = first_with_error("".join(_summary(error)), rank)
+    _errors.append((origin, line))
     if origin == rank:
         return short_traceback(error)
-    return f"retrograd: rank {rank} ends with the error of rank {origin}: {_summary(error)[0]}"
+    return f"retrograd: rank {rank} ends with the error of rank {origin}: {line}"
 
 
-def _origin(error: BaseException, peers: Peers) -> int:
-    """Return the rank that reports an error."""
+def _origin(error: BaseException, peers: Peers) -> Origin:
+    """Return the rank that reports an error, and the first line of its report."""
+    if any(isinstance(cause, PeerLost) for cause in causes(error)):
+        others = [found for found in peers.left.values() if found]
+        if others:  # an error of another script has ended it, and then this one
+            return others[0]
+    line = _summary(error)[0]
     if isinstance(error, RankMismatchError | PeerLost):  # of all ranks
-        return min(rank for rank in range(peers.size) if rank not in peers.lost)
+        return min(rank for rank in range(peers.size) if rank not in peers.lost), line
     notes = [NOTE.match(note) for note in getattr(error, "__notes__", ())]
-    return next((int(found[1]) for found in notes if found), peers.rank)
+    return next((int(found[1]) for found in notes if found), peers.rank), line
 
 
 def short_traceback(error: BaseException) -> str:
