@@ -15,7 +15,7 @@ BUDGET = {
     "backends": 100,
     "bench": 1100,
     "cli": 3200,
-    "compiler": 8000,
+    "compiler": 8100,
     "core": 7100,
     "cuda": 600,
     "distributed": 4500,

@@ -21,17 +21,31 @@ from .comparison import numbers, observe, state_of
 # ------------------------------------------------------------------------------------- functions without tensors
 
 SIMPLE = ("{t} = f({x}) + {y}", "{t}, {u} = f({x}), f({y})", "{t} += f({x})", "log({x})", "{t} = {x}", "del {t}",
-          "{t} = sum([f(i) + {x} for i in range({y} % 3)])", "{t} = (lambda: f({x}))()", "{t}: int = f({x})",
+          "{t} = sum([f(i) + {x} for i in range({y} % 3)])", "{t} = (lambda: f({x}))()", "v: int = f({x})",
           "{t} = f({x} * 2) if {x} % 2 else {y}", "log(int(f({x})), float(f({y})))", "STATE[f({x}) % 2] = {y}",
           "{t} = int(f(f({x}))) + f({y})", "assert f({x}) != 6", "{t} = f(sum(f({u}) for {u} in range(2)))",
           "{t} = f({x}) > 2 and f({y})", "{t} = str(f({x}) + {y})", "STATE.update({{{x} % 2: f({y})}})",
           "log(f({x}), int(f({y})))", "{t} = f({t})", "{t} = g({x}, {y})", "log(f({y}), g(f({x}), {y} + 1) + f({x}))",
           "{t} = f(h(b={y}, *[{x}])) * g({x}, f(2))", "{t} = [h({x}, f({u})) for {u} in range(2)]",
-          "{t}: int = f(f({x}) + h({x}, {y}))", "{t} += h({y}, {x})")  # fmt: skip
+          "v: int = f(f({x}) + h({x}, {y}))", "{t} += h({y}, {x})", "{t} = ({u} := f({x})) + {u} * f({y})",
+          "log({u} := f({y}), {u})", "{t} = f({x}) > 3 and ({u} := h({y}, {x})) > 1", "{t} = {u} + ({u} := f({x}))",
+          "{t} = int({u} := f({x})) + f({u})", "{t} = int(f({x})) + ({y} := f({x})) * {y}",
+          "{t} = f(({u} := f({x})), {u}) if ({t} := f({y})) % 2 else -({t} := 3)",
+          "STATE[({u} := f({x})) % 2] = ({u} := {y})", "log(CALLS.count, int(f({x})))", "{t} = f({x}) * int(f({y}))",
+          "{t} = CALLS.noted[-1] == int(f({x})) or {y}", "{t} = CALLS.count + g({x}, f({y}))",
+          "{t} = f({x}) + float(f({y})) * f({x}) - int(f({u}))", "log(f'{{f({x})}} {{int(f({y}))}}')",
+          "CALLS.count += int(f({x}))", "{t} = CALLS.count + int(f({x}) + int(f({y}))) + e",
+          "log(f({x}) < int(f({y})) < int(f({u})), {{f({x}): int(f({y})), int(f({u})): 2}})")  # fmt: skip
 COMPOUND = ("if f({x}) % 2:", "for {t} in range(f({y}) % 4):", "while f({t}) % 3 and log({t}):", "try:",
             "with around({x}) as {t}:", "for {u}, {t} in enumerate([f({x}), 2]):", "if not f({x}) > 3:",
             "while int(f({x})) % 4 and log(1):", "if {x} % 2:", "while not f({x}) > 2:", "while f(g({x}, {y})) % 4:",
-            "if h({x}, {y}) == f({x}):", "for {t} in (f({x}), g({x}, 2)):")  # fmt: skip
+            "if h({x}, {y}) == f({x}):", "for {t} in (f({x}), g({x}, 2)):", "if ({t} := f({x})) % 2:",
+            "while ({t} := f({y})) % 3 and log(1):", "while f({x}) % 3 and ({t} := f({y})) > 4:",
+            "for {t} in range({u} := f({y}) % 4):", "match f({x}) % 4:", "match f({x}) % 3, {y}:",
+            "match ({u} := h({x}, f({y}))):", "match {{'k': f({y})}}:")  # fmt: skip
+CASES = ("case 0 | 1:", "case int({t}) if f({t}) > 4:", "case {t}, 3:", "case [{t}, *v] if v[0] % 2:",
+         "case [0 | 1 as {t}, v]:", "case {{'k': {t}}} if {t} % 2:", "case {{'k': 4, **{u}}}:",
+         "case int():", "case {t} if f({x}):")  # fmt: skip
 
 
 def callee(f, split={}):  # noqa: B006
@@ -46,10 +60,11 @@ class Calls:
     """Functions that note their calls, and end a program after many of them."""
 
     def __init__(self):
-        self.noted = []
+        self.noted, self.count = [], 0
 
     def log(self, *values):
         self.noted.append(values)
+        self.count += 1
         if len(self.noted) > 300:
             raise OverflowError
         return len(self.noted) < 100
@@ -71,12 +86,17 @@ def random_body(choose, depth=0, in_loop=False):
     """Return the lines of random statements."""
     lines = []
     for _ in range(choose.randint(1, 4)):
-        words = {key: choose.choice("abcd") for key in "tuxy"}
+        words = {key: choose.choice("abcde") for key in "tuxy"}
         kind = choose.random()
         if kind < 0.35 and depth < 3:
             head = choose.choice(COMPOUND).format(**words)
             is_loop = head.startswith(("for", "while"))
             tail = {"try:": "except (TypeError, NameError):"}.get(head, "else:")
+            if head.startswith("match"):
+                cases = [case.format(**words) for case in choose.sample(CASES, 3)]
+                bodies = [[case, *random_body(choose, depth + 1, in_loop)] for case in cases]
+                lines += [head, *["    " + line for body in bodies for line in body]]
+                continue
             lines += [head, *random_body(choose, depth + 1, in_loop or is_loop)]
             if head == "try:" or (not head.startswith("with") and choose.random() < 0.3):
                 lines += [tail, *random_body(choose, depth + 1, in_loop)]
@@ -106,13 +126,15 @@ def random_split(function, lines, choose):
     return function if made is None else made[0]
 
 
-def outcome(function, calls, state):
-    """Return the result or error of a function, and its effects."""
-    try:
-        result = function(3, 4)
-    except (ArithmeticError, AssertionError, NameError, TypeError, ValueError) as error:
-        result = type(error)
-    return result, calls.noted, state
+def outcome(function, calls, state, peek=lambda: None):
+    """Return the result or error of a function, and its effects; `peek` returns the value of a variable around it."""
+    found = []
+    for run in (lambda: function(3, 4), peek):
+        try:
+            found.append(run())
+        except (ArithmeticError, AssertionError, LookupError, NameError, TypeError, ValueError) as error:
+            found.append(type(error))
+    return found, calls.noted, state
 
 
 @pytest.mark.parametrize("group", range(4))
@@ -129,23 +151,26 @@ def test_a_split_function_has_the_results_errors_and_effects_of_the_whole(group)
             "    log(b)",
             *random_body(choose),
             "    return g(f(b), a) if f(a) % 2 else a",
-            "def program(a: dict[str, int], b, c=(lambda: 2)()):",
-            *random_body(choose),
-            *random_body(choose),
-            "    return f(a), b",
+            "def make(e):",
+            "    def program(a: dict[str, int], b, c=(lambda: 2)()):",
+            "        nonlocal e",
+            *["    " + line for line in (*random_body(choose), *random_body(choose))],
+            "        return f(a), b",
+            "    return program, lambda: e",
+            "program, peek = make(5)",
         ]
         breaks = frozenset([i for i in range(2, len(lines) + 2) if choose.random() < 0.2])
         seen = []
         for is_split in (False, True):
             calls, state = Calls(), {}
-            known = {"STATE": state, "f": calls.f, "log": calls.log, "around": calls.around}
+            known = {"STATE": state, "CALLS": calls, "f": calls.f, "log": calls.log, "around": calls.around}
             program = define(lines, known)
             if is_split:
                 split = {known[name]: random_split(known[name], breaks, choose) for name in ("g", "h", "program")}
                 parts += split[program] is not program
                 callee.__defaults__ = (split,)
                 program = split[program]
-            seen.append(outcome(program, calls, state))
+            seen.append(outcome(program, calls, state, known["peek"]))
         assert seen[0] == seen[1], "\n".join(lines) + f"\n{sorted(breaks)}"
     assert parts > 20
 
@@ -285,6 +310,53 @@ def selects_by_values(model, optimizer):
     return step
 
 
+def assigns_in_a_condition(model, optimizer):
+    def solve(x, y):
+        z, n = x.abs() + 1, 0
+        while (error := (z * z - 2).abs().max()) > 1e-5:
+            z = z - (z * z - 2) / (2 * z)
+            n += 1
+        if (total := (z.sin() + y).sum()).item() > 3:
+            return total * 2, n
+        return total.exp() * error, n
+
+    return solve
+
+
+def matches_a_mode(model, optimizer):
+    def step(x, y):
+        hidden = model(x) + 1
+        match (hidden.argmax() % 2).item(), x.ndim:
+            case (0, n):
+                out = (hidden.sin() * y).sum() * n
+            case (m, 2) if m == 1:
+                out = (hidden.cos() + y).sum()
+            case _:
+                out = hidden.sum()
+        return out * 2
+
+    return step
+
+
+def counts_in_a_variable_around(model, optimizer):
+    count = 0
+
+    def step(x, y):
+        nonlocal count
+        count += 1
+        loss = F.mse_loss(model(x), y)
+        return (loss * 2).exp(), count
+
+    return step
+
+
+def scales_by_a_value(model, optimizer):
+    def step(x, y):
+        return model(x).sin() * (x + y).cos().sum().item() + y
+
+    return step
+
+
 class Trainer:
     def __init__(self, model, optimizer):
         self.model, self.optimizer, self.count, self.history = model, optimizer, 0, []
@@ -342,7 +414,9 @@ def calls_an_object(model, optimizer):
 FUNCTIONS = {  # how many parts each has, and how many of them a program can replace in these calls
     reads_the_loss: (1, 1), notes_the_loss_on_the_way: (3, 3), loops_over_batches: (3, 3), chooses_by_a_value: (4, 2),
     iterates_until_it_converges: (4, 4), catches_an_error: (2, 2), selects_by_values: (2, 2),
-    trains_by_a_method: (2, 2), calls_a_module: (3, 3), calls_the_call_of_a_module: (3, 3), calls_an_object: (2, 2),
+    assigns_in_a_condition: (4, 4), matches_a_mode: (4, 3), counts_in_a_variable_around: (1, 1),
+    scales_by_a_value: (1, 1), trains_by_a_method: (2, 2), calls_a_module: (3, 3),
+    calls_the_call_of_a_module: (3, 3), calls_an_object: (2, 2),
 }  # fmt: skip
 
 

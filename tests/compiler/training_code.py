@@ -486,4 +486,4 @@ TRAINING = [trainer_class, lightning_loop, adversarial_networks, early_stopping,
 KINDS = [gate_deep_in_a_model, hooks_of_modules, generators, decorators, lambdas_and_defaults, recursion,
          functions_inside, rebinding, errors, conditions, context_managers]  # fmt: skip
 # In the end no called function has programs: none has a break, they are other functions at each call, or have no parts.
-RUN_EAGERLY = [averaged_weights, functions_inside, conditions, context_managers]
+RUN_EAGERLY = [averaged_weights, functions_inside, context_managers]

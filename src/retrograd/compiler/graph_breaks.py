@@ -14,27 +14,31 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrograd.compiler.function_source import FunctionSource
+from retrograd.compiler.moved_operands import MovedOut, TakenCall, computes, is_call, position, with_fields
 from retrograd.compiler.surroundings import IMPORTS, MUTATIONS
 from retrograd.compiler.variable_uses import (
+    COMPREHENSIONS,
     FUNCTIONS,
     NO_NAMES,
     captured_names,
     changed_names,
     deleted_names,
     inside,
+    own_names,
     read_names,
     uses_of,
 )
 
 CALLEE = "<callee>"  # the variable of the function that returns what is called in place of an object
 _EFFECTS = {"print", "input", "open"}
-_READERS = {"item", "tolist", "numpy"}
-_CONVERSIONS = {"bool", "float", "format", "int", "len", "repr", "round", "str"}
 _UNKNOWN_NAMES = {"locals", "vars", "dir", "eval", "exec"}
-_UNKNOWN_KINDS = (ast.NamedExpr, ast.Match, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.ClassDef, ast.Nonlocal)
+_UNKNOWN_KINDS = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.ClassDef)
+_OF_OTHERS = (ast.NamedExpr, ast.Nonlocal)  # in functions inside and comprehensions they may assign variables around
 _YIELDS = (ast.Yield, ast.YieldFrom)
-_PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.expr_context, ast.Lambda)
-_CONDITIONAL = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+# The operand of an expression that is evaluated first.
+_FIRST = {ast.Compare: "left", ast.BinOp: "left", ast.UnaryOp: "operand", ast.Attribute: "value",
+          ast.Subscript: "value", ast.Call: "func", ast.IfExp: "test"}  # fmt: skip
+_COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ def split_function(
     what the statements call in place of `f`; it is the value of the cell CALLEE. The cells are returned too. None if
     nothing would be compiled, or the code may look at its variables in ways that parts would change.
     """
-    if any(map(_is_unknown, ast.walk(source.tree))):
+    if any(_is_unknown(node) for statement in source.tree.body for node in ast.walk(statement)):
         return None
     splitter = _Splitter(source, breaks)
     body = splitter.split(source.tree.body, source.parameters, is_loop=False)
@@ -68,7 +72,7 @@ def split_function(
     # Variables that only parts assign stay variables of the function: an assignment that never runs names all of them.
     naming = ast.Assign([_names(sorted(source.local_names), ast.Store())], ast.Constant(None))
     never = ast.If(ast.Constant(False), [naming], [])
-    main = _with(source.tree, body=[*body, ast.fix_missing_locations(ast.copy_location(never, body[-1]))])
+    main = with_fields(source.tree, body=[*body, ast.fix_missing_locations(ast.copy_location(never, body[-1]))])
     made, *parts = source.make_functions([main, *splitter.parts.values()], cells)
     for name, part in zip(splitter.parts, parts, strict=True):
         first, last = part.tree.body[0].lineno, part.tree.body[-1].lineno
@@ -77,47 +81,37 @@ def split_function(
     return made.function, cells
 
 
-def _with(tree: Any, **fields: Any) -> Any:
-    """Return a node of a syntax tree with other fields."""
-    return type(tree)(**{**vars(tree), **fields})
-
-
 def _is_unknown(node: ast.AST) -> bool:
     """Return whether code may look at its variables by name or change those of others, or is no plain function."""
     if isinstance(node, ast.Attribute) and node.attr.startswith("__") and not node.attr.endswith("__"):
         return True  # its name depends on the class around
+    if isinstance(node, (*FUNCTIONS, *COMPREHENSIONS)) and _has(node, _OF_OTHERS):
+        return True
     return isinstance(node, _UNKNOWN_KINDS) or (isinstance(node, ast.Name) and node.id in _UNKNOWN_NAMES)
 
 
-def _position(node: ast.AST) -> tuple | None:
-    """Return the position of a call as its instruction has it; None for other nodes."""
-    if not isinstance(node, ast.Call):
-        return None
-    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+def _has(tree: ast.AST, kinds: tuple[type, ...]) -> bool:
+    return any(isinstance(node, kinds) for node in ast.walk(tree))
 
 
-def _field(statement: ast.stmt) -> str:
-    """Return the name of the expression that a statement evaluates first; "" if it has none, or waits in it."""
-    if not isinstance(statement, ast.If | ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr | ast.Return):
-        return ""
-    name = "test" if isinstance(statement, ast.If) else "value"
+def _field(statement: ast.stmt, without: tuple[type, ...] = (*_YIELDS, ast.NamedExpr)) -> str:
+    """Return the name of the expression that a statement evaluates first; "" if it has none, or one of some kinds."""
+    match statement:
+        case ast.If() | ast.Match():
+            name = "test" if isinstance(statement, ast.If) else "subject"
+        case ast.Assign() | ast.AnnAssign() | ast.AugAssign() | ast.Expr() | ast.Return():
+            name = "value"
+        case _:
+            return ""
     value = getattr(statement, name)
-    return "" if value is None or any(isinstance(node, _YIELDS) for node in inside(value)) else name
+    return "" if value is None or _has(value, without) else name
 
 
-def _is_call(node: ast.AST) -> bool:
-    """Return whether a node is a call that does more than read the value of a variable."""
-    if not isinstance(node, ast.Call):
+def _reads_target(statement: ast.stmt, assigned: frozenset[str]) -> bool:
+    """Return whether a statement first reads what its value may change, or a variable that may have no value."""
+    if not isinstance(statement, ast.AugAssign):
         return False
-    function = node.func
-    return not (
-        (isinstance(function, ast.Name) and function.id in _CONVERSIONS)
-        or (isinstance(function, ast.Attribute) and function.attr in _READERS)
-    )
-
-
-def _computes(tree: ast.AST) -> bool:
-    return any(map(_is_call, inside(tree)))
+    return not (isinstance(statement.target, ast.Name) and statement.target.id in assigned)
 
 
 def _loads(body: Iterable[ast.AST]) -> Counter[str]:
@@ -138,13 +132,14 @@ class _Splitter:
         self.parts: dict[str, ast.FunctionDef] = {}  # by the names that the function calls them by
         self.has_breaks = self.has_calls = False
         self._tree, self._changes_objects = source.tree, breaks.changes_objects
-        self._calls = breaks.calls & set(map(_position, ast.walk(source.tree)))
+        self._calls = breaks.calls & set(map(position, ast.walk(source.tree)))
         self._lines = breaks.lines | {line for line, *_ in breaks.calls - self._calls if line is not None}
         self._locals = set(source.local_names)
-        self._values: set[str] = set()  # variables that the function has not had
+        self._values: set[str] = set()  # variables that statements made here read, most of them new
         self._moved: set[ast.stmt] = set()  # their assignments
         self._loads = _loads(source.tree.body)
-        self._globals = {name for n in ast.walk(source.tree) if isinstance(n, ast.Global) for name in n.names}
+        declared = [node for node in ast.walk(source.tree) if isinstance(node, ast.Global | ast.Nonlocal)]
+        self._globals = {name for node in declared for name in node.names}
         self._counters = NO_NAMES.union(*map(_counters, ast.walk(source.tree)))
         self._numbers = self._counters.union(*map(_numbers, ast.walk(source.tree)))
         # variables that functions inside read, after they may have changed
@@ -160,7 +155,7 @@ class _Splitter:
         pending = [*body]
         while pending:
             statement = pending.pop(0)
-            taken = self._take_call(statement, assigned | uses_of(run).assigned)
+            taken = self._take_assignment(statement) or self._take_call(statement, assigned | uses_of(run).assigned)
             if taken:
                 pending[:0] = taken
                 continue
@@ -199,7 +194,7 @@ class _Splitter:
         )
 
     def _has_call(self, tree: ast.AST) -> bool:
-        return any(_position(node) in self._calls for node in ast.walk(tree))
+        return any(position(node) in self._calls for node in ast.walk(tree))
 
     def _is_at_break(self, node: ast.stmt | ast.expr) -> bool:
         return any(node.lineno <= line <= (node.end_lineno or 0) for line in self._lines)
@@ -212,6 +207,7 @@ class _Splitter:
                 | ast.TryStar()
                 | ast.Delete()
                 | ast.Global()
+                | ast.Nonlocal()
                 | ast.FunctionDef()
                 | ast.Yield()
                 | ast.YieldFrom()
@@ -235,17 +231,33 @@ class _Splitter:
         So `return model(x).sum().item()` leaves `return value.item()`. `assigned` are the variables that have a value.
         """
         field = _field(statement)
-        if not field or (isinstance(statement, ast.AugAssign) and not changed_names(statement) <= assigned):
+        if not field or _reads_target(statement, assigned):
             return [], statement
-        moved = _MovedOut(self._locals, assigned)
-        value = moved.visit(copy.deepcopy(getattr(statement, field)))
+        value = copy.deepcopy(getattr(statement, field))
+        moved = MovedOut(self._locals, assigned, value)
+        value = moved.visit(value)
         is_read = isinstance(statement, ast.If) and self._is_at_break(statement.test)  # its truth
-        if (is_read or isinstance(statement, ast.AugAssign)) and not moved.has_readers and _computes(value):
+        if (is_read or isinstance(statement, ast.AugAssign)) and not moved.has_readers and computes(value):
             is_negated = isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not)
-            value = _with(value, operand=moved.take(value.operand)) if is_negated else moved.take(value)
+            value = with_fields(value, operand=moved.take(value.operand)) if is_negated else moved.take(value)
         self._values |= moved.names
         self._moved.update(moved.assignments)
-        return moved.assignments, _with(statement, **{field: value})
+        return moved.assignments, with_fields(statement, **{field: value})
+
+    def _take_assignment(self, statement: ast.stmt) -> list[ast.stmt]:
+        """Return a statement that begins with `(y := value)` as `y = value` and the rest; [] for others."""
+        field: str = _field(statement, _YIELDS)
+        if not field or isinstance(statement, ast.AugAssign):
+            return []
+        made: Any = with_fields(statement, **{field: copy.deepcopy(getattr(statement, field))})
+        parent = made
+        while type(node := getattr(parent, field)) in _FIRST:
+            parent, field = node, _FIRST[type(node)]
+        if not isinstance(node, ast.NamedExpr):
+            return []
+        self._values.add(node.target.id)
+        setattr(parent, field, ast.copy_location(ast.Name(node.target.id, ast.Load()), node))
+        return [ast.copy_location(ast.Assign([node.target], node.value), node), made]
 
     def _take_call(self, statement: ast.stmt, assigned: frozenset[str]) -> list[ast.stmt]:
         """Return a statement that calls a function with a break as several: operands, the call, and the rest.
@@ -253,18 +265,16 @@ class _Splitter:
         So `loss = f(model(x + 1), y)` becomes `a = x + 1; b = model(a); loss = f(b, y)`.
         """
         field = _field(statement)
-        if not field or not self._has_call(getattr(statement, field)):
-            return []
-        if isinstance(statement, ast.AugAssign) and not changed_names(statement) <= assigned:
+        if not field or _reads_target(statement, assigned) or not self._has_call(getattr(statement, field)):
             return []
         value = copy.deepcopy(getattr(statement, field))
-        taken = _TakenCall(self._locals, assigned, value, self._calls)
+        taken = TakenCall(self._locals, assigned, value, self._calls)
         value = taken.visit(value)
         if taken.has_failed or not taken.assignments:
             return []
         self._values |= taken.names
         self._moved.update(each for each in taken.assignments if each is not taken.call)
-        return [*taken.assignments, _with(statement, **{field: value})]
+        return [*taken.assignments, with_fields(statement, **{field: value})]
 
     def _call_by_callee(self, tree: Any) -> Any:
         """Return code that calls what CALLEE returns for each object that it would call."""
@@ -285,6 +295,9 @@ class _Splitter:
                 assigned -= deleted_names(statement)
                 statement = self._move_test_inside(statement, assigned)
                 header, bodies = "test", {"body": True}
+            case ast.Match(subject, cases):
+                split_cases = [self._split_case(case, assigned, is_loop) for case in cases]
+                return with_fields(statement, subject=self._call_by_callee(subject), cases=split_cases)
             case ast.With(items):
                 assigned, header, bodies = assigned.union(*map(changed_names, items)), "items", {"body": is_loop}
             case _:
@@ -292,7 +305,13 @@ class _Splitter:
         split = {name: self.split(getattr(statement, name), assigned, loop) for name, loop in bodies.items()}
         found = getattr(statement, header)
         called = [*map(self._call_by_callee, found)] if isinstance(found, list) else self._call_by_callee(found)
-        return _with(statement, **split, **{header: called})
+        return with_fields(statement, **split, **{header: called})
+
+    def _split_case(self, case: ast.match_case, assigned: frozenset[str], is_loop: bool) -> ast.match_case:
+        found: ast.match_case = with_fields(
+            case, body=self.split(case.body, assigned | changed_names(case.pattern), is_loop)
+        )
+        return found
 
     def _move_test_inside(self, loop: ast.While, assigned: frozenset[str]) -> ast.While:
         """Return a loop that ends by a `break` if what its test computes can be a part."""
@@ -302,8 +321,8 @@ class _Splitter:
         test = at(ast.If(at(ast.UnaryOp(ast.Not(), loop.test)), [at(ast.Break())], []))
         computed, leave = self._move_out(test, assigned)
         body = [*computed, leave, *loop.body]
-        is_inside = computed or self._has_call(loop.test)
-        return _with(loop, test=at(ast.Constant(True)), body=body) if is_inside else loop
+        is_inside = computed or self._has_call(loop.test) or _has(loop.test, (ast.NamedExpr,))
+        return with_fields(loop, test=at(ast.Constant(True)), body=body) if is_inside else loop
 
     # ------------------------------------------------------------------------------------------------- parts
 
@@ -327,7 +346,7 @@ class _Splitter:
         if isinstance(statement, ast.Raise) or _is_mutation(statement):
             return False
         return any(
-            _is_call(node) or (isinstance(node, ast.BinOp) and not _operands(node) <= self._numbers)
+            is_call(node) or (isinstance(node, ast.BinOp) and not _operands(node) <= self._numbers)
             for node in inside(statement)
         )
 
@@ -344,7 +363,7 @@ class _Splitter:
         else:
             statement = ast.Expr(call)
         parameters = ast.arguments([], [ast.arg(each) for each in given], None, [], [], None, [])
-        self.parts[name] = ast.copy_location(_with(self._tree, args=parameters, body=body), first)
+        self.parts[name] = ast.copy_location(with_fields(self._tree, args=parameters, body=body), first)
         return ast.copy_location(statement, first)
 
 
@@ -380,7 +399,7 @@ def _numbers(node: ast.AST) -> frozenset[str]:
     """Return the variables to which a statement assigns what is a number, as far as one can see."""
     match node:
         case ast.Assign(targets, value) if isinstance(value, ast.Constant) or (
-            isinstance(value, ast.Call) and not _is_call(value)
+            isinstance(value, ast.Call) and not is_call(value)
         ):
             return NO_NAMES.union(*map(changed_names, targets))
         case ast.AugAssign(target, _, ast.Constant()):
@@ -390,7 +409,7 @@ def _numbers(node: ast.AST) -> frozenset[str]:
 
 def _operands(node: ast.expr) -> frozenset[str]:
     """Return the variables in an expression, without those that functions such as `len` make numbers of."""
-    if isinstance(node, ast.Call) and not _is_call(node):
+    if isinstance(node, ast.Call) and not is_call(node):
         return frozenset()
     if isinstance(node, ast.BinOp):
         return _operands(node.left) | _operands(node.right)
@@ -401,7 +420,7 @@ def _is_mutation(statement: ast.stmt) -> bool:
     """Return whether a statement is a call such as `losses.append(loss)`."""
     match statement:
         case ast.Expr(ast.Call(ast.Attribute(_, name), values)):
-            return name in MUTATIONS and not any(map(_computes, values))
+            return name in MUTATIONS and not any(map(computes, values))
     return False
 
 
@@ -409,104 +428,21 @@ def _reassigned(source: FunctionSource) -> frozenset[str]:
     """Return the variables that get a value more than once."""
     count = Counter(source.parameters)
     for node in inside(ast.Module(source.tree.body, [])):
-        if isinstance(node, ast.For | ast.While):
+        if isinstance(node, ast.For | ast.While | ast.NamedExpr | ast.match_case):
             count.update(changed_names(node))
-        if isinstance(node, ast.stmt) and not isinstance(node, ast.If | ast.For | ast.While | ast.With | ast.Try):
+        if isinstance(node, ast.stmt) and not isinstance(node, _COMPOUND):
             count.update(changed_names(node))
     return frozenset([name for name, times in count.items() if times > 1])
 
 
 def _assigned_late(source: FunctionSource) -> frozenset[str]:
     """Return the variables that get a value after a function has been defined that reads them."""
-    nodes = [*inside(ast.Module(source.tree.body, []))]
+    nodes: list[Any] = [*inside(ast.Module(source.tree.body, []))]
     readers = [
         (node.lineno, captured_names(node)) for node in nodes if isinstance(node, (*FUNCTIONS, ast.GeneratorExp))
     ]
-    stored = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-    return frozenset([n.id for n in stored for line, names in readers if n.id in names and n.lineno > line])
-
-
-class _MovedOut(ast.NodeTransformer):
-    """Moves the operands of expressions that read values into variables, in the order of evaluation."""
-
-    def __init__(self, taken: set[str], assigned: frozenset[str]) -> None:
-        self.assignments: list[ast.stmt] = []
-        self.names: set[str] = set()
-        self._taken = taken  # the names of all variables
-        self._missing = taken - assigned  # those that may have no value, which is an error
-        self.has_readers = False  # whether the expression reads the value of a tensor
-        self._stopped = False  # what comes next is evaluated after a call that stays
-
-    def take(self, value: ast.expr) -> ast.expr:
-        """Return a new variable in place of an expression."""
-        name = next(name for i in range(len(self._taken) + 1) if (name := f"<value {i}>") not in self._taken)
-        self._taken.add(name)
-        self.names.add(name)
-        self.assignments.append(ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), value))
-        return ast.copy_location(ast.Name(name, ast.Load()), value)
-
-    def visit(self, node: ast.AST) -> Any:
-        """Return an expression with variables in place of operands."""
-        if self._stopped or isinstance(node, _CONDITIONAL):
-            self._stopped = self._stopped or _computes(node)
-            return node
-        match node:
-            case ast.Name(name) if name in self._missing:
-                self._stopped = True
-            case ast.Call(ast.Attribute(operand, name) as function) if name in _READERS:
-                self.has_readers = True
-                if _computes(operand):
-                    return _with(node, func=_with(function, value=self.take(operand)))
-            case ast.Call(ast.Name(name), [operand]) if name in _CONVERSIONS and _computes(operand):
-                return _with(node, args=[self.take(operand)])
-        made = self.generic_visit(node)
-        self._stopped = self._stopped or _is_call(node)
-        return made
-
-
-class _TakenCall(_MovedOut):
-    """Moves the first of some calls in an expression into a variable, and all that is computed before it, in its order.
-
-    The call is not moved if it is the whole expression.
-    """
-
-    def __init__(self, taken: set[str], assigned: frozenset[str], whole: ast.expr, calls: frozenset[tuple]) -> None:
-        super().__init__(taken, assigned)
-        self.has_failed = False  # whether the order would be another one
-        self.call: ast.stmt | None = None  # the assignment of the call
-        self._whole, self._calls = whole, calls
-
-    def visit(self, node: ast.AST) -> Any:
-        """Return an expression with variables in place of operands."""
-        if self._stopped:
-            return node
-        if not any(_position(each) in self._calls for each in ast.walk(node)):
-            return self._visit_operand(node)
-        is_conditional = isinstance(node, _CONDITIONAL) or (isinstance(node, ast.Compare) and len(node.ops) > 1)
-        if is_conditional or isinstance(node, ast.Dict | ast.JoinedStr):
-            self.has_failed = self._stopped = True
-            return node
-        if isinstance(node, ast.Call) and not _computes(node.func):
-            self.has_failed = not read_names(node.func).isdisjoint(self._missing)
-            made = _with(self.generic_visit(_with(node, func=ast.Constant(None))), func=node.func)
-        else:
-            made = self.generic_visit(node)
-        if self._stopped or _position(node) not in self._calls:
-            return made
-        self._stopped = True
-        if node is self._whole:
-            return made
-        value = self.take(made)
-        self.call = self.assignments[-1]
-        return value
-
-    def _visit_operand(self, node: ast.AST) -> Any:
-        if isinstance(node, ast.Starred | ast.keyword):
-            return self.generic_visit(node)
-        if isinstance(node, ast.expr) and not all(isinstance(each, _PLAIN) for each in ast.walk(node)):
-            return self.take(node)
-        self.has_failed = self.has_failed or not read_names(node).isdisjoint(self._missing)
-        return node
+    stored = [(node.lineno, name) for node in nodes for name in own_names(node)]
+    return frozenset([name for last, name in stored for line, names in readers if name in names and last > line])
 
 
 class _CallsByCallee(ast.NodeTransformer):
@@ -519,8 +455,8 @@ class _CallsByCallee(ast.NodeTransformer):
         if isinstance(node, FUNCTIONS):
             return node
         made = self.generic_visit(node)
-        if not isinstance(made, ast.Call) or not _is_call(made):
+        if not isinstance(made, ast.Call) or not is_call(made):
             return made
         self.count += 1
         function = ast.Call(ast.Name(CALLEE, ast.Load()), [made.func], [])
-        return _with(made, func=ast.fix_missing_locations(ast.copy_location(function, made.func)))
+        return with_fields(made, func=ast.fix_missing_locations(ast.copy_location(function, made.func)))

@@ -174,6 +174,8 @@ class Surroundings:
             self.names.add(step.argval)
         elif step.opname in _REFUSED:
             self._refuse(f"{code.co_qualname} {_REFUSED[step.opname]} {step.argval}")
+        elif step.opname == "STORE_DEREF" and step.argval in code.co_freevars and code not in self._local:
+            self._refuse(f"{code.co_qualname} assigns {step.argval}, a variable of the function around it")
         elif step.opname == "IMPORT_NAME" and step.argval.partition(".")[0] not in IMPORTS:
             self._refuse(f"{code.co_qualname} imports {step.argval}")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 NO_NAMES = frozenset[str]()
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,14 @@ def _of_statement(statement: ast.stmt) -> Uses:
             for handler in handlers:
                 uses = uses.either(uses_of(handler.body))
             return uses.then(uses_of(finalbody))
+        case ast.Match(subject, cases):
+            uses = NOTHING
+            for case in cases:
+                bound = changed_names(case.pattern)
+                guard = NOTHING if case.guard is None else _reads(case.guard)
+                matched = Uses(read_names(case.pattern), bound, bound).then(guard)
+                uses = uses.either(matched.then(uses_of(case.body)))
+            return _reads(subject).then(uses)
         case ast.FunctionDef(name):
             return Uses(read_names(statement), frozenset({name}), frozenset({name}))
         case ast.Assign(targets, value):
@@ -70,7 +78,7 @@ def _of_statement(statement: ast.stmt) -> Uses:
                 uses = uses.then(_assigns(each))
             return uses
         case ast.AugAssign(target, _, value):
-            return Uses(read_names(value) | read_names(target) | _stored(target)).then(_assigns(target))
+            return _reads(value).then(Uses(read_names(target) | _stored(target))).then(_assigns(target))
         case ast.AnnAssign(target, _, value):
             return NOTHING if value is None else _reads(value).then(_assigns(target))
         case ast.Import(names) | ast.ImportFrom(_, names):
@@ -81,16 +89,17 @@ def _of_statement(statement: ast.stmt) -> Uses:
 
 
 def _reads(expression: ast.expr) -> Uses:
-    return Uses(read_names(expression))
+    return Uses(read_names(expression), changed=changed_names(expression))
 
 
 def _assigns(target: ast.expr | None) -> Uses:
     """Return the uses of an assignment to a target, such as `a, b[i]`."""
-    return NOTHING if target is None else Uses(read_names(target), _stored(target), _stored(target))
+    return NOTHING if target is None else Uses(read_names(target), _stored(target), changed_names(target))
 
 
 def _stored(target: ast.expr) -> frozenset[str]:
-    return frozenset([n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)])
+    named = [n.target.id for n in ast.walk(target) if isinstance(n, ast.NamedExpr)]  # may not run
+    return changed_names(target).difference(named)
 
 
 def read_names(tree: ast.AST) -> frozenset[str]:
@@ -102,7 +111,7 @@ def read_names(tree: ast.AST) -> frozenset[str]:
     if isinstance(tree, ast.Name):
         return frozenset() if isinstance(tree.ctx, ast.Store) else frozenset({tree.id})
     found = NO_NAMES.union(*map(read_names, ast.iter_child_nodes(tree)))
-    if isinstance(tree, _COMPREHENSIONS):
+    if isinstance(tree, COMPREHENSIONS):
         targets = NO_NAMES.union(*[_stored(generator.target) for generator in tree.generators])
         return (found - targets) | read_names(tree.generators[0].iter)
     if isinstance(tree, FUNCTIONS):
@@ -116,14 +125,24 @@ def changed_names(tree: ast.AST) -> frozenset[str]:
     """Return the names that code may assign or delete, without those in functions and comprehensions inside."""
     if isinstance(tree, ast.FunctionDef):
         return frozenset({tree.name})
-    if isinstance(tree, (*FUNCTIONS, *_COMPREHENSIONS)):
+    if isinstance(tree, (*FUNCTIONS, *COMPREHENSIONS)):
         return frozenset()
-    own = NO_NAMES
-    if isinstance(tree, ast.Name) and not isinstance(tree.ctx, ast.Load):
-        own = frozenset({tree.id})
-    elif isinstance(tree, ast.ExceptHandler) and tree.name:
-        own = frozenset({tree.name})
-    return own.union(*map(changed_names, ast.iter_child_nodes(tree)))
+    return own_names(tree).union(*map(changed_names, ast.iter_child_nodes(tree)))
+
+
+def own_names(node: ast.AST) -> frozenset[str]:
+    """Return the names that a node may assign or delete, without those of the nodes below it."""
+    match node:
+        case ast.Name(name, ast.Store() | ast.Del()):
+            return frozenset({name})
+        case (
+            ast.ExceptHandler(name=str(name))
+            | ast.MatchAs(name=str(name))
+            | ast.MatchStar(name=str(name))
+            | ast.MatchMapping(rest=str(name))
+        ):
+            return frozenset({name})
+    return NO_NAMES
 
 
 def deleted_names(tree: ast.AST) -> frozenset[str]:
