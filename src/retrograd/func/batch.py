@@ -88,7 +88,7 @@ class Inputs:
         self.leaves: list
         self.leaves, self.spec = optree.tree_flatten(tree, none_is_leaf=True)
         call = partial(_format_call, func, in_dims)
-        dims = _broadcast_in_dims(call, in_dims, args)
+        dims = [in_dims] * len(self.leaves) if type(in_dims) is int else _broadcast_in_dims(call, in_dims, args)
         self.dims = [_check_in_dim(call, leaf, d) for leaf, d in zip(self.leaves, dims, strict=True)]
         self.size = _count_examples(call, in_dims, self.leaves, self.dims)
         self.given = [leaf if d is None else as_tensor(leaf) for leaf, d in zip(self.leaves, self.dims, strict=True)]
@@ -186,7 +186,7 @@ class Results:
         if out is None and out_dims is not None:
             raise ValueError(_non_tensor(func, out))
         found, self.spec = optree.tree_flatten(out)
-        self.dims = _broadcast_out_dims(func, out_dims, out)
+        self.dims = [out_dims] * len(found) if type(out_dims) is int else _broadcast_out_dims(func, out_dims, out)
         self.leaves = [_unwrap_result(func, o, d, whole) for o, d in zip(found, self.dims, strict=True)]
 
     def tree(self) -> Any:

@@ -246,7 +246,7 @@ class AlongDims(Family):
         """Shift the dimensions past the batch dimension."""
         args = batch_all(args, batched, n)
         ndim = args[0].ndim - 1
-        shifted = {k: shift_dims(cls.__name__, v, ndim) if k in cls.dims.split() else v for k, v in params.items()}
+        shifted = params | {k: shift_dims(cls.__name__, params[k], ndim) for k in cls.dims.split()}
         out = call(registry[cls.__name__], tuple(map(at_least_1d, args)), shifted)
         return out if ndim else squeeze_last(out)
 
