@@ -307,6 +307,18 @@ def test_an_address_of_another_server_is_one_line_that_says_what_to_do(answer, c
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs ray")
+def test_a_ray_that_does_not_start_is_one_line(capsys, monkeypatch):
+    def init(**options):
+        raise Exception("The current node timed out during startup.")
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr("ray.init", init)
+    assert main(["run", "-n", "2", "--transport", "ray", __file__]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "Ray could not be started on this machine: The current node timed out" in line
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs ray")
 def test_an_address_of_a_silent_server_is_given_up(capsys, monkeypatch):
     monkeypatch.setattr(ray_launcher, "CONNECT_TIMEOUT", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as server:

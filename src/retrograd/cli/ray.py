@@ -75,8 +75,11 @@ def _connect(address: str | None, ranks: int) -> Any:
     if ray.is_initialized():
         return ray
     if address is None:
-        cores = max(ranks, available_processors())
-        ray.init(address="local", num_cpus=cores, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
+        local = {"num_cpus": max(ranks, available_processors()), "include_dashboard": False}
+        try:
+            ray.init(address="local", _node_ip_address="127.0.0.1", **local, **quiet)
+        except Exception as error:  # Ray raises this class itself if a busy machine takes too long
+            raise UsageError(f"Ray could not be started on this machine: {error}  Try again.") from error
         return ray
     try:
         ray.init(address=address, **quiet)
