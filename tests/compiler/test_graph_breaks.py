@@ -459,6 +459,23 @@ def test_a_function_in_parts_has_the_bits_and_effects_of_the_eager_run(make):
     assert (len(found), sum(bool(part.programs) for part in found)) == FUNCTIONS[make]
 
 
+def test_a_function_that_assigns_a_variable_around_it_once_is_compiled_as_a_whole():
+    scale = None
+
+    def f(x):
+        nonlocal scale
+        if scale is None:
+            scale = (x * 2).sum()
+        return (x * scale).sin()
+
+    compiled = rg.compile(f, fullgraph=True)
+    with pytest.raises(RuntimeError, match="scale"):
+        compiled(numbers(3))
+    for _ in range(3):
+        assert observe(compiled(numbers(3))) == observe((numbers(3) * scale).sin())
+    assert len(compiled.programs) == 1
+
+
 def test_the_report_of_a_function_in_parts_has_its_programs_and_breaks():
     compiled = rg.compile(chooses_by_a_value(*network()))
     x, y = numbers(4, 3), numbers(4, 3)

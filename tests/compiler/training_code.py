@@ -438,6 +438,17 @@ def rebinding():
     return step, []
 
 
+def variables_around():
+    count = 0
+
+    def scaled(x):
+        nonlocal count
+        count += 1
+        return (x.sin() * 2).exp() * count
+
+    return (lambda x, y: (scaled(x * 2) + y, count)), []
+
+
 def errors():
     def checked(x, n):
         h = x.cos() * 2
@@ -484,6 +495,6 @@ def context_managers():
 TRAINING = [trainer_class, lightning_loop, adversarial_networks, early_stopping, clips_and_reports, averaged_weights,
             mixed_precision, validation_with_meters, progress_bar]  # fmt: skip
 KINDS = [gate_deep_in_a_model, hooks_of_modules, generators, decorators, lambdas_and_defaults, recursion,
-         functions_inside, rebinding, errors, conditions, context_managers]  # fmt: skip
+         functions_inside, rebinding, variables_around, errors, conditions, context_managers]  # fmt: skip
 # In the end no called function has programs: none has a break, they are other functions at each call, or have no parts.
 RUN_EAGERLY = [averaged_weights, functions_inside, context_managers]

@@ -174,8 +174,6 @@ class Surroundings:
             self.names.add(step.argval)
         elif step.opname in _REFUSED:
             self._refuse(f"{code.co_qualname} {_REFUSED[step.opname]} {step.argval}")
-        elif step.opname == "STORE_DEREF" and step.argval in code.co_freevars and code not in self._local:
-            self._refuse(f"{code.co_qualname} assigns {step.argval}, a variable of the function around it")
         elif step.opname == "IMPORT_NAME" and step.argval.partition(".")[0] not in IMPORTS:
             self._refuse(f"{code.co_qualname} imports {step.argval}")
 
@@ -397,8 +395,11 @@ def handles_exceptions(code: types.CodeType) -> bool:
 
 @functools.cache
 def may_change_objects(code: types.CodeType) -> bool:
-    """Return whether code may change Python objects in place, other than one that it has just made."""
-    changes = any(step.opname in _CHANGES for step in dis.get_instructions(code))
+    """Return whether code may change objects in place, except one that it has just made, or variables around it."""
+    changes = any(
+        step.opname in _CHANGES or (step.opname == "STORE_DEREF" and step.argval in code.co_freevars)
+        for step in dis.get_instructions(code)
+    )
     return not MUTATIONS.isdisjoint(code.co_names) or (changes and code.co_name != "__init__")
 
 
