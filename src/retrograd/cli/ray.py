@@ -75,7 +75,7 @@ def _connect(address: str | None, ranks: int) -> Any:
     if ray.is_initialized():
         return ray
     if address is None:
-        local = {"num_cpus": max(ranks, available_processors()), "include_dashboard": False}
+        local: dict[str, Any] = {"num_cpus": max(ranks, available_processors()), "include_dashboard": False}
         try:
             ray.init(address="local", _node_ip_address="127.0.0.1", **local, **quiet)
         except Exception as error:  # Ray raises this class itself if a busy machine takes too long
