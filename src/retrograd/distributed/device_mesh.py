@@ -42,6 +42,15 @@ class DeviceMesh:
         self.mesh_dim_names = None if names is None else tuple(names)
         self._groups = groups
 
+    @staticmethod
+    def from_group(
+        group: ProcessGroup, device_type: str, mesh: Any = None, *, mesh_dim_names: Sequence[str] | None = None
+    ) -> "DeviceMesh":
+        """Return a mesh of one dimension with the ranks of a group; `mesh` has no effect."""
+        found = object.__new__(DeviceMesh)
+        found._fill(device_type, as_tensor(list(group.ranks)), mesh_dim_names, [group])
+        return found
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Return the number of ranks along each dimension."""

@@ -32,6 +32,37 @@ class _SharedLeaf(Tensor):
         return self
 
 
+class TensorPart(Tensor):
+    """Base of tensors that are this rank's part of a whole one; `retrograd.distributed.tensor.DTensor` is its subclass.
+
+    Operators compute with the part.  Code that needs to know of the whole tensor asks the part.
+    """
+
+    __tensor_function__ = staticmethod(disabled_override)
+
+    def as_part(self, x: Tensor) -> "TensorPart":
+        """Return a tensor with the shape of this part as the same part of another whole tensor."""
+        raise NotImplementedError
+
+    def part_of(self, whole: Tensor) -> Tensor:
+        """Return the elements of this part, given those of the whole tensor."""
+        raise NotImplementedError
+
+    @property
+    def whole_shape(self) -> tuple[int, ...]:
+        """Return the shape of the whole tensor."""
+        raise NotImplementedError
+
+    @property
+    def layout(self) -> Any:
+        """Return what is equal for tensors that are divided among the same ranks, and can be hashed."""
+        raise NotImplementedError
+
+    def stack_over_ranks(self, x: Tensor) -> Tensor:
+        """Return the scalars of all ranks that have other parts, as a vector."""
+        raise NotImplementedError
+
+
 class Parameter(_SharedLeaf):
     """A trainable tensor of a module: a leaf that requires grad, registered when it is assigned to an attribute.
 
@@ -48,10 +79,10 @@ class Parameter(_SharedLeaf):
     _printed_name = ""
 
     def __new__(cls, data: Tensor, requires_grad: bool = True) -> Self:
-        overrides = isinstance(data, Tensor) and data._overrides
-        kind = _parameter_class(type(data)) if overrides and cls is Parameter else cls  # type: ignore[arg-type]
+        keeps_class = isinstance(data, TensorPart) or (isinstance(data, Tensor) and data._overrides)
+        kind = _parameter_class(type(data)) if keeps_class and cls is Parameter else cls  # type: ignore[arg-type]
         self: Any = _SharedLeaf.__new__(kind, data)
-        if self._overrides:
+        if isinstance(self, TensorPart) or self._overrides:
             vars(self).update(vars(data))
         self.requires_grad = requires_grad
         return cast(Self, self)
@@ -90,10 +121,11 @@ def _parameter_class(kind: type[Tensor]) -> type[Parameter]:
         memo[id(p)] = copied = Parameter(copy.deepcopy(data_of(p), memo), p.requires_grad)
         return copied
 
+    is_part = issubclass(kind, TensorPart)
     methods = {
         "_printed_name": kind.__name__,
         "__repr__": lambda p: f"Parameter({Tensor.__repr__(p)})",
-        "__tensor_function__": classmethod(override),
+        "__tensor_function__": staticmethod(disabled_override) if is_part else classmethod(override),
         "__reduce_ex__": lambda p, protocol: (Parameter, (data_of(p), p.requires_grad)),
         "__deepcopy__": deepcopied,
     }

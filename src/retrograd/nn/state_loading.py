@@ -126,7 +126,7 @@ class _Writes(NamedTuple):
 def _assign(owner: Any, name: str, own: Tensor, tensor: Tensor) -> None:
     """Make a tensor a parameter or a buffer of a module in place of another one."""
     if isinstance(own, Parameter) and not isinstance(tensor, Parameter):
-        tensor = Parameter(tensor.detach(), own.requires_grad)
+        tensor = Parameter(tensor, own.requires_grad)
     elif isinstance(own, Parameter):
         tensor.requires_grad = own.requires_grad
     setattr(owner, name, tensor)

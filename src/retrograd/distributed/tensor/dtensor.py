@@ -1,0 +1,220 @@
+"""`DTensor`: the part of a whole tensor that this rank has."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
+
+from retrograd.core import Tensor, operator_named, registry
+from retrograd.core.overrides import as_subclass
+from retrograd.distributed.collectives import all_gather_into_tensor, broadcast_all
+from retrograd.distributed.device_mesh import DeviceMesh
+from retrograd.distributed.groups import initialized_group
+from retrograd.distributed.local_slice import LocalSlice
+from retrograd.nn.parameter import TensorPart, is_on_meta
+from retrograd.ops.functions import functions
+
+_alias = operator_named("alias")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Each rank has some rows: dimension 0 is divided.  Raises NotImplementedError for another dimension."""
+
+    dim: int = 0
+
+    def __post_init__(self) -> None:
+        if self.dim != 0:
+            raise NotImplementedError(f"Shard: only dimension 0 is divided, got {self.dim}; transpose the tensor")
+
+
+@dataclass(frozen=True)
+class Replicate:
+    """Each rank has the whole tensor."""
+
+
+class Division(NamedTuple):
+    """How a tensor of some shape is divided, and which elements this rank has, from `low` to `high` in row-major order.
+
+    Rank i of n has the rows from i·⌈rows/n⌉ on, the last ranks fewer or none.  padded: the elements of the part
+    of rank 0, which is the largest.
+    """
+
+    shape: tuple[int, ...]
+    mesh: DeviceMesh
+    placement: Shard | Replicate
+    low: int
+    high: int
+    padded: int
+
+    @property
+    def local_shape(self) -> tuple[int, ...]:
+        """Return the shape of this rank's part; that of a scalar has one dimension."""
+        if isinstance(self.placement, Replicate):
+            return self.shape
+        count = self.high - self.low
+        return (count // max(prod(self.shape[1:]), 1), *self.shape[1:]) if self.shape else (count,)
+
+
+def _divide(shape: tuple[int, ...], mesh: DeviceMesh, placement: Shard | Replicate) -> Division:
+    count = prod(shape)
+    if isinstance(placement, Replicate):
+        return Division(shape, mesh, placement, 0, count, count)
+    rows = shape[0] if shape else 1
+    row, each, group = count // max(rows, 1), -(-rows // mesh.size()), mesh.get_group()
+    low, high = (min(rank * each, rows) * row for rank in (group.rank(), group.rank() + 1))
+    return Division(shape, mesh, placement, low, high, each * row)
+
+
+class DTensor(TensorPart):
+    """The part of a whole tensor that this rank has.
+
+    Unlike in PyTorch, its shape is that of the part, and operators compute with the part and return plain tensors.
+    Parameters of `fully_shard` are parts, and so are the tensors of the state dicts of their modules and optimizers:
+    `distributed.checkpoint` saves them as whole tensors.  Make it by `distribute_tensor`.
+
+    >>> import retrograd as rg
+    >>> import retrograd.distributed as dist
+    >>> from retrograd.distributed.tensor import Shard, distribute_tensor
+    >>> def script():
+    ...     mesh = dist.init_device_mesh("cpu", (2,))
+    ...     x = distribute_tensor(rg.arange(3), mesh, [Shard(0)])
+    ...     return x.to_local(), x.full_tensor(), x.placements
+    >>> dist.run_threads(script, 2)[1]
+    (tensor([2]), tensor([0, 1, 2]), (Shard(dim=0),))
+    """
+
+    division: Division
+
+    @property
+    def whole_shape(self) -> tuple[int, ...]:
+        """Return the shape of the whole tensor."""
+        return self.division.shape
+
+    @property
+    def device_mesh(self) -> DeviceMesh:
+        """Return the ranks that have parts."""
+        return self.division.mesh
+
+    @property
+    def layout(self) -> tuple[DeviceMesh, Shard | Replicate]:
+        """Return the mesh, and how the tensor is divided over it."""
+        return self.division.mesh, self.division.placement
+
+    @property
+    def placements(self) -> tuple[Shard | Replicate]:
+        """Return how the tensor is divided along the dimension of the mesh."""
+        return (self.division.placement,)
+
+    @property
+    def local_slice(self) -> LocalSlice:
+        """Return the elements of the part, and which ones they are."""
+        d, group = self.division, self.division.mesh.get_group()
+        copies = (group.rank(), group.size()) if isinstance(d.placement, Replicate) else (0, 1)
+        return LocalSlice(self.detach(), d.shape, d.low, *copies)
+
+    def to_local(self) -> Tensor:
+        """Return the part as a plain tensor with the same memory, through which gradients pass."""
+        found: Tensor = _alias(self)
+        return found
+
+    def full_tensor(self) -> Tensor:
+        """Return the whole tensor, outside of the graph; all ranks of the mesh must call it."""
+        return gather_whole([self])[0]
+
+    def as_part(self, x: Tensor) -> "DTensor":
+        """Return a tensor with the shape of this part, such as a state of an optimizer, as the same part of another."""
+        return _part(x, self.division)
+
+    def part_of(self, whole: Tensor) -> Tensor:
+        """Return the elements of this part, given those of the whole tensor.  ValueError for another shape."""
+        d = self.division
+        if tuple(whole.shape) != d.shape:
+            raise ValueError(f"expected a whole tensor of shape {d.shape}, got {tuple(whole.shape)}")
+        return whole.detach().reshape(-1)[d.low : d.high].reshape(d.local_shape)
+
+    def stack_over_ranks(self, x: Tensor) -> Tensor:
+        """Return the scalars of all ranks of the mesh, or this one if they have the same part; all must call it."""
+        if isinstance(self.division.placement, Replicate):
+            return x.detach().reshape(1)
+        found: Tensor = functions["empty"](self.division.mesh.size(), dtype=x.dtype)
+        all_gather_into_tensor(found, x.detach().reshape(1), self.division.mesh.get_group())
+        return found
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "DTensor":
+        memo[id(self)] = copied = self.as_part(self.detach().clone())  # of the same ranks
+        return copied
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle the part as a plain tensor, since a file or another process does not have the ranks."""
+        return self.detach().__reduce_ex__(protocol)
+
+    def __repr__(self) -> str:
+        d = self.division
+        return f"DTensor(local_tensor={self.detach()!r}, device_mesh={d.mesh!r}, placements={self.placements})"
+
+
+def distribute_tensor(
+    tensor: Tensor,
+    device_mesh: DeviceMesh | None = None,
+    placements: Sequence[Shard | Replicate] | None = None,
+    *,
+    src_data_rank: int | None = 0,
+) -> DTensor:
+    """Return this rank's part of a whole tensor; all ranks of the mesh must call it.
+
+    device_mesh: of one dimension; None: all ranks.  placements: [Shard(0)] or [Replicate()], which is the default.
+    src_data_rank: the rank of the mesh whose values count; None: those of each rank, without an exchange.
+
+    Raises ValueError unless there is one placement.
+    """
+    mesh = DeviceMesh.from_group(initialized_group(), "cpu") if device_mesh is None else device_mesh
+    given = [Replicate()] if placements is None else list(placements)
+    if len(given) != 1:
+        raise ValueError(f"distribute_tensor: expected a placement for the one dimension of the mesh, got {given}")
+    whole = tensor.detach()
+    if src_data_rank is not None and not is_on_meta(whole):
+        whole = whole.clone()
+        broadcast_all([whole], mesh.get_group(), src_data_rank)
+    division = _divide(tuple(whole.shape), mesh, given[0])
+    part = whole.reshape(-1)[division.low : division.high].clone()
+    return _part(part.reshape(division.local_shape), division)
+
+
+def _part(x: Tensor, division: Division) -> DTensor:
+    found: DTensor = as_subclass(x.detach(), DTensor)
+    found.division = division
+    return found
+
+
+def gather_whole(parts: Sequence[DTensor], dtype: Any = None) -> list[Tensor]:
+    """Return whole tensors, given the parts of all ranks of one mesh, by one exchange for each dtype.
+
+    dtype: convert the parts to it first.
+    """
+    found: dict[int, Tensor] = {}
+    for each in by_dtype([p for p in parts if isinstance(p.division.placement, Shard)]):
+        group = each[0].division.mesh.get_group()
+        sizes = [p.division.padded for p in each]
+        own = registry["cat"]([padded(p.detach(), p.division.padded) for p in each])
+        own = own if dtype is None else own.to(dtype)
+        everything = functions["empty"]((group.size(), own.numel()), dtype=own.dtype)
+        all_gather_into_tensor(everything, own, group)
+        for p, rows in zip(each, everything.split(sizes, 1), strict=True):
+            shape = p.division.shape
+            found[id(p)] = rows.reshape(-1)[: prod(shape)].clone().reshape(shape)
+    return [found[id(p)] if id(p) in found else p.detach().clone() for p in parts]
+
+
+def by_dtype(parts: Sequence[DTensor]) -> list[list[DTensor]]:
+    """Return the parts in lists of one dtype each."""
+    found: dict[Any, list[DTensor]] = {}
+    for p in parts:
+        found.setdefault(p.dtype, []).append(p)
+    return list(found.values())
+
+
+def padded(x: Tensor, length: int) -> Tensor:
+    """Return the elements of a tensor, followed by zeros."""
+    found: Tensor = registry["cat"]([x.reshape(-1), functions["zeros"](length - x.numel(), dtype=x.dtype)])
+    return found
