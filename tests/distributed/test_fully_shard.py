@@ -1,5 +1,6 @@
 """Models whose parameters are divided among ranks train like one model on the whole batch."""
 
+import copy
 import gc
 import weakref
 
@@ -8,7 +9,16 @@ import pytest
 
 import retrograd as rg
 import retrograd.distributed as dist
-from retrograd.distributed.fsdp import full_state_dict, fully_shard, load_full_state_dict
+from retrograd.distributed import fsdp
+from retrograd.distributed.fsdp import (
+    FSDPModule,
+    MixedPrecisionPolicy,
+    full_state_dict,
+    fully_shard,
+    load_full_state_dict,
+    register_fsdp_forward_method,
+)
+from retrograd.distributed.tensor import DTensor, distribute_tensor
 
 
 def values(seed, *shape):
@@ -176,3 +186,119 @@ def test_a_module_without_parameters_is_refused():
             fully_shard(rg.nn.ReLU())
     finally:
         dist.destroy_process_group()
+
+
+def test_parts_that_are_assigned_train_in_place_of_the_earlier_ones():
+    source = model().state_dict()
+
+    def script():
+        module = fully_shard(rg.nn.Sequential(*[copy.deepcopy(m) for m in model()]))
+        before = list(module.parameters())
+        state = module.state_dict()
+        parts = {name: distribute_tensor(source[name], x.device_mesh, x.placements) for name, x in state.items()}
+        module.load_state_dict(parts, assign=True)
+        assert all(p is not q and isinstance(p, DTensor) for p, q in zip(module.parameters(), before, strict=True))
+        losses = train(module, values(9, 4, 4).chunk(2)[dist.get_rank()])
+        module.load_state_dict({name: rg.nn.Parameter(x.to_local()) for name, x in parts.items()}, assign=True)
+        with pytest.raises(RuntimeError, match="weight of Linear was replaced by a tensor that is not this"):
+            module(values(9, 4, 4))
+        return losses
+
+    np.testing.assert_allclose(np.mean(dist.run_threads(script, 2), 0), train(model(), values(9, 4, 4)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("sums_in", [None, "float32"])
+def test_a_block_computes_and_sums_gradients_in_the_dtypes_of_its_policy(sums_in):
+    x, half = values(9, 8, 4).float(), rg.bfloat16
+    seen = []
+
+    class Noting(rg.nn.Linear):
+        def forward(self, x):
+            seen.append((x.dtype, self.weight.dtype))
+            return super().forward(x)
+
+    def expected():
+        total = None
+        for part in x.chunk(2):
+            module = fill(rg.nn.Linear(4, 6)).to(half)
+            module(part.to(half)).sum().backward()
+            mean = module.weight.grad.to(rg.float32 if sums_in else half) / 2
+            total = mean if total is None else total + mean
+        return total.float()
+
+    def script():
+        module = fill(Noting(4, 6)).float()
+        policy = MixedPrecisionPolicy(half, sums_in and getattr(rg, sums_in), output_dtype=rg.float64)
+        fully_shard(module, mp_policy=policy)
+        out = module(x.chunk(2)[dist.get_rank()])
+        out.sum().backward()
+        assert (out.dtype, module.weight.dtype, module.weight.grad.dtype) == (rg.float64, rg.float32, rg.float32)
+        rg.optim.SGD(module.parameters(), lr=0.1).step()
+        return module.weight.as_part(module.weight.grad).full_tensor().numpy()
+
+    for found in dist.run_threads(script, 2):
+        np.testing.assert_array_equal(found, expected().numpy())
+    assert seen == [(half, half)] * 2
+
+
+def test_gradients_of_passes_without_an_exchange_are_added_to_the_next_one():
+    x, whole = values(9, 8, 4), model()
+    (whole(x) ** 2).sum().backward()
+
+    def script():
+        module = model()
+        fully_shard([m for m in module if isinstance(m, rg.nn.Linear)])
+        fully_shard(module, reshard_after_forward=2)
+        module.set_gradient_divide_factor(1.0)
+        for block in (module[0], module[3], module[5]):
+            block.set_gradient_divide_factor(1.0)
+        mine = x.chunk(2)[dist.get_rank()]
+        for number, part in enumerate(mine.chunk(2)):
+            module.set_requires_gradient_sync(number == 1)
+            (module(part) ** 2).sum().backward()
+            assert (module[0].weight.grad is None) == (number == 0)
+        return [p.as_part(p.grad).full_tensor().numpy() for p in module.parameters()]
+
+    for found in dist.run_threads(script, 2):
+        for mine, p in zip(found, whole.parameters(), strict=True):
+            np.testing.assert_allclose(mine, p.grad.numpy(), rtol=1e-10, atol=1e-12)
+
+
+def test_a_divided_module_has_pytorchs_methods():
+    class Twice(rg.nn.Linear):
+        def twice(self, x):
+            return self.forward(x) * 2
+
+    def script():
+        module = fully_shard(Twice(4, 6))
+        assert isinstance(module, FSDPModule)
+        assert isinstance(module, Twice)
+        assert type(module).__name__ == "FSDPTwice"
+        part = module.weight
+        module.unshard(async_op=True).wait()
+        assert module.weight.shape == (6, 4)
+        assert rg.equal(module.weight, part.full_tensor())
+        assert module(rg.ones(2, 4)).shape == (2, 6)
+        assert module.weight is part
+        module.unshard()
+        module.reshard()
+        assert module.weight is part
+        module.set_reshard_after_forward(False)
+        module.set_modules_to_forward_prefetch([module])
+        module.set_modules_to_backward_prefetch([module])
+        register_fsdp_forward_method(module, "twice")
+        x = rg.ones(2, 4)
+        return rg.equal(module.twice(x), 2 * module(x))
+
+    assert dist.run_threads(script, 2) == [True, True]
+
+
+def test_other_divisions_are_refused_with_the_way_out():
+    dist.init_process_group()
+    try:
+        with pytest.raises(NotImplementedError, match="parameters are divided along dimension 0"):
+            fully_shard(rg.nn.Linear(2, 2), shard_placement_fn=lambda p: None)
+    finally:
+        dist.destroy_process_group()
+    with pytest.raises(AttributeError, match=r"by fully_shard\(layer\) for each layer"):
+        _ = fsdp.FullyShardedDataParallel

@@ -10,6 +10,7 @@ from retrograd.core import Tensor, operator_named
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggest_entry
 from retrograd.nn.module import clear_grads
+from retrograd.nn.parameter import TensorPart
 from retrograd.nn.parameter_lists import list_parameters
 from retrograd.ops.layout import has_sparse_layout
 from retrograd.optim.foreach import Batch, split_batches, update_batch
@@ -179,12 +180,13 @@ class Optimizer(StepHooks, StateDictHooks):
         """Return settings and states as plain data: parameters are indices, in the order of the groups.
 
         {"state": {0: {"exp_avg": Tensor, ...}, ...}, "param_groups": [{"lr": ..., "params": [0, 1]}, ...]};
-        the tensors are those of the optimizer, which later steps write to, not copies.
+        the tensors are those of the optimizer, which later steps write to, not copies.  Those with the shape of a
+        parameter that is a part of a whole tensor, as by `fully_shard`, are parts too.
         """
         self._run_state_hooks(SAVE_PRE)
         number = {id(p): i for i, p in enumerate(self._params())}
         found = {
-            "state": {number[id(p)]: dict(state) for p, state in self.state.items()},
+            "state": {number[id(p)]: _saved_state(p, state) for p, state in self.state.items()},
             "param_groups": [
                 {**group, "params": [number[id(p)] for p in group["params"]]} for group in self.param_groups
             ],
@@ -256,6 +258,16 @@ class Optimizer(StepHooks, StateDictHooks):
             lines.append(f"Parameter Group {number}")
             lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
         return "\n".join([*lines, ")"])
+
+
+def _saved_state(param: Any, state: State) -> State:
+    """Return the state of a parameter; tensors of its shape are parts of whole ones if it is."""
+    if not isinstance(param, TensorPart):
+        return dict(state)
+    return {
+        name: param.as_part(value) if isinstance(value, Tensor) and value.shape == param.shape else value
+        for name, value in state.items()
+    }
 
 
 def _split_names(params: Any) -> tuple[dict[str, list[str]], list[Any]]:

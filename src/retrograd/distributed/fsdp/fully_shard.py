@@ -1,47 +1,63 @@
 """`fully_shard`: divide the parameters of a model among the ranks, and gather those of a block while it runs."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+import optree
 
 from retrograd.autograd import no_grad
 from retrograd.autograd.graph import saved_tensors_hooks
 from retrograd.core import Tensor
+from retrograd.core.dtype import is_floating
 from retrograd.distributed.collectives import broadcast_all
 from retrograd.distributed.device_mesh import DeviceMesh
+from retrograd.distributed.fsdp.fsdp_module import BLOCK, FSDPModule
 from retrograd.distributed.fsdp.parameter_block import ParameterBlock, ShardedParameter
+from retrograd.distributed.fsdp.policies import MixedPrecisionPolicy, OffloadPolicy
 from retrograd.distributed.groups import initialized_group
-from retrograd.distributed.local_slice import LocalSlice
+from retrograd.distributed.tensor.dtensor import DTensor
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import is_on_meta
 
+PRECISION_OF_PARAMETERS = MixedPrecisionPolicy()
+
 
 def fully_shard(
-    module: Module,
+    module: Any,
     *,
     mesh: DeviceMesh | None = None,
-    reshard_after_forward: bool | None = None,
-    ignored_params: Iterable[Tensor] = (),
-) -> Module:
+    reshard_after_forward: bool | int | None = None,
+    shard_placement_fn: Callable[[Any], Any] | None = None,
+    mp_policy: MixedPrecisionPolicy = PRECISION_OF_PARAMETERS,
+    offload_policy: OffloadPolicy | None = None,
+    ignored_params: Iterable[Tensor] | None = None,
+    dp_mesh_dims: Any = None,
+) -> Any:
     """Return a module whose parameters are divided among the ranks along dimension 0, changed in place.
 
     Call it on blocks of a model, such as layers, then on the model, which takes the remaining parameters.  Before a
     block runs, its whole parameters are gathered; after it they are freed, and gathered again in the backward pass.
     Then gradients are averaged over the ranks, and each has those of its part.  Make the optimizer afterwards: it gets
     the parts, so its state is divided too.  The numbers are those of `DistributedDataParallel`, if the optimizer
-    updates each element by itself.
+    updates each element by itself.  Parameters are `DTensor`s; the module gets the methods of `FSDPModule`.
 
+    - module: a module, or a list of modules, each of which becomes a block.
     - mesh: a mesh of one dimension, by default all ranks.
-    - reshard_after_forward: free the whole parameters after the forward pass; None: True.
+    - reshard_after_forward: free the whole parameters after the forward pass; None or a number: True.
+    - mp_policy: in which dtypes the block computes and sums gradients.
+    - offload_policy: without effect, since parameters are in host memory.
     - ignored_params: parameters that stay whole on every rank; their gradients are not averaged.
 
     A model that is larger than a rank's memory is made on the device "meta". Either divide it there, then call
-    `model.to_empty(device="cpu")` and load the values; or give each block values by `nn.utils.materialize` just before
-    it is divided.
+    `model.to_empty(device="cpu")` and load or initialize the values; or give each block values by
+    `nn.utils.materialize` just before it is divided.
 
     All ranks begin with the parameters of rank 0, and must run the same blocks in the same order, also in the backward
     pass.  A parameter without a gradient in a pass counts as zero.
 
-    Raises ValueError before `init_process_group`, and if there is nothing to divide.
+    Raises ValueError before `init_process_group`, and if there is nothing to divide; NotImplementedError for
+    shard_placement_fn and dp_mesh_dims.
 
     Source: S. Rajbhandari et al., ZeRO, SC 2020; Y. Zhao et al., PyTorch FSDP, VLDB 2023.
 
@@ -57,24 +73,61 @@ def fully_shard(
     >>> dist.run_threads(script, 2)[0]
     ([(3, 4), (3,), (1, 6), (1,)], tensor([3.]))
     """
-    group = initialized_group(None) if mesh is None else mesh.get_group()
-    ignored = {id(p) for p in ignored_params} | {id(p.shard) for block in _blocks(module) for p in block.parameters}
+    for name, given in (("shard_placement_fn", shard_placement_fn), ("dp_mesh_dims", dp_mesh_dims)):
+        if given is not None:
+            raise NotImplementedError(f"fully_shard: {name} is not supported; parameters are divided along dimension 0")
+    over = DeviceMesh.from_group(initialized_group(None), "cpu") if mesh is None else mesh
+    ignored = {id(p) for p in ignored_params or ()}
+    for each in module if isinstance(module, list | tuple) else [module]:
+        _divide(each, over, reshard_after_forward is False, mp_policy, ignored)
+    return module
+
+
+def _divide(module: Module, mesh: DeviceMesh, keeps: bool, policy: MixedPrecisionPolicy, ignored: set[int]) -> None:
+    """Make a module a block."""
     homes: dict[int, list[tuple[Module, str]]] = {}
     whole: dict[int, Tensor] = {}
     for owner in module.modules():
         for name, p in owner._parameters.items():
-            if p is not None and id(p) not in ignored:
+            if p is not None and id(p) not in ignored and not isinstance(p, DTensor):
                 homes.setdefault(id(p), []).append((owner, name))
                 whole[id(p)] = p
     if not whole:
         raise ValueError("fully_shard: the module has no parameters that are not divided already")
-    broadcast_all([p for p in whole.values() if not is_on_meta(p)], group)
+    broadcast_all([p for p in whole.values() if not is_on_meta(p)], mesh.get_group())
     with no_grad():
-        parameters = [ShardedParameter(p, homes[key], group) for key, p in whole.items()]
-    block = ParameterBlock(parameters, group, reshard_after_forward is False)
-    module.__dict__["_sharded_block"] = block
+        parameters = [ShardedParameter(p, homes[key], mesh) for key, p in whole.items()]
+    block = ParameterBlock(parameters, mesh, keeps, policy)
+    module.__dict__[BLOCK] = block
     module.__dict__["forward"] = _with_whole_parameters(block, module.forward)
-    return module
+    module.register_state_dict_post_hook(_keep_parts)
+    if not isinstance(module, FSDPModule):
+        kind: Any = type(module)
+        module.__class__ = _class_of_blocks(kind)
+
+
+@functools.cache
+def _class_of_blocks(kind: Any) -> Any:
+    """Return the class of modules of a class that are blocks."""
+    return type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__})
+
+
+def _keep_parts(module: Module, state: dict[str, Any], prefix: str, _metadata: Any) -> None:
+    """Let the detached tensors of a state dict be parts of whole ones, as the parameters are."""
+    for name, p in module.named_parameters(remove_duplicate=False):
+        detached = state.get(prefix + name)
+        if isinstance(p, DTensor) and isinstance(detached, Tensor) and not isinstance(detached, DTensor):
+            state[prefix + name] = p.as_part(detached)
+
+
+def register_fsdp_forward_method(module: Any, method_name: str) -> None:
+    """Let another method of a block, such as `generate`, run with the whole parameters, as `forward` does.
+
+    It has no effect on other modules.
+    """
+    if isinstance(module, FSDPModule):
+        method = getattr(module, method_name)
+        module.__dict__[method_name] = _with_whole_parameters(module.__dict__[BLOCK], method)
 
 
 def full_state_dict(module: Module) -> dict[str, Tensor]:
@@ -82,23 +135,11 @@ def full_state_dict(module: Module) -> dict[str, Tensor]:
 
     `full_state_dict(model)` has the names and shapes of the model before `fully_shard`.
     """
-    found = {name: x.detach() for name, x in module.state_dict().items()}
-    for names, p, block in _sharded_with_names(module):
-        whole = block.gathered()[block.parameters.index(p)].clone()
-        found.update(dict.fromkeys(names, whole))
-    for block in _blocks(module):
-        block.free()
-    return found
-
-
-def sharded_state_dict(module: Module) -> dict[str, Any]:
-    """Return the state dict of a module, with a `LocalSlice` for each divided parameter.
-
-    `retrograd.distributed.checkpoint` saves it, and loads into it.
-    """
-    found: dict[str, Any] = {name: x.detach() for name, x in module.state_dict().items()}
-    for names, p, _ in _sharded_with_names(module):
-        found.update(dict.fromkeys(names, LocalSlice(p.shard.detach(), p.shape, p.low)))
+    found, whole = {}, dict[int, Tensor]()
+    for name, x in module.state_dict(keep_vars=True).items():
+        if isinstance(x, DTensor) and id(x) not in whole:
+            whole[id(x)] = x.full_tensor()
+        found[name] = whole[id(x)] if isinstance(x, DTensor) else x.detach() if isinstance(x, Tensor) else x
     return found
 
 
@@ -108,38 +149,35 @@ def load_full_state_dict(module: Module, state: Mapping[str, Tensor]) -> None:
     Raises KeyError for a name that the state lacks, ValueError for another shape.
     """
     with no_grad():
-        for name, target in sharded_state_dict(module).items():
+        for name, target in module.state_dict().items():
             value = state[name]
-            shape = target.shape if isinstance(target, LocalSlice) else tuple(target.shape)
-            if tuple(value.shape) != tuple(shape):
+            shape = target.division.shape if isinstance(target, DTensor) else tuple(target.shape)
+            if tuple(value.shape) != shape:
                 raise ValueError(f"load_full_state_dict: {name} has shape {tuple(value.shape)}, expected {shape}")
-            if isinstance(target, LocalSlice):
-                target.tensor.copy_(value.reshape(-1)[target.low : target.high].reshape(target.tensor.shape))
-            else:
-                target.copy_(value)
+            target.copy_(target.part_of(value) if isinstance(target, DTensor) else value)
 
 
 def _with_whole_parameters(block: ParameterBlock, forward: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a forward method that runs with the whole parameters, and saves handles instead of them."""
+    """Return a method that runs with the whole parameters, and saves handles instead of them."""
+    policy = block.policy
 
     def run(*args: Any, **keywords: Any) -> Any:
+        if policy.cast_forward_inputs:
+            args, keywords = _converted((args, keywords), policy.param_dtype)
         block.enter()
         try:
             with saved_tensors_hooks(block.pack, block.unpack):
-                return forward(*args, **keywords)
+                return _converted(forward(*args, **keywords), policy.output_dtype)
         finally:
             block.leave()
 
     return run
 
 
-def _blocks(module: Module) -> list[ParameterBlock]:
-    return [owner.__dict__["_sharded_block"] for owner in module.modules() if "_sharded_block" in owner.__dict__]
-
-
-def _sharded_with_names(module: Module) -> Iterator[tuple[list[str], ShardedParameter, ParameterBlock]]:
-    """Yield each sharded parameter with its names in the state dict, and its block."""
-    prefix = {id(owner): f"{name}." if name else "" for name, owner in module.named_modules()}
-    for block in _blocks(module):
-        for p in block.parameters:
-            yield [prefix[id(owner)] + name for owner, name in p.homes if id(owner) in prefix], p, block
+def _converted(values: Any, dtype: Any) -> Any:
+    """Return nested values with floating tensors converted to a dtype; None: as they are."""
+    if dtype is None:
+        return values
+    return optree.tree_map(
+        lambda x: x.to(dtype) if isinstance(x, Tensor) and is_floating(x.dtype) else x, values, none_is_leaf=True
+    )

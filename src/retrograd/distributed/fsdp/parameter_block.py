@@ -5,40 +5,45 @@ from typing import Any, NamedTuple
 
 from retrograd.autograd import Function, no_grad
 from retrograd.core import Tensor, registry
-from retrograd.distributed.collectives import all_gather_into_tensor, reduce_scatter_tensor
-from retrograd.distributed.local_slice import note_divided
+from retrograd.distributed.collectives import reduce_scatter_tensor
+from retrograd.distributed.device_mesh import DeviceMesh
+from retrograd.distributed.fsdp.policies import MixedPrecisionPolicy
+from retrograd.distributed.tensor.dtensor import DTensor, Shard, by_dtype, distribute_tensor, gather_whole, padded
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 from retrograd.ops.functions import functions
-from retrograd.pipelining.transports.process_group import ProcessGroup
 
 
 class ShardedParameter:
-    """A parameter divided along dimension 0: rank i has rows i·rows to (i+1)·rows, the last ranks fewer or none.
+    """A parameter divided along dimension 0.
 
-    homes: the modules that have it, and its names there.
+    homes: the modules that have it, and its names there.  shard: this rank's part, which is a parameter.
     """
 
-    def __init__(self, whole: Tensor, homes: Sequence[tuple[Module, str]], group: ProcessGroup) -> None:
-        self.shape, self.dtype = tuple(whole.shape), whole.dtype
+    def __init__(self, whole: Tensor, homes: Sequence[tuple[Module, str]], mesh: DeviceMesh) -> None:
         self.homes = list(homes)
-        self._row = whole.numel() // max(self.shape[0], 1) if self.shape else 1  # elements of a row
-        count = self.shape[0] if self.shape else 1
-        rows = -(-count // group.size())
-        self.padded = rows * self._row  # elements that each rank sends
-        self.numel = whole.numel()
-        self.low = min(group.rank() * rows, count) * self._row
-        self.high = min((group.rank() + 1) * rows, count) * self._row
-        part = whole.detach().reshape(-1)[self.low : self.high].clone()
-        shape = ((self.high - self.low) // max(self._row, 1), *self.shape[1:]) if self.shape else (part.numel(),)
-        self.shard = Parameter(part.reshape(shape), requires_grad=whole.requires_grad)
+        part = distribute_tensor(whole, mesh, [Shard(0)], src_data_rank=None)
+        self.shard: Any = Parameter(part, requires_grad=whole.requires_grad)
         self.show(self.shard)
-        note_divided(self)
 
     def show(self, value: Tensor) -> None:
         """Let the modules have the shard, or the whole parameter."""
         for module, name in self.homes:
             vars(module)[name] = value  # unlike an assignment, it takes results of operators too
+
+    def adopt(self) -> None:
+        """Take the part that was assigned to the first module, as `load_state_dict(assign=True)` does."""
+        module, name = self.homes[0]
+        found = vars(module)[name]
+        if found is self.shard:
+            return
+        if not isinstance(found, DTensor) or found.division != self.shard.division:
+            raise RuntimeError(
+                f"fully_shard: {name} of {type(module).__name__} was replaced by a tensor that is not this rank's "
+                f"part; assign distribute_tensor(whole, mesh, [Shard(0)])"
+            )
+        self.shard = found
+        self.show(found)
 
 
 class Handle(NamedTuple):
@@ -51,38 +56,70 @@ class Handle(NamedTuple):
 
 
 class ParameterBlock:
-    """The sharded parameters of a block, which are gathered and freed together."""
+    """The sharded parameters of a block, which are gathered and freed together.
 
-    def __init__(self, parameters: Sequence[ShardedParameter], group: ProcessGroup, keeps: bool) -> None:
-        self.parameters, self.group, self.keeps = list(parameters), group, keeps
+    keeps: whether the whole parameters are kept from the forward to the backward pass.  syncs: whether a backward pass
+    reduces the gradients; otherwise they are added to those of the next one that does.  divisor: by which the sum of
+    the gradients is divided; None: the number of ranks.
+    """
+
+    def __init__(
+        self, parameters: Sequence[ShardedParameter], mesh: DeviceMesh, keeps: bool, policy: MixedPrecisionPolicy
+    ) -> None:
+        self.parameters, self.group, self.keeps, self.policy = list(parameters), mesh.get_group(), keeps, policy
+        self.syncs = True
+        self.divisor: float | None = None
         self.gathers = 0  # how often the whole parameters were gathered
         self._whole: list[Tensor] | None = None
+        self._postponed: list[Tensor | None] = [None] * len(self.parameters)
+        self._shows_whole = False
 
     def gathered(self) -> list[Tensor]:
         """Return the whole parameters outside of the graph; they are kept until `free`."""
         if self._whole is None:
             self.gathers += 1
             with no_grad():
-                self._whole = _gather(self.parameters, self.group)
+                self._whole = gather_whole([p.shard for p in self.parameters], self.policy.param_dtype)
         return self._whole
 
     def free(self) -> None:
         """Free the whole parameters."""
         self._whole = None
 
+    def unshard(self) -> None:
+        """Let the modules have the whole parameters, outside of the graph, until `reshard` or the next call."""
+        self._adopt()
+        self._show([value.detach() for value in self.gathered()])
+
+    def reshard(self) -> None:
+        """Let the modules have the shards again, and free the whole parameters."""
+        self._adopt()
+        self._show(None)
+        self.free()
+
     def enter(self) -> None:
         """Let the modules have the whole parameters, whose gradients are reduced to the shards."""
+        self._adopt()
         self.gathered()
         whole = _Gather.apply(self, *[p.shard for p in self.parameters])
-        for p, value in zip(self.parameters, whole, strict=True):
-            p.show(value if p.shard.requires_grad else value.detach())
+        pairs = zip(self.parameters, whole, strict=True)
+        self._show([value if p.shard.requires_grad else value.detach() for p, value in pairs])
 
     def leave(self) -> None:
         """Let the modules have the shards again."""
-        for p in self.parameters:
-            p.show(p.shard)
+        self._show(None)
         if not self.keeps:
             self.free()
+
+    def _adopt(self) -> None:
+        if not self._shows_whole:
+            for p in self.parameters:
+                p.adopt()
+
+    def _show(self, whole: Sequence[Tensor] | None) -> None:
+        self._shows_whole = whole is not None
+        for index, p in enumerate(self.parameters):
+            p.show(p.shard if whole is None else whole[index])
 
     def pack(self, x: Tensor) -> Any:
         """Return a handle for a saved view of a whole parameter, so that it can be freed; other tensors as they are."""
@@ -101,6 +138,30 @@ class ParameterBlock:
         view: Tensor = whole.reshape(-1).as_strided(packed.shape, packed.stride, packed.offset)
         return view.detach()
 
+    def reduced(self, gradients: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+        """Return the mean gradients of this rank's shards, those of passes without an exchange included."""
+        gradients = [_sum(a, b) for a, b in zip(self._postponed, gradients, strict=True)]
+        self._postponed = [None] * len(gradients) if self.syncs else gradients
+        return self._reduce(gradients) if self.syncs else [None] * len(gradients)
+
+    def _reduce(self, gradients: Sequence[Tensor | None]) -> list[Tensor]:
+        found: dict[int, Tensor] = {}
+        gradient_of = {id(p.shard): g for p, g in zip(self.parameters, gradients, strict=True)}
+        size, policy = self.group.size(), self.policy
+        for each in by_dtype([p.shard for p in self.parameters]):
+            dtype = policy.reduce_dtype or policy.param_dtype or each[0].dtype
+            columns, lengths = [], [p.division.padded for p in each]
+            for p, length in zip(each, lengths, strict=True):
+                g = gradient_of[id(p)]
+                flat = functions["zeros"](0, dtype=dtype) if g is None else g.detach().reshape(-1).to(dtype)
+                columns.append(padded(flat, length * size).reshape(size, length))
+            everything = registry["cat"](columns, 1).div_(self.divisor or size)  # first, so that sums don't overflow
+            own = functions["zeros"](everything.shape[1], dtype=dtype)
+            reduce_scatter_tensor(own, everything, group=self.group)
+            for p, part in zip(each, own.split(lengths), strict=True):
+                found[id(p)] = part[: p.numel()].to(p.dtype).clone().reshape(p.shape)
+        return [found[id(p.shard)] for p in self.parameters]
+
 
 class _Gather(Function):
     """The whole parameters, given this rank's shards; each rank gets the mean gradients of them."""
@@ -117,50 +178,8 @@ class _Gather(Function):
         block: ParameterBlock = ctx.block
         block.free()
         with no_grad():
-            return None, *_reduce(block.parameters, gradients, block.group)
+            return None, *block.reduced(gradients)
 
 
-def _gather(parameters: Sequence[ShardedParameter], group: ProcessGroup) -> list[Tensor]:
-    """Return whole parameters, given the shards of all ranks."""
-    found: dict[int, Tensor] = {}
-    for each in _by_dtype(parameters):
-        own = registry["cat"]([_padded(p.shard.detach(), p.padded) for p in each])
-        everything = functions["zeros"]((group.size(), own.numel()), dtype=own.dtype)
-        all_gather_into_tensor(everything, own, group)
-        for p, parts in zip(each, everything.split([p.padded for p in each], 1), strict=True):
-            found[id(p)] = parts.reshape(-1)[: p.numel].clone().reshape(p.shape)
-    return [found[id(p)] for p in parameters]
-
-
-def _reduce(
-    parameters: Sequence[ShardedParameter], gradients: Sequence[Tensor | None], group: ProcessGroup
-) -> list[Tensor]:
-    """Return the mean gradients of this rank's shards."""
-    found: dict[int, Tensor] = {}
-    gradient_of = {id(p): g for p, g in zip(parameters, gradients, strict=True)}
-    size = group.size()
-    for each in _by_dtype(parameters):
-        columns = []
-        for p in each:
-            g = gradient_of[id(p)]
-            flat = functions["zeros"](0, dtype=p.dtype) if g is None else g.detach().reshape(-1)
-            columns.append(_padded(flat, p.padded * size).reshape(size, p.padded))
-        everything = registry["cat"](columns, 1).div_(size)  # first, so that sums don't overflow
-        own = functions["zeros"](everything.shape[1], dtype=everything.dtype)
-        reduce_scatter_tensor(own, everything, group=group)
-        for p, part in zip(each, own.split([p.padded for p in each]), strict=True):
-            found[id(p)] = part[: p.high - p.low].clone().reshape(p.shard.shape)
-    return [found[id(p)] for p in parameters]
-
-
-def _by_dtype(parameters: Sequence[ShardedParameter]) -> list[list[ShardedParameter]]:
-    groups: dict[Any, list[ShardedParameter]] = {}
-    for p in parameters:
-        groups.setdefault(p.dtype, []).append(p)
-    return list(groups.values())
-
-
-def _padded(x: Tensor, length: int) -> Tensor:
-    """Return the elements of a tensor, followed by zeros."""
-    found: Tensor = registry["cat"]([x.reshape(-1), functions["zeros"](length - x.numel(), dtype=x.dtype)])
-    return found
+def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    return a if b is None else b.detach() if a is None else a + b.detach()
