@@ -10,6 +10,8 @@ from retrograd.autograd import no_grad
 from retrograd.core import Tensor, operator_named
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.deprecated_names import older_name
+from retrograd.nn.parameter import TensorPart
+from retrograd.nn.part_filling import fill_whole
 from retrograd.ops.create import eye, zeros
 from retrograd.ops.random import Generator, rand, randn
 
@@ -25,6 +27,7 @@ def _write(tensor: Any, value: Any) -> Any:
         return tensor.copy_(value)
 
 
+@fill_whole
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with values uniform between a and b.
 
@@ -38,6 +41,7 @@ def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Generator |
     )
 
 
+@fill_whole
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with values from the normal distribution of that mean and standard deviation."""
     return _write(
@@ -45,6 +49,7 @@ def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Generat
     )
 
 
+@fill_whole
 def trunc_normal_(
     tensor: Any,
     mean: float = 0.0,
@@ -91,10 +96,11 @@ def fans(tensor: Any) -> tuple[int, int]:
     >>> fans(rg.empty(3, 4))
     (4, 3)
     """
-    if tensor.ndim < 2:
-        raise ValueError(f"fan in and fan out need a tensor of at least 2 dimensions, got shape {tensor.shape}")
-    receptive = math.prod(tensor.shape[2:])
-    return tensor.shape[1] * receptive, tensor.shape[0] * receptive
+    shape = tensor.whole_shape if isinstance(tensor, TensorPart) else tensor.shape
+    if len(shape) < 2:
+        raise ValueError(f"fan in and fan out need a tensor of at least 2 dimensions, got shape {shape}")
+    receptive = math.prod(shape[2:])
+    return shape[1] * receptive, shape[0] * receptive
 
 
 _calculate_fan_in_and_fan_out = fans  # PyTorch's name, which users import for their own initial values
@@ -116,12 +122,14 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return _GAINS[nonlinearity]
 
 
+@fill_whole
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with uniform values of variance gain² · 2 / (fan in + fan out): Glorot and Bengio, AISTATS 2010."""
     bound = gain * math.sqrt(6 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
+@fill_whole
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with normal values of variance gain² · 2 / (fan in + fan out): Glorot and Bengio, AISTATS 2010."""
     return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(fans(tensor))), generator)
@@ -134,6 +142,7 @@ def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
     return calculate_gain(nonlinearity, a) / math.sqrt(fan_in if mode == "fan_in" else fan_out)
 
 
+@fill_whole
 def kaiming_uniform_(
     tensor: Any,
     a: float = 0,
@@ -154,6 +163,7 @@ def kaiming_uniform_(
     return uniform_(tensor, -bound, bound, generator)
 
 
+@fill_whole
 def kaiming_normal_(
     tensor: Any,
     a: float = 0,
@@ -173,6 +183,7 @@ def _check_ndim(name: str, tensor: Any, *dims: int) -> None:
         raise ValueError(f"{name}: expected a tensor of {expected} dimensions, got shape {tensor.shape}")
 
 
+@fill_whole
 def eye_(tensor: Any) -> Tensor:
     """Fill with the identity matrix, of any two sizes.
 
@@ -186,6 +197,7 @@ def eye_(tensor: Any) -> Tensor:
     return _write(tensor, eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
 
 
+@fill_whole
 def dirac_(tensor: Any, groups: int = 1) -> Tensor:
     """Fill kernels (out, in, ...) so that the convolution passes as many inputs as possible in each group.
 
@@ -206,6 +218,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Tensor:
     return _write(tensor, kernel)
 
 
+@fill_whole
 def orthogonal_(tensor: Any, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with gain times a random matrix with orthogonal rows, or columns if fewer; dimensions after 0 are flattened.
 
@@ -229,6 +242,7 @@ def orthogonal_(tensor: Any, gain: float = 1.0, generator: Generator | None = No
     return _write(tensor, (q.mT if rows < columns else q).reshape(tensor.shape) * gain)
 
 
+@fill_whole
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
     """Fill with N(0, std²), and zeros in a fraction `sparsity` of each column: Martens, ICML 2010.
 

@@ -9,6 +9,7 @@ from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_floating
 from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 from retrograd.nn.deprecated_names import older_name
+from retrograd.nn.parameter import TensorPart
 from retrograd.nn.parameter_lists import list_parameters
 from retrograd.ops.create import zeros
 
@@ -74,7 +75,8 @@ def clip_grad_norm_(
     """Scale the gradients of parameters in place so that their total norm is at most `max_norm`.
 
     Returns the norm before scaling. `error_if_nonfinite` raises RuntimeError if it is infinite or NaN, before anything
-    is scaled. `foreach` has no effect.
+    is scaled. `foreach` has no effect. If parameters are divided among ranks, as by `fully_shard`, the norm is that of
+    the whole gradients, and all ranks must call it.
 
     >>> import retrograd as rg
     >>> x = rg.zeros(2, requires_grad=True)
@@ -84,10 +86,26 @@ def clip_grad_norm_(
     >>> round(float(x.grad[0]), 3)
     0.6
     """
-    grads = _gradients_of("clip_grad_norm_", parameters)
-    total = get_total_norm(grads, norm_type, error_if_nonfinite)
+    params = list_parameters("clip_grad_norm_", parameters)
+    grads = _gradients_of("clip_grad_norm_", params)
+    parts = [p for p in params if isinstance(p, TensorPart) and p.grad is not None]
+    total = get_total_norm(_gradients_with_whole_norms(params, parts, norm_type), norm_type, error_if_nonfinite)
     _scale_gradients(grads, max_norm, total)
     return total
+
+
+def _gradients_with_whole_norms(params: list[Any], parts: list[TensorPart], norm_type: float) -> list[Any]:
+    """Return the gradients of parameters; in the place of those of parts, their norms on all ranks."""
+    if not parts:
+        return _gradients_of("clip_grad_norm_", params)
+    own = [p.grad.detach() for p in params if p.grad is not None and not isinstance(p, TensorPart)]
+    by_layout: dict[Any, list[TensorPart]] = {}
+    for p in parts:
+        by_layout.setdefault(p.layout, []).append(p)
+    for each in by_layout.values():
+        norms = norms_of([g for g in _gradients_of("clip_grad_norm_", each) if g.numel()], norm_type)
+        own.append(each[0].stack_over_ranks(total_of_norms(norms, norm_type).to(each[0].dtype)))
+    return own
 
 
 def clip_grads_with_norm_(

@@ -1,0 +1,131 @@
+"""A tensor says which part of a whole one it is; what has its shape follows."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+import retrograd.distributed as dist
+from retrograd.distributed.fsdp import fully_shard
+from retrograd.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+
+
+def values(seed, *shape):
+    return rg.from_numpy(np.random.default_rng(seed).standard_normal(shape))
+
+
+def mesh():
+    return dist.init_device_mesh("cpu", (dist.get_world_size(),))
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (2, 5), (4,), (1,), (), (0, 3), (3, 0)])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_the_whole_tensor_is_that_of_the_first_rank_whatever_its_shape(ranks, shape):
+    whole = values(0, *shape)
+
+    def script():
+        own = whole + dist.get_rank()
+        rows, copies = (distribute_tensor(own, mesh(), [kind]) for kind in (Shard(0), Replicate()))
+        assert rg.equal(copies.to_local(), whole)
+        return rows.numel(), rows.full_tensor().numpy(), copies.full_tensor().numpy()
+
+    found = dist.run_threads(script, ranks)
+    assert sum(count for count, _, _ in found) == whole.numel()
+    for _, *both in found:
+        for each in both:
+            np.testing.assert_array_equal(each, whole.numpy())
+
+
+def test_a_parameter_of_a_part_is_a_part_and_so_are_its_copies():
+    def script():
+        p = rg.nn.Parameter(distribute_tensor(values(0, 5, 2), mesh(), [Shard(0)]))
+        assert isinstance(p, DTensor)
+        assert isinstance(p, rg.nn.Parameter)
+        assert p.requires_grad
+        copied = copy.deepcopy(p)
+        assert isinstance(copied, rg.nn.Parameter)
+        assert copied.data_ptr() != p.data_ptr()
+        assert rg.equal(copied.full_tensor(), p.full_tensor())
+        assert type(p * 2) is type(p.detach()) is type(p.to_local()) is rg.Tensor  # results are plain tensors
+        assert type(pickle.loads(pickle.dumps(p.as_part(p)))) is rg.Tensor
+        (p.to_local() ** 2).sum().backward()
+        return rg.equal(p.grad, 2 * p)
+
+    assert dist.run_threads(script, 2) == [True, True]
+
+
+def test_tensors_that_share_memory_with_a_part_are_not_parts_themselves():
+    def script():
+        model = fully_shard(rg.nn.Linear(4, 6))
+        state = model.state_dict()
+        assert isinstance(state["weight"], DTensor)
+        assert state["weight"].data_ptr() == model.weight.data_ptr()
+        assert not isinstance(model.weight.detach(), DTensor)
+        assert isinstance(model.state_dict(keep_vars=True)["weight"], rg.nn.Parameter)
+
+    dist.run_threads(script, 2)
+
+
+INITIAL = {
+    "uniform_": (-1.0, 2.0), "normal_": (1.0, 3.0), "trunc_normal_": (0.0, 1.0, -0.5, 0.5), "xavier_uniform_": (),
+    "xavier_normal_": (), "kaiming_uniform_": (), "kaiming_normal_": (0, "fan_out"), "orthogonal_": (),
+    "sparse_": (0.3,), "eye_": (),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INITIAL)
+def test_initial_values_of_parts_are_those_of_the_whole_tensor(name):
+    def fill(x):
+        randomness = {} if name == "eye_" else {"generator": rg.Generator().manual_seed(4)}
+        return getattr(rg.nn.init, name)(x, *INITIAL[name], **randomness)
+
+    expected = fill(rg.empty(7, 5))
+
+    def script():
+        part = rg.nn.Parameter(distribute_tensor(rg.zeros(7, 5), mesh(), [Shard(0)]))
+        assert fill(part) is part
+        return part.full_tensor().numpy()
+
+    for found in dist.run_threads(script, 3):
+        np.testing.assert_array_equal(found, expected.numpy())
+
+
+@pytest.mark.parametrize("norm_type", [1.0, 2.0, 3.0, float("inf")])
+def test_gradients_are_clipped_by_the_norm_of_the_whole_ones(norm_type):
+    def clipped(module):
+        for p, g in zip(module.parameters(), grads, strict=True):
+            p.grad = p.part_of(g) if isinstance(p, DTensor) else g.clone()
+        total = rg.nn.utils.clip_grad_norm_(module.parameters(), 0.5, norm_type)
+        return total.item(), list(module.parameters())
+
+    def model():
+        return rg.nn.Sequential(rg.nn.Linear(4, 1), rg.nn.Linear(1, 5)).double()
+
+    grads = [values(i, *p.shape) for i, p in enumerate(model().parameters())]
+    expected, whole = clipped(model())
+
+    def script():
+        module = model()
+        fully_shard(module, ignored_params=[module[1].bias])
+        total, parts = clipped(module)
+        for p, q in zip(parts, whole, strict=True):
+            mine = p.part_of(q.grad) if isinstance(p, DTensor) else q.grad
+            np.testing.assert_allclose(p.grad.numpy(), mine.numpy(), rtol=1e-12)
+        return total
+
+    assert dist.run_threads(script, 3) == pytest.approx([expected] * 3, rel=1e-12)
+
+
+def test_what_is_not_divided_so_is_refused():
+    with pytest.raises(NotImplementedError, match="only dimension 0 is divided, got 1"):
+        Shard(1)
+    dist.init_process_group()
+    try:
+        with pytest.raises(ValueError, match="expected a placement for the one dimension"):
+            distribute_tensor(rg.zeros(2), mesh(), [Shard(0), Replicate()])
+        with pytest.raises(ValueError, match=r"expected a whole tensor of shape \(2,\), got \(3,\)"):
+            distribute_tensor(rg.zeros(2), mesh(), [Shard(0)]).part_of(rg.zeros(3))
+    finally:
+        dist.destroy_process_group()
