@@ -11,7 +11,7 @@ import retrograd as rg
 import retrograd.distributed as dist
 import retrograd.distributed.checkpoint as checkpoint
 from retrograd.distributed.checkpoint import api, layout
-from retrograd.distributed.fsdp import full_state_dict, fully_shard, sharded_state_dict
+from retrograd.distributed.fsdp import full_state_dict, fully_shard
 from retrograd.distributed.local_slice import LocalSlice
 
 
@@ -36,12 +36,12 @@ def sharded(seed):
 @pytest.mark.parametrize("read_by", [1, 2, 4])
 def test_any_number_of_ranks_reads_the_checkpoint_of_any_other(tmp_path, written_by, read_by):
     def write():
-        state = {"model": sharded_state_dict(sharded(0)), "lists": [1, {"text": "a/b~"}], "step": 5, "none": None}
+        state = {"model": sharded(0).state_dict(), "lists": [1, {"text": "a/b~"}], "step": 5, "none": None}
         checkpoint.save(state, checkpoint_id=tmp_path)
 
     def read():
         module = sharded(1)
-        state = {"model": sharded_state_dict(module), "lists": [0, {"text": ""}], "step": 0, "none": 1}
+        state = {"model": module.state_dict(), "lists": [0, {"text": ""}], "step": 0, "none": 1}
         checkpoint.load(state, checkpoint_id=tmp_path)
         rest = {name: value for name, value in state.items() if name != "model"}
         return {name: value.numpy().copy() for name, value in full_state_dict(module).items()}, rest

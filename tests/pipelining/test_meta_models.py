@@ -12,7 +12,7 @@ import retrograd.distributed as dist
 import retrograd.distributed.checkpoint as checkpoint
 from retrograd import nn
 from retrograd.distributed.checkpoint import layout
-from retrograd.distributed.fsdp import fully_shard, sharded_state_dict
+from retrograd.distributed.fsdp import fully_shard
 from retrograd.nn.functional import mse_loss
 from retrograd.nn.utils import materialize
 from retrograd.pipelining import Pipeline
@@ -118,9 +118,9 @@ def test_a_model_that_is_divided_on_meta_reads_its_part_of_a_checkpoint_only(tmp
     def script():
         model = fully_shard(blocks())
         with pytest.raises(ValueError, match=r"0\.weight is on 'meta' and has no memory"):
-            checkpoint.load({"model": sharded_state_dict(model)}, checkpoint_id=tmp_path)
+            checkpoint.load({"model": model.state_dict()}, checkpoint_id=tmp_path)
         model.to_empty(device="cpu")
-        checkpoint.load({"model": sharded_state_dict(model)}, checkpoint_id=tmp_path)
+        checkpoint.load({"model": model.state_dict()}, checkpoint_id=tmp_path)
         model.eval()
         return model(rg.ones(2, 6)).tolist(), sum(p.nbytes for p in model.parameters())
 

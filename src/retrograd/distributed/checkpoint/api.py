@@ -10,9 +10,13 @@ from typing import Any
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
 from retrograd.distributed.checkpoint import layout
+from retrograd.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
+from retrograd.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from retrograd.distributed.checkpoint.stateful import Stateful
 from retrograd.distributed.groups import initialized_group
-from retrograd.distributed.local_slice import LocalSlice, with_slices
+from retrograd.distributed.local_slice import LocalSlice
 from retrograd.distributed.objects import all_gather_object, broadcast_object_list
+from retrograd.distributed.tensor.dtensor import DTensor
 from retrograd.nn.parameter import is_on_meta
 from retrograd.pipelining.transports import get_transport
 from retrograd.pipelining.transports.process_group import ProcessGroup, default_group
@@ -23,20 +27,25 @@ StateDict = Mapping[str, Any]
 def save(
     state_dict: StateDict,
     *,
-    checkpoint_id: str | os.PathLike[str],
+    checkpoint_id: str | os.PathLike[str] | None = None,
+    storage_writer: FileSystemWriter | None = None,
+    planner: DefaultSavePlanner | None = None,
     process_group: ProcessGroup | None = None,
     no_dist: bool = False,
+    use_collectives: bool = True,
 ) -> None:
-    """Write a state dict into a folder, each rank its slices; all ranks must call it.
+    """Write a state dict into a folder, each rank its parts; all ranks must call it.
 
-    state_dict: nested dicts and lists of tensors, `LocalSlice` (as of `sharded_state_dict`), numbers, text and None.
-    A tensor is the same on all ranks, which write a part of it each, except the parameters of `fully_shard`, which are
-    slices.  Values that are no tensors are those of rank 0.
-    checkpoint_id: the folder, which all ranks reach.  Its earlier checkpoint stays valid until the new one is complete.
-    no_dist: this process alone; so too without a process group.
+    state_dict: nested dicts and lists of tensors, `DTensor`s, numbers, text and None, and objects with `state_dict` and
+    `load_state_dict`, such as models and `Stateful` ones.  Each rank has a part of a `DTensor`, such as a parameter of
+    `fully_shard` and a state of its optimizer; another tensor is the same on all ranks, which write a part of it each.
+    Values that are no tensors are those of the first rank that has them.
+    checkpoint_id: the folder, which all ranks reach; or storage_writer, which has it.  Its earlier checkpoint stays
+    valid until the new one is complete.
+    no_dist: this process alone; so too without a process group.  planner and use_collectives have no effect.
 
     Raises, on every rank, the first error of a rank: OSError, TypeError for values that JSON and safetensors do not
-    hold, ValueError for slices that have gaps or overlap.
+    hold, ValueError for parts that have gaps or overlap, or without a folder.
 
     >>> import retrograd as rg, tempfile
     >>> import retrograd.distributed.checkpoint as checkpoint
@@ -47,38 +56,46 @@ def save(
     >>> state
     {'model': {'weight': tensor([1., 1., 1.])}, 'step': 7}
     """
-    group = _group(process_group, no_dist)
-    plan = _Plan(state_dict, group)
-    _write(plan, Path(checkpoint_id), group)
+    group, folder = _group(process_group, no_dist), _folder("save", checkpoint_id, storage_writer)
+    _write(_Plan(state_dict, group), folder, group)
 
 
 def async_save(
     state_dict: StateDict,
     *,
-    checkpoint_id: str | os.PathLike[str],
+    checkpoint_id: str | os.PathLike[str] | None = None,
+    storage_writer: FileSystemWriter | None = None,
+    planner: DefaultSavePlanner | None = None,
     process_group: ProcessGroup | None = None,
+    async_checkpointer_type: Any = None,
+    async_stager: Any = None,
     no_dist: bool = False,
+    use_collectives: bool = True,
 ) -> "PendingSave":
-    """Copy a state dict, and write the copy in the background; return the handle.
+    """Copy a state dict, and write the copy in the background; return a future.
 
     The step is held up by the copy, before which the ranks agree on the save; none waits for the copy of another.  The
     files are written by a thread of each rank; the checkpoint is valid when
-    `result()` of the handle has returned, which all ranks must call.  Until then the folder has the earlier one.
+    `result()` of the future has returned, which all ranks must call.  Until then the folder has the earlier one.
+    `destroy_process_group` calls it for saves whose result nobody has asked for.  Arguments that `save` does not have
+    are without effect.
 
     Raises TypeError as `save` does; other errors are raised by `result()`.
     """
-    group = _group(process_group, no_dist)
-    return PendingSave(_Plan(state_dict, group), Path(checkpoint_id), group)
+    group, folder = _group(process_group, no_dist), _folder("async_save", checkpoint_id, storage_writer)
+    return PendingSave(_Plan(state_dict, group), folder, group)
 
 
 class PendingSave:
-    """The handle of a save in the background."""
+    """The future of a save in the background."""
 
     def __init__(self, plan: "_Plan", folder: Path, group: ProcessGroup) -> None:
         self._plan, self._folder, self._group = plan, folder, group
         self._rows: Future[dict[str, Any]] = Future()
         self._ended = False
         self._number = _prepare(folder, group)
+        self._registered = (default_group() or group).before_destroy
+        self._registered.append(self.result)
         try:
             plan.copy()
         except Exception as error:  # as MemoryError: all ranks learn of it by `result()`
@@ -90,14 +107,15 @@ class PendingSave:
         """Return whether this rank has written its files."""
         return self._rows.done()
 
-    def result(self) -> None:
+    def result(self, timeout: float | None = None) -> None:
         """Wait for the files of all ranks, and complete the checkpoint; all ranks must call it.
 
-        Raises, on every rank, the first error of a rank.
+        Raises, on every rank, the first error of a rank.  `timeout` has no effect.
         """
         if self._ended:
             return
         self._ended = True
+        self._registered.remove(self.result)
         error, rows = self._rows.exception(), None
         if error is None:
             rows = self._rows.result()
@@ -114,45 +132,64 @@ class PendingSave:
 def load(
     state_dict: dict[str, Any],
     *,
-    checkpoint_id: str | os.PathLike[str],
+    checkpoint_id: str | os.PathLike[str] | None = None,
+    storage_reader: FileSystemReader | None = None,
+    planner: DefaultLoadPlanner | None = None,
     process_group: ProcessGroup | None = None,
     no_dist: bool = False,
 ) -> None:
-    """Read a checkpoint into the tensors and slices of a state dict, in place; other values are replaced.
+    """Read a checkpoint into the tensors and parts of a state dict, in place; other values are replaced.
 
-    Each rank reads only the elements that it has, whatever ranks and slices have saved them.  Only the names of the
-    state dict are read.
+    Each rank reads only the elements that it has, whatever ranks and parts have saved them.  Only the names of the
+    state dict are read.  Objects with `state_dict` and `load_state_dict` get their state by the latter.
+    planner: with `DefaultLoadPlanner(allow_partial_load=True)`, names that the checkpoint lacks are left as they are.
 
     Raises FileNotFoundError if the folder has no complete checkpoint, KeyError for a name that it lacks, ValueError for
-    another shape or dtype, before anything is changed.
+    another shape or dtype, before anything is changed, and without a folder.
     """
-    folder = Path(checkpoint_id)
+    folder = _folder("load", checkpoint_id, storage_reader)
     manifest = layout.read_manifest(folder)
-    targets = list(with_slices(layout.leaves(state_dict)))
-    for path, target in targets:
+    states = _states(state_dict)
+    layout.expect_stored(states, manifest)
+    found = [(path, target) for path, target in layout.leaves(states) if not isinstance(target, dict | list | tuple)]
+    if planner is not None and planner.allow_partial_load:
+        found = [(path, target) for path, target in found if layout.has(manifest, layout.name_of(path))]
+    for path, target in found:
         _check_target(layout.name_of(path), target, manifest)
     with no_grad():
-        for path, target in targets:
+        for path, target in found:
             name = layout.name_of(path)
             if isinstance(target, Tensor | LocalSlice):
                 read_into(layout.as_slice(target), folder, name, manifest["tensors"][name])
             else:
-                _assign(state_dict, path, manifest["values"][name])
+                _replaced(states, path, manifest["values"][name])
+    for key, value in state_dict.items():
+        if isinstance(value, Stateful):
+            value.load_state_dict(states[key])
+        else:
+            state_dict[key] = states[key]
+
+
+def _states(state_dict: StateDict) -> dict[str, Any]:
+    """Return the state dict with the states of objects in their place."""
+    return {key: value.state_dict() if isinstance(value, Stateful) else value for key, value in state_dict.items()}
 
 
 class _Plan:
-    """The slices and values that a rank writes, by name; values are no tensors."""
+    """The slices and values that a rank writes, by name; values are no tensors.  paths: the keys of each name."""
 
     def __init__(self, state_dict: StateDict, group: ProcessGroup) -> None:
         self.slices: dict[str, LocalSlice] = {}
         self.values: dict[str, Any] = {}
-        for path, value in with_slices(layout.leaves(state_dict)):
+        self.paths: dict[str, layout.Keys] = {}
+        for path, value in layout.leaves(_states(state_dict)):
             name = layout.name_of(path)
-            if isinstance(value, LocalSlice):
-                self._add(name, value)
+            self.paths[name] = path
+            if isinstance(value, DTensor | LocalSlice):
+                self._add(name, layout.as_slice(value))
             elif isinstance(value, Tensor):
                 self._add(name, LocalSlice(value.detach(), tuple(value.shape), 0, group.rank(), group.size()))
-            elif value is None or isinstance(value, bool | int | float | str):
+            elif value is None or isinstance(value, bool | int | float | str | dict | list | tuple):  # empty ones
                 self.values[name] = value
             else:
                 raise TypeError(f"checkpoint: {name} is a {type(value).__name__}, which a checkpoint cannot hold")
@@ -207,11 +244,12 @@ def _complete(
 ) -> None:
     """Write the manifest when all ranks have written their files; raise the first error of a rank on all of them."""
     found: list[Any] = [None] * group.size()
-    all_gather_object(found, (rows, error), group)
-    failure = next((failed for _, failed in found if failed is not None), None)
+    all_gather_object(found, (rows, plan.values, plan.paths, error), group)
+    failure = next((failed for *_, failed in found if failed is not None), None)
     if failure is None and group.rank() == 0:
+        rows_of, values, paths, _ = zip(*found, strict=True)
         try:
-            layout.write_manifest(folder, number, [written for written, _ in found], plan.values)
+            layout.write_manifest(folder, number, rows_of, layout.merged(values), layout.merged(paths))
         except Exception as failed:
             failure = failed
     outcome = [failure]
@@ -245,11 +283,25 @@ def read_into(piece: LocalSlice, folder: Path, name: str, entry: Mapping[str, An
         target.copy_(flat.reshape(target.shape))
 
 
-def _assign(tree: Any, path: tuple[Any, ...], value: Any) -> None:
-    """Replace a value in nested dicts and lists."""
-    for key in path[:-1]:
-        tree = tree[key]
-    tree[path[-1]] = value
+def _replaced(tree: Any, path: layout.Keys, value: Any) -> Any:
+    """Return nested dicts and lists with another value, in place; tuples are replaced."""
+    if not path:
+        return value
+    key, rest = path[0], path[1:]
+    if isinstance(tree, tuple):
+        return tuple(_replaced(x, rest, value) if index == key else x for index, x in enumerate(tree))
+    tree[key] = _replaced(tree[key], rest, value)
+    return tree
+
+
+def _folder(
+    call: str, given: str | os.PathLike[str] | None, storage: FileSystemWriter | FileSystemReader | None
+) -> Path:
+    """Return the folder of a checkpoint, which is given as such or by its writer or reader."""
+    path = given if storage is None or given is not None else storage.path
+    if path is None:
+        raise ValueError(f"{call}: no folder is given; pass checkpoint_id=PATH, or a FileSystemWriter or -Reader of it")
+    return Path(path)
 
 
 def _group(given: ProcessGroup | None, alone: bool) -> ProcessGroup:

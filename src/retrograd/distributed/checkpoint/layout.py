@@ -8,11 +8,13 @@ the manifest is replaced as a whole when all files are written.  So the folder h
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.distributed.local_slice import LocalSlice
+from retrograd.distributed.tensor.dtensor import DTensor
 from retrograd.interop.atomic_write import atomic_replace
 from retrograd.interop.safetensors import load_slices, save_file
 
@@ -23,18 +25,52 @@ Keys = tuple[Any, ...]  # the keys that lead to a value in nested dicts and list
 Part = tuple[str, str, int, int]  # the file, the name in it, the first element and the one after the last
 
 
+class Index(int):
+    """The index of a member of a list among keys."""
+
+
+class FirstState(dict[str, Any]):
+    """The state that the first step of an optimizer would make, for `load` to read into if the checkpoint has it.
+
+    It is neither saved nor set.
+    """
+
+
 def leaves(tree: Any, path: Keys = ()) -> Iterator[tuple[Keys, Any]]:
-    """Yield the values of nested dicts and lists, with the keys that lead to them."""
-    if isinstance(tree, Mapping):
+    """Yield the values of nested dicts and lists, with the keys that lead to them; empty ones are values."""
+    if isinstance(tree, FirstState):
+        return
+    if isinstance(tree, Mapping | list | tuple) and not tree and path:
+        yield path, tree
+    elif isinstance(tree, Mapping):
         for key, value in tree.items():
             if not isinstance(key, str | int):
                 raise TypeError(f"checkpoint: keys must be strings or whole numbers, got {key!r} in {name_of(path)}")
             yield from leaves(value, (*path, key))
     elif isinstance(tree, list | tuple):
         for index, value in enumerate(tree):
-            yield from leaves(value, (*path, index))
+            yield from leaves(value, (*path, Index(index)))
     else:
         yield path, tree
+
+
+def put(tree: dict[Any, Any], path: Keys, value: Any) -> None:
+    """Add a value to nested dicts and lists, which are made as its keys need them."""
+    level: Any = tree
+    for key, following in pairwise(path):
+        made: Any = [] if isinstance(following, Index) else {}
+        level = level.setdefault(key, made) if isinstance(level, dict) else _member(level, key, made)
+    if isinstance(level, list):
+        _member(level, path[-1], value)
+    else:
+        level[path[-1]] = value
+
+
+def _member(members: list[Any], index: int, made: Any) -> Any:
+    """Return a member of a list, to which the next one may be added."""
+    if index == len(members):
+        members.append(made)
+    return members[index]
 
 
 def name_of(path: Keys) -> str:
@@ -47,8 +83,15 @@ def name_of(path: Keys) -> str:
 
 
 def as_slice(value: Any) -> LocalSlice:
-    """Return a tensor as a slice of all its elements; a slice as it is."""
+    """Return a part of a tensor as a slice, a tensor as a slice of all its elements, a slice as it is."""
+    if isinstance(value, DTensor):
+        return value.local_slice
     return value if isinstance(value, LocalSlice) else LocalSlice(value, tuple(value.shape), 0)
+
+
+def merged(by_rank: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the entries of all ranks, each as the first rank has it that has it."""
+    return {name: value for entries in reversed(by_rank) for name, value in entries.items()}
 
 
 def start_save(folder: Path) -> int:
@@ -79,10 +122,16 @@ def write_part(folder: Path, number: int, rank: int, tensors: Mapping[str, Local
     }
 
 
-def write_manifest(folder: Path, number: int, rows: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> None:
+def write_manifest(
+    folder: Path,
+    number: int,
+    rows: Sequence[Mapping[str, Any]],
+    values: Mapping[str, Any],
+    paths: Mapping[str, Keys],
+) -> None:
     """Write the manifest, given the rows of all ranks and the values that are no tensors; then remove older files.
 
-    It does nothing if a later save is complete.
+    paths: the keys of each name.  It does nothing if a later save is complete.
     """
     if (folder / MANIFEST).is_file() and read_manifest(folder)["save"] > number:
         return
@@ -99,12 +148,42 @@ def write_manifest(folder: Path, number: int, rows: Sequence[Mapping[str, Any]],
     for name, entry in tensors.items():
         entry["parts"].sort(key=lambda part: part[2])
         _check_cover(name, entry)
-    text = json.dumps({"format": FORMAT, "version": VERSION, "save": number, "tensors": tensors, "values": values})
+    stored = {"tensors": tensors, "values": values, "paths": {name: _coded(path) for name, path in paths.items()}}
+    text = json.dumps({"format": FORMAT, "version": VERSION, "save": number, **stored})
     with atomic_replace(folder / MANIFEST) as unfinished:
         unfinished.write_text(text)
     for path, other in _numbers(folder).items():
         if other < number or (other == number and path.suffix == ".started"):
             path.unlink(missing_ok=True)
+
+
+def _coded(path: Keys) -> list[Any]:
+    """Return keys for JSON, in which lists of one number are indices of lists."""
+    return [[key] if isinstance(key, Index) else key for key in path]
+
+
+def expect_stored(tree: Any, manifest: Mapping[str, Any]) -> None:
+    """Make dicts of the first states of which a checkpoint has entries, in place in nested dicts."""
+    parents = {name.rpartition("/")[0] for kind in ("tensors", "values") for name in manifest[kind]}
+
+    def visit(tree: Any, path: Keys) -> None:
+        for key, value in tree.items() if isinstance(tree, dict) else ():
+            if isinstance(value, FirstState) and name_of((*path, key)) in parents:
+                tree[key] = dict(value)
+            elif not isinstance(value, FirstState):
+                visit(value, (*path, key))
+
+    visit(tree, ())
+
+
+def path_of(manifest: Mapping[str, Any], name: str) -> Keys:
+    """Return the keys of a name in a checkpoint."""
+    return tuple(Index(key[0]) if isinstance(key, list) else key for key in manifest["paths"][name])
+
+
+def has(manifest: Mapping[str, Any], name: str) -> bool:
+    """Return whether a checkpoint has a tensor or value of this name."""
+    return name in manifest["tensors"] or name in manifest["values"]
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

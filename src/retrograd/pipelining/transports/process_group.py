@@ -29,6 +29,7 @@ class ProcessGroup:
         self.name = name
         self.ranks = tuple(range(self.size())) if ranks is None else tuple(ranks)
         self.calls = 0  # how many collective operations this rank has started
+        self.before_destroy: list[Callable[[], Any]] = []  # what is still to be done with the other ranks
 
     @cached_property
     def peers(self) -> Peers:
