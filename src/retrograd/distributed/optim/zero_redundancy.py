@@ -66,7 +66,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         self._shards: list[Any] = []
         self._gradients: list[GradientShards] = []
         self._shards_gradients = shard_gradients
-        self._consolidated: dict[str, Any] | None = None
+        self.consolidated: dict[str, Any] | None = None  # the state of all ranks, as it was gathered last
         self.optim: Any = None  # the optimizer of this rank's share
         super().__init__(params, defaults)
         self.optim = optimizer_class([self._local(group) for group in self.param_groups], **defaults)
@@ -115,7 +115,7 @@ class ZeroRedundancyOptimizer(Optimizer):
                     piece.tensor.grad = None
             for shard in self._shards:
                 shard.exchange_values()
-        self._consolidated = None
+        self.consolidated = None
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -146,7 +146,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         root = chosen_rank("consolidate_state_dict", self.process_group, to, None, None)
         found = [None] * self.process_group.size() if self.process_group.rank() == root else None
         gather_object(self._own_states(), found, group=self.process_group, group_dst=root)
-        self._consolidated = None if found is None else self._whole_state(found)
+        self.consolidated = None if found is None else self._whole_state(found)
 
     def full_state_dict(self) -> dict[str, Any]:
         """Return the state of all ranks on every rank; all ranks must call it."""
@@ -159,13 +159,13 @@ class ZeroRedundancyOptimizer(Optimizer):
 
         Raises RuntimeError unless `consolidate_state_dict` was called on all ranks, for this rank, since the last step.
         """
-        if self._consolidated is None:
+        if self.consolidated is None:
             raise RuntimeError(
                 f"Optimizer state has not been consolidated on this rank. Please call "
                 f"`consolidate_state_dict(to={self.process_group.rank()})` on all ranks beforehand if you meant to "
                 f"save the global state."
             )
-        return self._consolidated
+        return self.consolidated
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load this rank's share of a state of `optimizer_class` on one rank, or of `state_dict`.
@@ -189,7 +189,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         self.optim.load_state_dict({"state": own, "param_groups": settings})
         for group, given in zip(self.param_groups, self.optim.param_groups, strict=True):
             group.update({name: value for name, value in given.items() if name != "params"})
-        self._consolidated = None
+        self.consolidated = None
 
     def _share_settings(self) -> None:
         """Give the optimizer of this rank's share the settings of the groups, which schedulers change."""
