@@ -1,6 +1,12 @@
 """Checkpoints that ranks write and read together, each its own part, as `torch.distributed.checkpoint`."""
 
 from retrograd.distributed.checkpoint.api import async_save, load, save
+from retrograd.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
+from retrograd.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 from retrograd.distributed.checkpoint.state_by_name import load_training_state, training_state
+from retrograd.distributed.checkpoint.stateful import Stateful
 
-__all__ = ["async_save", "load", "load_training_state", "save", "training_state"]
+__all__ = [
+    "DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter", "Stateful",
+    "async_save", "load", "load_training_state", "save", "training_state",
+]  # fmt: skip

@@ -1,25 +1,23 @@
-"""The state of a model and its optimizer as slices by parameter name, which do not depend on how ranks divide them."""
+"""The state of a model and its optimizer for checkpoints, of any division of the work, pipelines included."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.distributed.checkpoint import layout
-from retrograd.distributed.checkpoint.api import load, read_into
-from retrograd.distributed.data_parallel import DistributedDataParallel
-from retrograd.distributed.fsdp.fully_shard import sharded_state_dict
+from retrograd.distributed.checkpoint.api import load
+from retrograd.distributed.checkpoint.named_states import Part, module_of, names_of, parts_of, states_by_name
+from retrograd.distributed.checkpoint.state_dict import get_model_state_dict, set_optimizer_state_dict
 from retrograd.distributed.local_slice import LocalSlice
-from retrograd.distributed.optim.zero_redundancy import ZeroRedundancyOptimizer
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import is_on_meta
 from retrograd.ops.functions import functions
 from retrograd.optim.optimizer import Optimizer
 from retrograd.pipelining.pipeline_trainer import Pipeline
-from retrograd.pipelining.transports.process_group import default_group
 
-MODEL, STATE, NUMBER, GROUPS = "model", "optimizer_state", "optimizer_numbers", "optimizer_groups"
+MODEL, OPTIMIZER, STATE, GROUPS = "model", "optimizer", "state", "param_groups"
 
 
 def training_state(model: Module | Pipeline, optimizer: Optimizer | None = None) -> dict[str, Any]:
@@ -31,8 +29,8 @@ def training_state(model: Module | Pipeline, optimizer: Optimizer | None = None)
     Parts have the names of parameters, so any other division loads them: other numbers of ranks, stages and replicas,
     another kind of division, one process.
 
-    Raises TypeError for states of optimizers that are neither tensors nor numbers, ValueError for parameters of the
-    optimizer that the model lacks.
+    Raises TypeError for states of optimizers that cannot be divided, ValueError for parameters of the optimizer that
+    the model lacks.
 
     >>> import retrograd as rg, tempfile
     >>> import retrograd.distributed.checkpoint as checkpoint
@@ -47,17 +45,14 @@ def training_state(model: Module | Pipeline, optimizer: Optimizer | None = None)
     >>> rg.equal(model.weight, other.weight)
     True
     """
-    module, slices = _module(model), _slices(model, *_ranks(model))
-    found: dict[str, Any] = {MODEL: slices}
+    module = module_of(model.model if isinstance(model, Pipeline) else model)
+    owners = model.owners() if isinstance(model, Pipeline) else {}
+    rank = model.rank if isinstance(model, Pipeline) else 0
+    tensors = {name: x for name, x in get_model_state_dict(module).items() if name in names_of(module).values()}
+    found: dict[str, Any] = {MODEL: _owned(tensors, owners, rank)}
     if optimizer is not None:
-        names = _names(module)
-        found |= {STATE: {}, NUMBER: {}, GROUPS: _groups(optimizer, names)}
-        for part in _optimizer_parts(optimizer, names, slices):
-            tensors, numbers = _divided(part)
-            if tensors:
-                found[STATE].setdefault(part.name, {}).update(tensors)
-            if numbers:
-                found[NUMBER].setdefault(part.name, {}).update(numbers)
+        state = states_by_name(module, optimizer)
+        found[OPTIMIZER] = {**state, STATE: _owned(state[STATE], owners, rank)}
     return found
 
 
@@ -71,193 +66,68 @@ def load_training_state(
     Raises ValueError, before anything changes, if the names, shapes or groups differ, KeyError for names that the
     checkpoint lacks, and what `load` raises.
     """
-    folder, module = Path(checkpoint_id), _module(model)
-    slices = {name: x for name, x in _slices(model, {}, 0, 1).items() if not is_on_meta(x.tensor)}
-    loading = None if optimizer is None else _read_optimizer(optimizer, _names(module), slices, folder)
-    load({MODEL: slices}, checkpoint_id=folder)
+    folder, module = Path(checkpoint_id), module_of(model.model if isinstance(model, Pipeline) else model)
+    first = set(names_of(module).values())
+    tensors = get_model_state_dict(module)
+    target: dict[str, Any] = {MODEL: {n: x for n, x in tensors.items() if n in first and not is_on_meta(x)}}
+    if optimizer is not None:
+        manifest = layout.read_manifest(folder)
+        parts = [part for part in parts_of(module, optimizer) if not is_on_meta(part.local)]
+        target[OPTIMIZER] = {
+            STATE: {part.name: _stored_state(part, manifest) for part in parts},
+            GROUPS: _stored_groups(optimizer, names_of(module), manifest),
+        }
+    load(target, checkpoint_id=folder)
     if isinstance(model, Pipeline):
         model.load_state_dict(model.model.state_dict())  # its ranks compare their parameters again
-    if loading is not None:
-        loading()
+    if optimizer is not None:
+        set_optimizer_state_dict(module, optimizer, target[OPTIMIZER])
 
 
-class Part(NamedTuple):
-    """The optimizer's state of the elements of a parameter that this rank updates.
+def _owned(entries: Mapping[str, Any], owners: Mapping[str, Sequence[int]], rank: int) -> dict[str, Any]:
+    """Return the entries of the names that this rank has, as slices if only some ranks have them.
 
-    parameter: those elements.  local: the tensor that the optimizer updates for them.
+    owners: the ranks that have a name, where not all of them do.
     """
-
-    name: str
-    parameter: LocalSlice
-    local: Tensor
-    state: Mapping[str, Any]
-
-
-def _module(model: Any) -> Module:
-    found = model.model if isinstance(model, Pipeline) else model
-    if not isinstance(found, Module):
-        raise TypeError(f"checkpoint: expected a Module or a Pipeline, got {type(model).__name__}")
-    return found.module if isinstance(found, DistributedDataParallel) else found
-
-
-def _names(module: Module) -> dict[int, str]:
-    """Return the first name of each parameter, by id; of divided ones, that of this rank's part."""
-    found: dict[int, str] = {}
-    for name, p in module.state_dict(keep_vars=True).items():
-        found.setdefault(id(p), name)
-    return found
-
-
-def _slices(model: Any, owners: Mapping[str, Sequence[int]], rank: int, count: int) -> dict[str, LocalSlice]:
-    """Return what this rank has of each parameter and buffer, by its first name.
-
-    owners: the ranks that have a tensor, where not all of them do.  rank, count: of this process, and of all.
-    """
-    module = _module(model)
-    first = set(_names(module).values())
     found = {}
-    for name, x in sharded_state_dict(module).items():
-        if name not in first:
-            continue
-        ranks = owners.get(name, range(count))
-        if isinstance(x, LocalSlice):
-            found[name] = x
+    for name, value in entries.items():
+        ranks = list(owners.get(name, ()))
+        if name not in owners:
+            found[name] = value
         elif rank in ranks:
-            found[name] = LocalSlice(x, tuple(x.shape), 0, list(ranks).index(rank), len(ranks))
+            found[name] = _with_copies(value, ranks.index(rank), len(ranks))
     return found
 
 
-def _ranks(model: Any) -> tuple[Mapping[str, Sequence[int]], int, int]:
-    """Return the owners of tensors that not all ranks have, the rank of this process, and the number of ranks."""
-    if isinstance(model, Pipeline):
-        return model.owners(), model.rank, model.processes
-    group = default_group()
-    return ({}, 0, 1) if group is None else ({}, group.rank(), group.size())
+def _with_copies(value: Any, copy: int, copies: int) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _with_copies(x, copy, copies) for key, x in value.items()}
+    return LocalSlice(value.detach(), tuple(value.shape), 0, copy, copies) if isinstance(value, Tensor) else value
 
 
-def _optimizer_parts(optimizer: Any, names: Mapping[int, str], slices: Mapping[str, LocalSlice]) -> Iterator[Part]:
-    """Yield the parts of the parameters that this rank updates."""
-    if isinstance(optimizer, ZeroRedundancyOptimizer):
-        for piece in optimizer.pieces:
-            own = LocalSlice(piece.tensor.detach(), tuple(piece.param.shape), piece.low)
-            yield Part(names[id(piece.param)], own, piece.tensor, optimizer.optim.state.get(piece.tensor, {}))
-        return
-    for p in optimizer._params():
-        if names[id(p)] in slices:
-            yield Part(names[id(p)], slices[names[id(p)]], p, optimizer.state.get(p, {}))
-
-
-def _divided(part: Part) -> tuple[dict[str, LocalSlice], dict[str, LocalSlice]]:
-    """Return the tensors of a part's state, and its numbers, which the first owner of the parameter saves."""
-    tensors, numbers = {}, {}
-    own = part.parameter
-    is_first = own.low == 0 and own.copy == 0
-    for key, value in part.state.items():
-        if isinstance(value, Tensor) and tuple(value.shape) == tuple(part.local.shape):
-            tensors[key] = LocalSlice(value.detach(), own.shape, own.low, own.copy, own.copies)
-        elif isinstance(value, Tensor) and own.tensor.numel() == _count(own.shape):
-            tensors[key] = LocalSlice(value.detach(), tuple(value.shape), 0, own.copy, own.copies)
-        elif isinstance(value, bool | int | float):
-            if is_first:
-                kind = "float64" if isinstance(value, float) else "int64"
-                numbers[key] = LocalSlice(functions["full"]((), value, dtype=kind), (), 0)
-        else:
-            raise TypeError(
-                f"checkpoint: {key} of {part.name} is a {type(value).__name__} in the optimizer's state, which cannot "
-                f"be divided by the elements of the parameter"
-            )
-    return tensors, numbers
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    found = 1
-    for size in shape:
-        found *= size
+def _stored_state(part: Part, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state of a parameter that the checkpoint has, with undefined values: those of this rank's elements."""
+    prefix, found = layout.name_of((OPTIMIZER, STATE, part.name)) + "/", dict[str, Any]()
+    for name, entry in manifest["tensors"].items():
+        if name.startswith(prefix):
+            shape, own = tuple(entry["shape"]), part.elements
+            mine = functions["empty"](part.local.shape if shape == own.shape else shape, dtype=entry["dtype"])
+            found[name[len(prefix) :]] = LocalSlice(mine, shape, own.low if shape == own.shape else 0)
+    found.update({name[len(prefix) :]: value for name, value in manifest["values"].items() if name.startswith(prefix)})
     return found
 
 
-def _groups(optimizer: Optimizer, names: Mapping[int, str]) -> list[dict[str, Any]]:
-    """Return the settings of the groups, with names of parameters."""
-    unknown = [p.aval for group in optimizer.param_groups for p in group["params"] if id(p) not in names]
-    if unknown:
-        raise ValueError(f"checkpoint: the optimizer has parameters that the model lacks: {unknown}")
-    return [
-        {
-            "params": [names[id(p)] for p in group["params"]],
-            "settings": {key: value for key, value in group.items() if key not in ("params", "param_names")},
-        }
-        for group in optimizer.param_groups
-    ]
-
-
-def _read_optimizer(
-    optimizer: Optimizer, names: Mapping[int, str], slices: Mapping[str, LocalSlice], folder: Path
-) -> Callable[[], None]:
-    """Read the states of this rank's parameters; return the function that loads them, and the settings."""
-    manifest = layout.read_manifest(folder)
-    settings = [_read_settings(number, own, manifest["values"]) for number, own in enumerate(_groups(optimizer, names))]
-    states: dict[int, dict[str, Any]] = {}  # by the id of the tensor that the optimizer updates
-    for part in _optimizer_parts(optimizer, names, slices):
-        state = {key: _read_tensor(part, name, folder, manifest) for key, name in _stored(STATE, part, manifest)}
-        numbers = _stored(NUMBER, part, manifest)
-        state |= {key: _read_whole(name, folder, manifest).item() for key, name in numbers}
-        if state:
-            states[id(part.local)] = state
-    target: Any = optimizer.optim if isinstance(optimizer, ZeroRedundancyOptimizer) else optimizer
-    number = {id(p): index for index, p in enumerate(target._params())}
-    loaded = {
-        "state": {number[key]: state for key, state in states.items()},
-        "param_groups": [
-            {**own, "params": [number[id(p)] for p in group["params"]]}
-            for own, group in zip(settings, target.param_groups, strict=True)
-        ],
-    }
-    return lambda: _load(optimizer, target, loaded, settings)
-
-
-def _load(optimizer: Optimizer, target: Optimizer, loaded: dict[str, Any], settings: list[dict[str, Any]]) -> None:
-    target.load_state_dict(loaded)
-    for group, own in zip(optimizer.param_groups, settings, strict=True):
-        group.update(own)
-
-
-def _read_settings(number: int, own: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the stored settings of a group; ValueError if its parameters differ."""
-
-    def stored(*keys: Any) -> Any:
-        return values[layout.name_of((GROUPS, number, *keys))]
-
-    prefix = layout.name_of((GROUPS, number, "params")) + "/"
-    names = {value for name, value in values.items() if name.startswith(prefix)}
-    if names != set(own["params"]):
-        differing = sorted(names ^ set(own["params"]))
-        raise ValueError(f"load: group {number} of the optimizer has other parameters: {', '.join(differing)} differ")
-    return {
-        key: type(value)(stored("settings", key, index) for index in range(len(value)))
-        if isinstance(value, tuple | list)
-        else stored("settings", key)
-        for key, value in own["settings"].items()
-    }
-
-
-def _stored(kind: str, part: Part, manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the entries of a parameter's state that the checkpoint has: the key, and the name of the tensor."""
-    prefix = layout.name_of((kind, part.name)) + "/"
-    return [(name[len(prefix) :], name) for name in manifest["tensors"] if name.startswith(prefix)]
-
-
-def _read_tensor(part: Part, name: str, folder: Path, manifest: Mapping[str, Any]) -> Tensor:
-    """Return this rank's elements of a state like the parameter, and the whole of another one."""
-    entry = manifest["tensors"][name]
-    if tuple(entry["shape"]) != part.parameter.shape:
-        return _read_whole(name, folder, manifest)
-    found: Tensor = functions["zeros"](tuple(part.local.shape), dtype=entry["dtype"])
-    read_into(LocalSlice(found, part.parameter.shape, part.parameter.low), folder, name, entry)
-    return found
-
-
-def _read_whole(name: str, folder: Path, manifest: Mapping[str, Any]) -> Tensor:
-    entry = manifest["tensors"][name]
-    found: Tensor = functions["zeros"](tuple(entry["shape"]), dtype=entry["dtype"])
-    read_into(LocalSlice(found, tuple(entry["shape"]), 0), folder, name, entry)
-    return found
+def _stored_groups(optimizer: Any, names: Mapping[int, str], manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the groups that the checkpoint has; ValueError if their parameters differ from those of the optimizer."""
+    stored: dict[str, Any] = {}
+    for name, value in manifest["values"].items():
+        if name.startswith(f"{OPTIMIZER}/{GROUPS}/"):
+            layout.put(stored, layout.path_of(manifest, name), value)
+    groups: list[dict[str, Any]] = stored.get(OPTIMIZER, {}).get(GROUPS, [])
+    for number, group in enumerate(optimizer.param_groups):
+        own = {names[id(p)] for p in group["params"]}
+        given = set(groups[number]["params"]) if number < len(groups) else set()
+        if own != given:
+            differing = ", ".join(sorted(own ^ given))
+            raise ValueError(f"load: group {number} of the optimizer has other parameters: {differing} differ")
+    return groups
