@@ -18,7 +18,7 @@ BUDGET = {
     "compiler": 8100,
     "core": 7100,
     "cuda": 600,
-    "distributed": 4500,
+    "distributed": 5500,
     "distributions": 5900,
     "export": 3900,
     "foundation": 1100,

@@ -62,3 +62,32 @@ def test_pipelining_has_its_name_of_pytorch():
 
     assert pipelining.ScheduleGPipe is rg.pipelining.ScheduleGPipe
     assert pipelining._Action is rg.pipelining._Action
+
+
+def test_the_default_group_is_an_attribute_of_the_class():
+    assert dist.GroupMember.WORLD is dist.group.WORLD is None
+    dist.init_process_group()
+    assert dist.get_world_size(dist.GroupMember.WORLD) == dist.get_world_size(dist.group.WORLD) == 1
+
+
+def test_the_rank_on_a_host_is_that_of_the_launcher(monkeypatch):
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    assert not dist.is_torchelastic_launched()
+    assert dist.get_node_local_rank(fallback_rank=3) == 3
+    with pytest.raises(RuntimeError, match=r"start the script by `retrograd run -n 2 SCRIPT`, or pass fallback_rank"):
+        dist.get_node_local_rank()
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert dist.is_torchelastic_launched()
+    assert dist.get_node_local_rank(fallback_rank=3) == 1
+
+
+def test_stores_are_refused_with_the_way_out():
+    with pytest.raises(AttributeError, match="to share values, use broadcast_object_list or all_gather_object"):
+        _ = dist.TCPStore
+
+
+def test_optimizers_whose_steps_are_exchanged_are_not_joined():
+    from retrograd.distributed.algorithms.join import Join
+
+    with pytest.raises(NotImplementedError, match=r"DistributedSampler\(drop_last=True\)"):
+        Join([rg.optim.SGD([rg.ones(1, requires_grad=True)], lr=1.0)])

@@ -6,6 +6,7 @@ Scripts for `torch.distributed.pipelining` and for data parallelism find their n
 
 import datetime
 import importlib.util
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -65,13 +66,13 @@ from retrograd.utils.data.sampler import default_ranks
 __all__ = [
     "DeviceMesh", "GroupMember", "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
     "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
-    "broadcast_object_list", "destroy_process_group", "gather", "gather_object", "get_backend", "get_global_rank",
-    "get_group_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_device_mesh",
-    "init_process_group", "irecv", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available",
-    "is_nccl_available", "isend",
-    "monitored_barrier", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list",
-    "reduce", "reduce_scatter", "reduce_scatter_tensor", "run_threads", "scatter", "scatter_object_list", "send",
-    "send_object_list",
+    "broadcast_object_list", "destroy_process_group", "gather", "gather_object", "get_backend",
+    "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank",
+    "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_device_mesh", "init_process_group", "irecv",
+    "is_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
+    "is_torchelastic_launched", "isend", "monitored_barrier", "new_group", "new_subgroups",
+    "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor",
+    "run_threads", "scatter", "scatter_object_list", "send", "send_object_list",
 ]  # fmt: skip
 
 BACKENDS = {"gloo": "auto", "cpu:gloo": "auto", "mpi": "mpi", "ray": "ray", "threads": "threads", "fake": "threads"}
@@ -161,10 +162,17 @@ def run_threads(script: Callable[..., Any], ranks: int, *args: Any) -> list[Any]
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Forget the default group; its processes stay connected, and may join again."""
+    """Complete saves in the background, and forget the default group; its processes stay connected, and may join again.
+
+    Raises what `result()` of such a save raises.
+    """
     if group is None or group is default_group():
-        initialized_group()
-        set_default_group(None)
+        found = initialized_group()
+        try:
+            for complete in list(found.before_destroy):
+                complete()
+        finally:
+            set_default_group(None)
 
 
 def is_available() -> bool:
@@ -196,6 +204,29 @@ def get_world_size(group: ProcessGroup | None = None) -> int:
 def get_backend(group: ProcessGroup | None = None) -> str:
     """Return the name that the group was made with.  Raises ValueError before `init_process_group`."""
     return initialized_group(group).name
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """Return the rank of this process among those on its host, as the launcher has numbered them.
+
+    Raises RuntimeError without a launcher and a fallback.
+    """
+    found = os.environ.get("LOCAL_RANK", fallback_rank)
+    if found is None:
+        raise RuntimeError(
+            "LOCAL_RANK is not set; start the script by `retrograd run -n 2 SCRIPT`, or pass fallback_rank"
+        )
+    return int(found)
+
+
+def get_default_backend_for_device(device: Any) -> str:
+    """Return "gloo", the name for the transport that has started the script, for any device."""
+    return "gloo"
+
+
+def is_torchelastic_launched() -> bool:
+    """Return whether a launcher such as `retrograd run` has started this process: LOCAL_RANK is in the environment."""
+    return "LOCAL_RANK" in os.environ
 
 
 def is_mpi_available() -> bool:
@@ -240,6 +271,11 @@ rank_sums.size, rank_sums.total = _size_or_one, _sum_over_ranks
 def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name.endswith("Store"):
+        raise AttributeError(
+            f"retrograd.distributed has no {name!r}: the launcher connects the ranks, so init_process_group() needs no "
+            f"store; to share values, use broadcast_object_list or all_gather_object"
+        )
     raise AttributeError(
         f"retrograd.distributed has no {name!r}: it has {', '.join(__all__)}.  Ranks exchange other "
         f"values through pipelines: rg.pipelining.Pipeline, or the schedules with PyTorch's names"

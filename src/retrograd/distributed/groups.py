@@ -8,18 +8,20 @@ from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.transports.process_group import ProcessGroup, default_group
 
 
-class GroupMember:
+class _World(type):
+    @property
+    def WORLD(cls) -> ProcessGroup | None:
+        """Return the default group."""
+        return default_group()
+
+
+class GroupMember(metaclass=_World):
     """`WORLD`: the default group.  `NON_GROUP_MEMBER`: what `new_group` returns on ranks that are no members."""
 
     NON_GROUP_MEMBER = -100
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "WORLD":
-            return default_group()
-        raise AttributeError(f"GroupMember has no {name!r}")
 
-
-group = GroupMember()
+group = GroupMember
 
 
 def initialized_group(given: ProcessGroup | None = None) -> ProcessGroup:
