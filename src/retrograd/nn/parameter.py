@@ -33,10 +33,7 @@ class _SharedLeaf(Tensor):
 
 
 class TensorPart(Tensor):
-    """Base of tensors that are this rank's part of a whole one; `retrograd.distributed.tensor.DTensor` is its subclass.
-
-    Operators compute with the part.  Code that needs to know of the whole tensor asks the part.
-    """
+    """Base of `retrograd.distributed.tensor.DTensor`: this rank's part of a whole tensor."""
 
     __tensor_function__ = staticmethod(disabled_override)
 

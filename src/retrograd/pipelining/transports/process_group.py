@@ -25,8 +25,7 @@ class ProcessGroup:
     """
 
     def __init__(self, transport: Transport, name: str = "threads", ranks: Sequence[int] | None = None) -> None:
-        self.transport = transport
-        self.name = name
+        self.transport, self.name = transport, name
         self.ranks = tuple(range(self.size())) if ranks is None else tuple(ranks)
         self.calls = 0  # how many collective operations this rank has started
         self.before_destroy: list[Callable[[], Any]] = []  # what is still to be done with the other ranks
