@@ -2,6 +2,7 @@
 
 import copy
 import random
+import types
 
 import numpy as np
 import pytest
@@ -176,3 +177,56 @@ def test_a_model_that_is_read_after_zero_grad_needs_no_program_for_each_step(whe
     for _ in range(6):
         step(rg.ones(3, 2))
     assert len(step.programs) == 2  # without and with gradients from before
+
+
+def add_one(x):
+    return x + 1
+
+
+class Shifting(nn.Module):
+    """A model whose class has two methods, of which the library calls one."""
+
+    def helper(self, x):
+        return x + 1
+
+    def forward(self, x):
+        return self.helper(x)
+
+
+def with_code(function, code):
+    function.__code__ = code.__code__
+
+
+RELOADS = {  # as IPython's %autoreload does: it gives functions other code, and classes other members
+    "a function's code": lambda kind, function: with_code(function, lambda x: x + 5),
+    "a method's code": lambda kind, function: with_code(kind.helper, lambda self, x: x + 5),
+    "the code of forward": lambda kind, function: with_code(kind.forward, lambda self, x: x + 5),
+    "a method": lambda kind, function: setattr(kind, "helper", lambda self, x: x + 5),
+    "the forward of a class": lambda kind, function: setattr(kind, "forward", lambda self, x: x + 5),
+    "the forward of a base": lambda kind, function: setattr(kind.__bases__[0], "forward", lambda self, x: x + 5),
+}
+
+
+def fresh(function):
+    return types.FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
+
+
+@pytest.mark.parametrize("reload", RELOADS)
+def test_calls_notice_reloaded_functions_and_classes(reload):
+    members = {name: fresh(vars(Shifting)[name]) for name in ("helper", "forward")}
+    kind = type("Reloaded", (type("Base", (nn.Module,), members),), {})
+    model, function, x = kind(), fresh(add_one), rg.ones(2)
+    calls = [
+        rg.compile(model),
+        rg.compile(lambda x: model(x) * 1),
+        rg.compile(lambda x: function(x) * 1),
+        rg.compile(function),
+    ]
+    eager = [model, model, function, function]
+    for _ in range(2):
+        assert [call(x).tolist() for call in calls] == [[2.0, 2.0]] * 4
+    RELOADS[reload](kind, function)
+    expected = [call(x).tolist() for call in eager]
+    assert [6.0, 6.0] in expected
+    for _ in range(2):
+        assert [call(x).tolist() for call in calls] == expected

@@ -49,7 +49,7 @@ IMPORTS = ("retrograd", "math")  # a module that is imported in a function is no
 
 
 class Entry:
-    """One value that was read: `container[key]`, or the number of members if `key` is LENGTH."""
+    """One value that was read: `container[key]`, the number of members if `key` is LENGTH, the code if it is CODE."""
 
     __slots__ = ("attribute", "container", "key", "name", "value")
 
@@ -62,6 +62,8 @@ class Entry:
         container, key = self.container, self.key
         if key is LENGTH:
             return len(container)
+        if key is CODE:
+            return container.__code__
         if isinstance(container, types.CellType):
             return container.cell_contents
         if isinstance(container, list):
@@ -73,7 +75,7 @@ class Entry:
         return is_same(self.now(), self.value)
 
 
-LENGTH = object()
+LENGTH, CODE = object(), object()
 
 
 class _View:
@@ -293,18 +295,19 @@ class Surroundings:
         for key, member in fields.items():
             self._note(fields, key, member, f"{name}.{key}", None, descend=False)
             self.visit(member, f"{name}.{key}", None if ours else key)
-        self._visit_class(type(module), fields, name)
+        self._visit_class(type(module), fields, name, read_here=("forward",))
 
-    def _visit_class(self, kind: type, fields: dict, name: str) -> None:
-        """Note the attributes of a user's class that objects of the class have."""
-        for owner in kind.__mro__:
-            if _is_ours(owner) or owner.__module__ == "builtins":
-                continue
+    def _visit_class(self, kind: type, fields: dict, name: str, read_here: tuple[str, ...] = ()) -> None:
+        """Note the attributes of a user's class that objects of the class have; the library reads some of them."""
+        owners = [owner for owner in kind.__mro__ if not _is_ours(owner) and owner.__module__ != "builtins"]
+        for i, owner in enumerate(owners):
             for key, member in vars(owner).items():
                 if not key.startswith("__"):
-                    self._note(vars(owner), key, member, f"{owner.__qualname__}.{key}", key)
-                    if key not in fields:
-                        self._note(fields, key, MISSING, f"{name}.{key}", key)
+                    attribute = None if key in read_here else key
+                    self._note(vars(owner), key, member, f"{owner.__qualname__}.{key}", attribute)
+                    for before in (fields, *map(vars, owners[:i])):  # one there would be read instead
+                        if key not in before:
+                            self._note(before, key, MISSING, f"{name}.{key}", attribute)
 
     def _visit_dict(self, value: dict, name: str, attribute: str | None) -> None:
         self.entries.append(Entry(value, LENGTH, len(value), f"the length of {name}", attribute))
@@ -351,8 +354,13 @@ class Surroundings:
         return {key for key, _ in self._seen}
 
     def guards(self) -> list[Entry]:
-        """Return the entries that the code can have read."""
-        return [e for e in self.entries if e.attribute is None or e.attribute in self.names]
+        """Return the entries that the code can have read, and the code itself: reloading a module replaces it."""
+        codes = [
+            Entry(function, CODE, code, f"the code of {function.__qualname__}", None)
+            for code, function in self._functions.items()
+            if code in self._entered
+        ]
+        return codes + [e for e in self.entries if e.attribute is None or e.attribute in self.names]
 
 
 class Guards:
@@ -361,11 +369,14 @@ class Guards:
     def __init__(self, entries: list[Entry]) -> None:
         self.entries = entries
         self._lengths: list[tuple[Any, int]] = []
+        self._codes: list[tuple[Any, types.CodeType]] = []
         self._fields: list[tuple[dict, Any, Any]] = []
         self._others: list[Entry] = []
         for entry in entries:
             if entry.key is LENGTH:
                 self._lengths.append((entry.container, entry.value))
+            elif entry.key is CODE:
+                self._codes.append((entry.container, entry.value))
             elif type(entry.container) is dict:
                 self._fields.append((entry.container, entry.key, entry.value))
             else:
@@ -375,6 +386,9 @@ class Guards:
         """Return whether all values are still the same."""
         for container, length in self._lengths:
             if len(container) != length:
+                return False
+        for function, code in self._codes:
+            if function.__code__ is not code:
                 return False
         return fields_hold(self._fields, MISSING, is_same) and first_change(self._others) is None
 
