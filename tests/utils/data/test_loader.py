@@ -334,6 +334,70 @@ next(iter(DataLoader(Slow(), 1, num_workers=2, multiprocessing_context="fork")))
 """
 
 
+class Interrupting:
+    """A context of multiprocessing; an interrupt arrives when a process has been started."""
+
+    def __init__(self, after):
+        self.context, self.left = multiprocessing.get_context("fork"), after
+
+    def __getattr__(self, name):
+        return getattr(self.context, name)
+
+    def Process(self, **options):
+        process = self.context.Process(**options)
+        self.left -= 1
+        if self.left < 0:
+            process.start = lambda: (type(process).start(process), interrupt())
+        return process
+
+
+def interrupt(*args):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_processes_end_after_an_interrupt_of_their_start(after):
+    with pytest.raises(KeyboardInterrupt) as caught:
+        list(DataLoader(Squares(6), num_workers=3, multiprocessing_context=Interrupting(after)))
+    assert all_end()
+    del caught  # a notebook keeps it, too
+
+
+def test_processes_end_after_an_interrupt_of_their_end(monkeypatch):
+    monkeypatch.setattr("retrograd.utils.data.worker_pool.ProcessWorker._drain", interrupt)
+    batches = iter(DataLoader(Large(), num_workers=3, multiprocessing_context="fork"))
+    next(batches)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        batches.close()
+    assert all_end()
+    del caught
+
+
+class Large(Dataset):
+    """Examples that fill the pipe of a process that nobody reads."""
+
+    def __len__(self):
+        return 100
+
+    def __getitem__(self, index):
+        return "x" * 2**20
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_classes_of_a_notebook_that_processes_do_not_find_are_named(method):
+    """The standard input is no file either, which processes could run again."""
+    code = f"""
+from retrograd.utils.data import DataLoader, Dataset
+class Squares(Dataset):
+    def __len__(self): return 2
+    def __getitem__(self, index): return index * index
+def join(examples): return examples
+list(DataLoader(Squares(), collate_fn=join, num_workers=1, multiprocessing_context={method!r}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert "has to import Squares, join from __main__: define them in a module" in done.stderr.splitlines()[-1]
+
+
 def test_pinned_memory_warns_and_gives_the_same_batches():
     with pytest.warns(UserWarning, match="pin_memory has no effect"):
         loader = DataLoader(Squares(5), batch_size=2, pin_memory=True)

@@ -4,6 +4,7 @@ import multiprocessing
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from itertools import repeat
 from multiprocessing.context import BaseContext
 from typing import Any, Generic
@@ -227,10 +228,11 @@ def _submit(worker: Worker, task: Any, pending: "deque[tuple[Worker, Any]]") -> 
 
 
 def _stop(workers: list[Worker]) -> None:
-    for worker in workers:  # all at once, before each is waited for
-        worker.send(None)
-    for worker in workers:
-        worker.stop()
+    with ExitStack() as stack:  # after an interrupt, too
+        for worker in workers:
+            stack.callback(worker.stop)
+        for worker in workers:  # all at once, before each is waited for
+            worker.send(None)
 
 
 # ---------------------------------------------------------------------------------------------- the settings

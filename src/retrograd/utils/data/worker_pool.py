@@ -86,10 +86,19 @@ class ProcessWorker:
     def __init__(self, settings: FetchSettings, number: int, context: BaseContext) -> None:
         self._number = number
         self._connection, theirs = context.Pipe()
+        forked = context.get_start_method() == "fork"
+        self._hint = "" if forked else _describe_unfound(settings)
         self._process = context.Process(  # type: ignore[attr-defined]
-            target=_run_in_process, args=(settings, number, theirs), name=f"DataLoader worker {number}", daemon=True
+            target=_run_in_process,
+            args=(settings, number, theirs, self._connection if forked else None),
+            name=f"DataLoader worker {number}",
+            daemon=True,
         )
-        self._process.start()
+        try:
+            self._process.start()
+        except BaseException:
+            self._connection.close()  # which ends the process, if it was started before an interrupt
+            raise
         theirs.close()  # so that the connection closes when the process ends
 
     def send(self, task: Any) -> None:
@@ -106,19 +115,19 @@ class ProcessWorker:
             raise RuntimeError(
                 f"DataLoader: worker {self._number}, process {self._process.pid}, ended with exit code "
                 f"{self._process.exitcode} before its work was done; a negative code is that of a signal, -9 often "
-                f"one of a system that had no memory left"
+                f"one of a system that had no memory left{self._hint}"
             ) from None
 
     def stop(self) -> None:
-        self.send(None)
-        deadline = time.monotonic() + STOP_TIMEOUT
-        self._drain(deadline)
-        self._process.join(max(deadline - time.monotonic(), 0))
-        for end, patience in ((self._process.terminate, STOP_TIMEOUT), (self._process.kill, KILL_TIMEOUT)):
-            if self._process.exitcode is None:
-                end()
-                self._process.join(patience)
-        self._connection.close()
+        with self._connection:  # which ends the process after an interrupt, too
+            self.send(None)
+            deadline = time.monotonic() + STOP_TIMEOUT
+            self._drain(deadline)
+            self._process.join(max(deadline - time.monotonic(), 0))
+            for end, patience in ((self._process.terminate, STOP_TIMEOUT), (self._process.kill, KILL_TIMEOUT)):
+                if self._process.exitcode is None:
+                    end()
+                    self._process.join(patience)
         self._process.close()
 
     def _drain(self, deadline: float) -> None:
@@ -128,7 +137,21 @@ class ProcessWorker:
                 skip_packed(self._connection)
 
 
-def _run_in_process(settings: FetchSettings, number: int, connection: Connection) -> None:
+def _describe_unfound(settings: FetchSettings) -> str:
+    """Return a hint if a process that is not forked may not find a class or a function where it is defined."""
+    given: tuple[Any, ...] = (type(settings.dataset), settings.collate_fn, settings.worker_init_fn)
+    names = [part.__qualname__ for part in given if getattr(part, "__module__", "") == "__main__"]
+    if not names:
+        return ""
+    return (
+        f"; it has to import {', '.join(names)} from __main__: define them in a module, where this is a notebook, and "
+        f"in a script begin below if __name__ == '__main__'; or leave out multiprocessing_context, for threads"
+    )
+
+
+def _run_in_process(settings: FetchSettings, number: int, connection: Connection, parents: Connection | None) -> None:
+    if parents is not None:
+        parents.close()  # the copy of the parent's end: so the connection closes with the parent's own
     tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
     stopped = threading.Event()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent, which ends this process
