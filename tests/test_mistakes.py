@@ -9,7 +9,7 @@ from tests.case_groups import group_cases
 import retrograd as rg
 import retrograd.nn.functional as F
 from retrograd import nn, optim
-from retrograd.utils.data import DataLoader, Dataset
+from retrograd.utils.data import DataLoader, Dataset, RandomSampler, random_split
 
 x = rg.ones(2, 3)
 ids = rg.tensor([0, 1])
@@ -125,6 +125,10 @@ MISTAKES = {
         r"LBFGS\.step: closure must be a function that returns the loss",
     ),
     "a metric for a schedule of steps": (early_metric, "only ReduceLROnPlateau takes a metric"),
+    "a factor for a function of steps": (
+        lambda: optim.lr_scheduler.LambdaLR(sgd(), 0.9),
+        "LambdaLR: lr_lambda must be a function of the number of steps, or a list of them, got 0.9",
+    ),
     "a class among the layers": (lambda: nn.Sequential(nn.ReLU), r"got type; make one: ReLU\(\)"),
     "a file and an object in the wrong order": (
         lambda: rg.save("model.pt", x),
@@ -180,6 +184,19 @@ MISTAKES = {
         lambda: DataLoader([1, 2], collate_fn="stack"),
         "collate_fn must be a function of a list of examples, got 'stack'",
     ),
+    "a class as a sampler": (
+        lambda: DataLoader([1, 2], sampler=RandomSampler),
+        r"sampler must be an iterable of indices, got <class '.*RandomSampler'>",
+    ),
+    "a number as a sampler of batches": (
+        lambda: DataLoader([1, 2], batch_sampler=2),
+        "batch_sampler must be an iterable of indices, got 2",
+    ),
+    "a number of workers as text": (
+        lambda: DataLoader([1, 2], num_workers="2"),
+        r"DataLoader: num_workers must be a number, got '2' \(str\)",
+    ),
+    "a number of parts": (lambda: random_split([1, 2], 2), "random_split: lengths must be a list of numbers, got 2"),
     "a padded tensor": (
         lambda: nn.utils.rnn.pad_sequence(rg.ones(3)),
         r"expected a list of sequences, got a Tensor of shape \(3,\)",

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from retrograd.foundation.describe_value import describe
 from retrograd.optim.lr_scheduler.base import LRScheduler, groups_of
 from retrograd.optim.optimizer import Optimizer
 
@@ -262,12 +263,17 @@ class _FunctionScheduler(LRScheduler):
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         groups = len(groups_of(optimizer, self))
-        self.lr_lambdas = [lr_lambda] * groups if callable(lr_lambda) else list(lr_lambda)
+        given = [lr_lambda] * groups if callable(lr_lambda) or not isinstance(lr_lambda, Iterable) else list(lr_lambda)
+        if not all(map(callable, given)):
+            raise TypeError(
+                f"{type(self).__name__}: lr_lambda must be a function of the number of steps, or a list of them, got "
+                f"{describe(lr_lambda)}"
+            )
+        self.lr_lambdas = given
         if len(self.lr_lambdas) != groups:
             raise ValueError(
                 f"{type(self).__name__}: Expected {groups} lr_lambdas, but got {len(self.lr_lambdas)}: one function "
-                f"for "
-                f"each group"
+                f"for each group"
             )
         super().__init__(optimizer, last_epoch)
 

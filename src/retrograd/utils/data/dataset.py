@@ -8,6 +8,7 @@ from itertools import accumulate, chain
 from typing import Any, Generic, TypeVar
 
 from retrograd.core import Tensor
+from retrograd.foundation.number_arguments import check_number
 from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.generator import Generator
@@ -225,6 +226,7 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Genera
     [8, 2]
     """
     count = len(dataset)
+    check_number("random_split: lengths", Sequence[float], lengths)
     sizes = _sizes(lengths, count)
     order = randperm(count, generator=generator).tolist()
     ends = list(accumulate(sizes))

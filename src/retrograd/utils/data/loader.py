@@ -11,6 +11,7 @@ from typing import Any, Generic
 
 from retrograd.backend.devices import device_named
 from retrograd.foundation.describe_value import describe
+from retrograd.foundation.number_arguments import check_number
 from retrograd.foundation.suggestions import CALLER_OF_INIT, SuggestsKeywords
 from retrograd.ops.generator import Generator, resolve_generator
 from retrograd.utils.data.collate import default_collate, default_convert, pin_batch
@@ -264,6 +265,8 @@ def _check_iterable_arguments(dataset: Any, shuffle: Any, sampler: Any, batch_sa
 
 
 def _check_workers(num_workers: int, prefetch_factor: int | None, persistent_workers: bool, timeout: float) -> None:
+    for name, number in (("num_workers", num_workers), ("timeout", timeout)):
+        check_number(f"DataLoader: {name}", float, number)
     if num_workers < 0 or timeout < 0:
         raise ValueError(
             f"DataLoader: num_workers and timeout must be at least 0, got num_workers={num_workers}, timeout={timeout}"
@@ -278,6 +281,9 @@ def _check_workers(num_workers: int, prefetch_factor: int | None, persistent_wor
 
 
 def _check_batches(batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: Any) -> None:
+    for name, given in (("sampler", sampler), ("batch_sampler", batch_sampler)):
+        if isinstance(given, type) or not (given is None or hasattr(given, "__iter__")):
+            raise TypeError(f"DataLoader: {name} must be an iterable of indices, got {describe(given)}")
     if sampler is not None and shuffle:
         raise ValueError("DataLoader: sampler and shuffle exclude each other; a sampler has its own order")
     if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
