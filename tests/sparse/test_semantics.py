@@ -32,6 +32,44 @@ def test_conversion_to_a_layout_and_back_keeps_all_elements(layout):
     assert_close(x.to_dense(), DENSE)
 
 
+@pytest.mark.parametrize("layout", ["csr", "csc", "bsr", "bsc"])
+def test_trailing_dimensions_may_be_dense(layout):
+    x = rg.arange(1.0, 25).reshape(4, 3, 2)
+    blocks = {"blocksize": (2, 1)} if layout[0] == "b" else {}
+    converted = getattr(x, f"to_sparse_{layout}")(**blocks, dense_dim=1)
+    assert converted.values().shape[-1] == 2
+    assert_close(converted.to_dense(), x)
+    if blocks:
+        with pytest.raises(RuntimeError, match=r"\(4,3\) must be divisible by given blocksize \(2,2\)"):
+            getattr(x, f"to_sparse_{layout}")((2, 2), 1)
+
+
+def test_products_of_a_rows_entries_are_reduced_with_gradients():
+    dense = DENSE.clone().requires_grad_()
+    other = rg.tensor([[1.0, -2.0], [3.0, 4.0], [5.0, -6.0], [0.5, 7.0]], requires_grad=True)
+    terms = dense.unsqueeze(2) * other
+    kept = (DENSE != 0).unsqueeze(2)
+    counts = kept.sum(1).clamp(min=1)
+    wanted = {
+        "mean": rg.where(kept, terms, 0).sum(1) / counts,
+        "amax": rg.where(kept, terms, -rg.inf).amax(1).nan_to_num(neginf=0),
+        "amin": rg.where(kept, terms, rg.inf).amin(1).nan_to_num(posinf=0),
+        "sum": dense @ other,
+    }
+    for reduce, expected in wanted.items():
+        out = rg.sparse.mm(dense.to_sparse_csr(), other, reduce)
+        assert_close(out, expected)
+        ours, theirs = (
+            rg.autograd.grad(result.square().sum(), (dense, other), retain_graph=True) for result in (out, expected)
+        )
+        assert_close(ours[1], theirs[1])
+        assert_close(rg.where(DENSE != 0, ours[0], 0), rg.where(DENSE != 0, theirs[0], 0))
+    with pytest.raises(ValueError, match="reduce must be sum, mean, amax or amin, got 'prod'"):
+        rg.sparse.mm(DENSE.to_sparse_csr(), other, "prod")
+    with pytest.raises(RuntimeError, match="in layout CSR"):
+        rg.sparse.mm(DENSE.to_sparse(), other, "amax")
+
+
 @pytest.mark.parametrize("first", LAYOUTS)
 @pytest.mark.parametrize("second", LAYOUTS)
 def test_conversion_between_layouts_keeps_all_elements_and_gradients(first, second):

@@ -52,12 +52,12 @@ def to_compressed(name: str, x: Tensor, layout: str, blocksize: Any = None, dens
     check_dense_or_sparse(name, x)
     if x.ndim < 2:
         raise RuntimeError(f"{name}: expected a tensor of at least two dimensions, got shape {x.shape}")
-    block = _check_block(name, x, layout, blocksize)
+    dense = dense_dim or (dispatch.composite_arrays[Sparse].dense_dim(x) if is_sparse(x) else 0)
+    block = _check_block(name, x, layout, blocksize, dense)
     if is_sparse(x) and pattern_of(x).layout == layout and getattr(pattern_of(x), "block", ()) == block:
         return x
     if is_sparse(x):
         _check_blocks_to_entries(name, x, layout)
-    dense = dense_dim or (dispatch.composite_arrays[Sparse].dense_dim(x) if is_sparse(x) else 0)
     if x.ndim - dense < 2:
         raise RuntimeError(
             f"{name}: expected a tensor of at least two dimensions besides {dense} dense ones, got shape {x.shape}"
@@ -70,13 +70,13 @@ def to_compressed(name: str, x: Tensor, layout: str, blocksize: Any = None, dens
     return wrap(add_at(rows, positions, count).reshape(pattern.values_shape(rows.shape[1:])), pattern)
 
 
-def _check_block(name: str, x: Tensor, layout: str, blocksize: Any) -> tuple[int, ...]:
+def _check_block(name: str, x: Tensor, layout: str, blocksize: Any, dense: int) -> tuple[int, ...]:
     """Return the shape of blocks, () if there are none."""
     if not COMPRESSED[layout][1]:
         return ()
     if blocksize is None or len(blocksize) != 2 or any(b < 1 for b in blocksize):
         raise RuntimeError(f"{name}: blocksize must be two positive sizes, (rows, columns), got {blocksize}")
-    sizes = x.shape[-2:] if not is_sparse(x) else pattern_of(x).sizes[-2:]
+    sizes = x.shape[x.ndim - dense - 2 : x.ndim - dense] if not is_sparse(x) else pattern_of(x).sizes[-2:]
     if any(size % block for size, block in zip(sizes, blocksize, strict=True)):
         raise RuntimeError(
             f"{name}: tensor sparse size ({sizes[0]},{sizes[1]}) must be divisible by given blocksize "

@@ -4,6 +4,7 @@ from typing import Any
 
 from retrograd.backend.sparse_pattern import Compressed, Coordinates, full, join
 from retrograd.core import Tensor, registry
+from retrograd.ops.create import arange, zeros
 from retrograd.ops.functions import function
 from retrograd.ops.methods import method
 from retrograd.sparse.primitives import check_dense_or_sparse, entries, is_sparse, pattern_of, values_of, wrap
@@ -12,11 +13,13 @@ from retrograd.sparse.rules.reductions import softmax as softmax_of_entries
 from retrograd.sparse.rules.reductions import sum_over
 
 
-def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
+def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
     """Return the product of two matrices, of which the first is sparse, or both are.
 
     The product of a sparse and a dense matrix is dense, that of two sparse ones sparse.  The gradient of a sparse
-    factor is sparse, with its entries.  Raises RuntimeError for shapes that do not fit, and dtypes that differ.
+    factor is sparse, with its entries.  reduce: how the products of a row's entries are combined, "sum", or if mat1 is
+    in layout CSR and mat2 dense, "mean", "amax" or "amin".  Raises RuntimeError for shapes that do not fit, dtypes that
+    differ, and other layouts.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse().requires_grad_()
@@ -25,8 +28,26 @@ def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
     tensor([[ 0., 10.],
             [ 1.,  0.]])
     """
+    if reduce != "sum":
+        return _reduced_products(mat1, mat2, reduce)
     out: Tensor = registry["mm"](mat1, mat2)
     return out
+
+
+def _reduced_products(mat1: Tensor, mat2: Tensor, reduce: str) -> Tensor:
+    """Return the mean or an extreme of the products of each row's entries; rows without entries are 0."""
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)  # PyTorch's other names
+    if reduce not in ("mean", "amax", "amin"):
+        raise ValueError(f"sparse.mm: reduce must be sum, mean, amax or amin, got {reduce!r}")
+    if not (is_sparse(mat1) and pattern_of(mat1).layout == "sparse_csr") or is_sparse(mat2):
+        raise RuntimeError(
+            f"sparse.mm: reduce={reduce!r} takes a matrix in layout CSR and a dense one; x.to_sparse_csr() converts"
+        )
+    counts = registry["diff"](mat1.crow_indices())
+    rows = registry["repeat_interleave"](arange(mat1.shape[0]), counts)
+    products = mat1.values().unsqueeze(1) * mat2[mat1.col_indices()]
+    out: Tensor = zeros(mat1.shape[0], mat2.shape[1], dtype=products.dtype)
+    return out.scatter_reduce(0, rows.unsqueeze(1).expand_as(products), products, reduce, include_self=False)
 
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
