@@ -104,7 +104,7 @@ MODULES = {
     "utils.data._utils": {},
     "utils.data._utils.collate": {"utils.data": "default_collate default_convert"},
     "utils.data.dataloader": {"utils.data": "DataLoader default_collate default_convert get_worker_info"},
-    "utils.dlpack": {"": "from_dlpack"},
+    "utils.dlpack": {"": "from_dlpack to_dlpack"},
     "utils.hooks": {"core.hooks": "RemovableHandle"},
     "utils.tensorboard.writer": {"utils.tensorboard": "SummaryWriter"},
 }

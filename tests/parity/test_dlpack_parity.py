@@ -54,3 +54,12 @@ def test_gradients_are_not_lost_silently(other):
 def test_a_nested_tensor_has_no_one_shape_to_hand_over():
     with pytest.raises((BufferError, TypeError, ValueError, RuntimeError)):
         torch.from_dlpack(rg.nested.nested_tensor([[1.0], [1.0, 2.0]]))
+
+
+def test_capsules_are_exchanged():
+    ours = rg.arange(3.0)
+    assert torch.from_dlpack(rg.to_dlpack(ours)).mul_(2).tolist() == ours.tolist() == [0, 2, 4]
+    theirs = torch.arange(3.0)
+    shared = rg.from_dlpack(torch.utils.dlpack.to_dlpack(theirs))
+    theirs.add_(1)
+    assert shared.tolist() == [1, 2, 3]

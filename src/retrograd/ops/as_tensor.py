@@ -183,7 +183,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
 
 @function()
 def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
-    """Return the memory of another library's array as a tensor, by the DLPack protocol.
+    """Return the memory of another library's array, or of a capsule of `to_dlpack`, as a tensor, by DLPack.
 
     >>> import numpy as np
     >>> import retrograd as rg
@@ -191,6 +191,35 @@ def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
     tensor([0, 1, 2])
     """
     check_device(device)
+    if type(ext_tensor).__name__ == "PyCapsule":
+        ext_tensor = _Capsule(ext_tensor)
     if not hasattr(ext_tensor, "__dlpack__"):
         raise TypeError(f"from_dlpack: expected an array that knows DLPack, got {type(ext_tensor).__name__}")
     return _constant_tensor(backend.from_dlpack(ext_tensor, copy))
+
+
+class _Capsule:
+    """The exporter of memory on the CPU that a capsule describes."""
+
+    def __init__(self, capsule):
+        self._capsule = capsule
+
+    def __dlpack__(self, **_):
+        return self._capsule
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+@function()
+def to_dlpack(tensor):
+    """Return a capsule for the memory of a tensor on the CPU, which `from_dlpack` of any library takes once.
+
+    >>> import retrograd as rg
+    >>> x = rg.arange(3)
+    >>> rg.from_dlpack(rg.to_dlpack(x)).add_(1)
+    tensor([1, 2, 3])
+    >>> x
+    tensor([1, 2, 3])
+    """
+    return tensor.__dlpack__(max_version=(1, 0))  # memory of older capsules is read-only for NumPy
