@@ -51,6 +51,17 @@ def test_copies_have_memory_of_their_own():
 
 
 def test_dimensions_in_the_order_of_memory():
-    assert rg.ones(2, 3, 4).permute(2, 0, 1).dim_order() == (1, 2, 0)
+    assert rg.ones(2, 3, 4).permute(2, 0, 1).dim_order(ambiguity_check=True) == (1, 2, 0)
+    image = rg.ones(2, 3, 4, 5).to(memory_format=rg.channels_last)
+    both = [rg.contiguous_format, rg.channels_last]
+    assert image.dim_order(ambiguity_check=both) == (0, 2, 3, 1)
+    for x, check in ((rg.ones(1, 2, 3), True), (image, both[:1])):
+        with pytest.raises(RuntimeError, match="does not have unique dim order"):
+            x.dim_order(ambiguity_check=check)
+    with pytest.raises(TypeError, match="must be a bool or a list of memory formats"):
+        image.dim_order(ambiguity_check="channels_last")
+
+
+def test_results_of_a_power_have_the_wide_dtype():
     with pytest.raises(RuntimeError, match="float_power_: the result is float64"):
         rg.ones(2).float_power_(2)

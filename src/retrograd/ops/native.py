@@ -23,15 +23,35 @@ def _statistics(x, dims, eps):
 
 
 @method
-def dim_order(x):
+def dim_order(x, *, ambiguity_check=False):
     """Return the dimensions in the order of their strides in memory, the outermost first.
+
+    With `ambiguity_check`, RuntimeError if several orders fit, as for dimensions of size 1; with a list of memory
+    formats, if not exactly one of them fits.
 
     >>> import retrograd as rg
     >>> rg.ones(2, 3, 4).transpose(0, 2).dim_order()
     (2, 1, 0)
     """
+    if ambiguity_check:
+        _check_one_order(x, ambiguity_check)
     steps = x.stride()
     return tuple(sorted(range(x.ndim), key=lambda d: (steps[d] != 0, -steps[d])))
+
+
+def _check_one_order(x, formats):
+    if formats is True:
+        steps = [step for step, size in zip(x.stride(), x.shape, strict=True) if size > 1]
+        fits = len(steps) == x.ndim and len(set(steps)) == x.ndim
+    elif isinstance(formats, (list, tuple)):
+        fits = sum(x.is_contiguous(memory_format=form) for form in formats) == 1
+    else:
+        raise TypeError("dim_order: the ambiguity_check argument must be a bool or a list of memory formats")
+    if not fits:
+        raise RuntimeError(
+            "dim_order: the tensor does not have unique dim order, or cannot map to exact one of the given memory "
+            "formats"
+        )
 
 
 @method
