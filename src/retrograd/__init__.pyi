@@ -907,7 +907,7 @@ def frobenius_norm(x: _Operand, dim: _Ints, keepdim: _bool = False) -> Tensor:
     """The Frobenius norm, the square root of the sum of squares, over `dim`."""
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Tensor:
-    """Return the memory of another library's array as a tensor, by the DLPack protocol."""
+    """Return the memory of another library's array, or of a capsule of `to_dlpack`, as a tensor, by DLPack."""
 
 def from_file(filename: Any, shared: Any = None, size: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False) -> Tensor:
     """Return a vector of the first `size` elements of a file, which is mapped into memory."""
@@ -1884,7 +1884,7 @@ def split_with_sizes(x: _Operand, split_sizes: _Ints, dim: _int = 0) -> tuple[Te
 def split_with_sizes_copy(x: Tensor, split_sizes: Any, dim: _int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
     """Return a copy of what `split_with_sizes` shows, in memory of its own."""
 
-def spmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+def spmm(mat1: Tensor, mat2: Tensor, reduce: _str = 'sum') -> Tensor:
     """Return the product of two matrices, of which the first is sparse, or both are."""
 
 def sqrt(x: _Operand) -> Tensor:
@@ -2015,6 +2015,9 @@ def threshold_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 
 def tile(x: _Operand, *dims: _Ints) -> Tensor:
     """Repeat the tensor as `repeat` does, with 1 for each leading dimension that `dims` leaves out."""
+
+def to_dlpack(tensor: Any) -> Any:
+    """Return a capsule for the memory of a tensor on the CPU, which `from_dlpack` of any library takes once."""
 
 def topk(x: _Operand, k: _int, dim: _int | None = None, largest: _bool = True, sorted: _bool = True) -> return_types.topk:
     """The k largest (or smallest) elements along `dim` (None: the last), and their indices, sorted by rank."""

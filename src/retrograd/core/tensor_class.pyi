@@ -438,7 +438,7 @@ class Tensor:
         """`digamma`, written into the tensor; returns it."""
     def dim(self) -> _int:
         """The number of dimensions."""
-    def dim_order(self) -> Any:
+    def dim_order(self, *, ambiguity_check: Any = False) -> Any:
         """Return the dimensions in the order of their strides in memory, the outermost first."""
     def dist(self, other: _Operand, p: _Number = 2) -> Tensor:
         """The p-norm of x - other over all elements; the derivative where they are equal is 0."""
