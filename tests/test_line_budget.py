@@ -28,7 +28,7 @@ BUDGET = {
     "hips": 900,
     "implicit": 700,
     "interop": 6600,
-    "kernels": 9900,
+    "kernels": 10000,
     "levels": 1700,
     "library": 3600,
     "nested": 6200,

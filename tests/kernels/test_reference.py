@@ -101,6 +101,7 @@ LAW = {
     "flag_zeros": Law("x", loops="broadcast"),
     "multiply_matrices": Law("xx", 16, ORDER),
     "sum_rows": Law("rows"),
+    "add_rows": Law("add_rows"),
     "take_along": Law("take_along"),
     "sum_along": Law("sum_along"),
     "segment_max": Law("segments", zeros=True),
@@ -207,6 +208,10 @@ class Random:
         batch, count, size, columns = self.size(5), self.size(), self.size(), self.size()
         ids = self.integers(0, size, (count if size else 0,))
         return [self.numbers(batch, len(ids), columns), ids, self.results(batch, size, columns)]
+
+    def add_rows(self):
+        rows, ids, out = self.rows()
+        return [rows, ids, self.numbers(*out.shape), out]
 
     def take_along(self):
         batch, count, size, columns = self.size(5), self.size(), self.size(), self.size()

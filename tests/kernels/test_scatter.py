@@ -47,6 +47,19 @@ def test_rows_are_summed_in_the_order_of_the_reference(batch, size, count, colum
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("batch", "size", "count", "columns"), SHAPES)
+def test_rows_are_added_as_by_the_reference(batch, size, count, columns, dtype, threads):
+    rows, x, ids = (
+        numbers(dtype, batch, count, columns),
+        numbers(dtype, batch, size, columns),
+        random_indices(size, count),
+    )
+    outs = [np.full_like(x, np.nan) for _ in range(2)]
+    assert all(module.add_rows(rows, ids, x, out) for module, out in zip((chosen, reference), outs, strict=True))
+    np.testing.assert_array_equal(*outs)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("batch", "size", "count", "columns"), SHAPES)
 def test_elements_are_summed_in_the_order_of_the_reference(batch, size, count, columns, dtype, threads):
     values, index = numbers(dtype, batch, count, columns), random_indices(size, batch, count, columns)
     np.testing.assert_array_equal(*both("sum_along", values, index, (batch, size, columns)))
@@ -76,6 +89,7 @@ def test_an_index_out_of_range_is_reported(module, wrong, columns):
     x, index = np.zeros((1, 3, columns)), np.zeros((1, 4, columns), np.int64)
     index[0, 2, -1] = wrong
     assert not module.sum_rows(index.astype(float), index[0, :, -1].copy(), x)
+    assert not module.add_rows(index.astype(float), index[0, :, -1].copy(), x, x.copy())
     assert not module.sum_along(index.astype(float), index, x)
     assert not module.take_along(x, index, index.astype(float))
     assert not module.take_along(x[:, :0].copy(), np.zeros_like(index), index.astype(float))

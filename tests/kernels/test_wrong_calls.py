@@ -142,7 +142,7 @@ def test_several_arguments_that_do_not_fit_do_no_harm(data):
 
 
 @pytest.mark.parametrize(
-    "name", ["segment_sum", "sum_rows", "take_along", "sum_along", "conv_weight_sums", "window_sums"]
+    "name", ["segment_sum", "sum_rows", "add_rows", "take_along", "sum_along", "conv_weight_sums", "window_sums"]
 )
 def test_results_are_not_written_where_nothing_may_be(name):
     arguments, written = CALLS[name][0]

@@ -196,8 +196,10 @@ def index_sum(src, index, dim, size):
 
 def add_slices(x, src, index, dim):
     """Return x with each slice of `src` added at its index along `dim`."""
-    out = index_sum(src, index, dim, x.shape[dim])
-    return np.add(x, out, out=out)  # into the same memory: new memory would be written twice
+    out = empty(x.shape, src.dtype)
+    if not kernels_for(src.dtype).add_rows(cube(src, dim), _as_int64(index), cube(x, dim), cube(out, dim)):
+        check_range("index_add", index, x.shape[dim], dim)
+    return out
 
 
 def sum_rows(src, ids, size):

@@ -23,7 +23,7 @@ KERNELS = (
     "softmax_grad_columns", "log_softmax_columns", "log_softmax_grad_columns", "cumsum_rows", "cumsum_columns",
     "class_loss_rows", "class_grad_rows", "norm_rows", "norm_grad_rows", "sum_windows", "conv_weight_sums",
     "window_sums", "window_sums_backward", "window_argmax", "window_maxima", "window_maxima_backward",
-    "segment_sum", "segment_max", "segment_softmax", "segment_log_softmax", "column_sums", "sum_rows",
+    "segment_sum", "segment_max", "segment_softmax", "segment_log_softmax", "column_sums", "sum_rows", "add_rows",
     "take_along", "sum_along", "attend", "attend_grad", "multiply_matrices", "small_matmul", "small_linear",
     "get_num_threads", "set_num_threads", "get_vector_bytes", "set_vector_bytes", "get_chunk_size",
     "set_grain_size", "empty", "caching", "fused_group", "planned_calls", "flag_classes", "flag_zeros",

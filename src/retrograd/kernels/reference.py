@@ -497,6 +497,15 @@ def sum_rows(rows, ids, out):
     return True
 
 
+def add_rows(rows, ids, x, out):
+    """Set out to x plus the sums of `sum_rows`; return False if an id is out of range."""
+    if not sum_rows(rows, ids, out):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.add(x, out, out=out)
+    return True
+
+
 def _add_elements(out, ids, rows):
     columns = rows.shape[1]
     step = max(_BLOCK // columns, 1)

@@ -12,6 +12,7 @@ namespace {
 
 constexpr npy_intp FEW = 8;     // rows of up to this many columns are added directly, without chains
 constexpr npy_intp BLOCK = 64;  // columns that one thread processes
+constexpr npy_intp CHECKED = 512;  // indices that are checked before the first of them is used
 
 template <class T>
 T* data(PyArrayObject* a) {
@@ -24,9 +25,17 @@ template <class T>
 struct Rows {
     const T* rows;        // (batch, count, columns)
     const npy_int64* ids;  // (count)
+    const T* x;           // (batch, size, columns), to which the sums are added; or null
     T* out;               // (batch, size, columns)
     npy_intp batch, count, size, columns;
 };
+
+// Sets out = x + out for n numbers.
+template <class T>
+INLINE void add_to_sums(const T* x, T* out, npy_intp n) {
+    IN_ANY_ORDER
+    for (npy_intp i = 0; i < n; i++) out[i] = x[i] + out[i];
+}
 
 // Adds each row to its target, one after the other.
 template <class T>
@@ -38,12 +47,13 @@ INLINE void add_each(const Rows<T>& all, npy_intp begin, npy_intp end) {
         for (npy_intp i = 0; i < all.size * columns; i++) out[i] = 0;
         if (columns == 1) {
             for (npy_intp j = 0; j < all.count; j++) out[all.ids[j]] += row[j];
-            continue;
+        } else {
+            for (npy_intp j = 0; j < all.count; j++, row += columns) {
+                T* target = out + all.ids[j] * columns;
+                for (npy_intp c = 0; c < columns; c++) target[c] += row[c];
+            }
         }
-        for (npy_intp j = 0; j < all.count; j++, row += columns) {
-            T* target = out + all.ids[j] * columns;
-            for (npy_intp c = 0; c < columns; c++) target[c] += row[c];
-        }
+        if (all.x) add_to_sums(all.x + b * all.size * columns, out, all.size * columns);
     }
 }
 
@@ -58,15 +68,17 @@ INLINE void add_chains(const Rows<T>& all, const npy_intp* first, const npy_intp
         npy_intp j = first[row_index % all.size];
         if (j < 0) {
             for (npy_intp c = 0; c < columns; c++) out[c] = 0;
-            continue;
-        }
-        const T* row = rows + j * columns;
-        for (npy_intp c = 0; c < columns; c++) out[c] = T(0) + row[c];  // 0 for -0, as in sums of few columns
-        for (j = next[j]; j >= 0; j = next[j]) {
-            row = rows + j * columns;
+        } else {
+            const T* row = rows + j * columns;
             IN_ANY_ORDER
-            for (npy_intp c = 0; c < columns; c++) out[c] += row[c];
+            for (npy_intp c = 0; c < columns; c++) out[c] = T(0) + row[c];  // 0 for -0, as in sums of few columns
+            for (j = next[j]; j >= 0; j = next[j]) {
+                row = rows + j * columns;
+                IN_ANY_ORDER
+                for (npy_intp c = 0; c < columns; c++) out[c] += row[c];
+            }
         }
+        if (all.x) add_to_sums(all.x + row_index * columns, out, columns);
     }
 }
 
@@ -88,22 +100,25 @@ void sum(const Rows<T>& all) {
     parallel_for(all.batch * all.size, least, [&](npy_intp begin, npy_intp end) { cpu_dispatch<add_chains<T>>(all, first, next, begin, end); });
 }
 
-bool in_range(const npy_int64* ids, npy_intp count, npy_intp size) {
-    bool valid = true;
-    for (npy_intp j = 0; j < count; j++) valid &= ids[j] >= 0 && ids[j] < size;
-    return valid;
+// Sets `valid` to false if an index is out of range: as unsigned numbers, negative ones are the largest.
+INLINE void check_range(const npy_int64* ids, npy_intp count, npy_uint64 size, bool& valid) {
+    npy_uint64 wrong = 0;
+    for (npy_intp j = 0; j < count; j++) wrong |= static_cast<npy_uint64>(ids[j]) >= size;
+    valid &= !wrong;
 }
 
 template <class T>
-PyObject* sum_rows_of(PyArrayObject* rows, PyArrayObject* ids, PyArrayObject* out, int type) {
+PyObject* sum_rows_of(PyArrayObject* rows, PyArrayObject* ids, PyArrayObject* x, PyArrayObject* out, int type) {
     if (!is(rows, type, 3) || !is(ids, NPY_INT64, 1) || !is_writable(out, type, 3)) return raise_mismatch("sum_rows");
+    if (x && (!is(x, type, 3) || !PyArray_SAMESHAPE(x, out))) return raise_mismatch("add_rows");
     const npy_intp *rows_dims = PyArray_DIMS(rows), *out_dims = PyArray_DIMS(out);
     if (rows_dims[0] != out_dims[0] || rows_dims[1] != PyArray_DIM(ids, 0) || rows_dims[2] != out_dims[2])
         return raise_mismatch("sum_rows");
-    Rows<T> all{data<T>(rows), data<npy_int64>(ids), data<T>(out), rows_dims[0], rows_dims[1], out_dims[1], rows_dims[2]};
-    bool valid;
+    Rows<T> all{data<T>(rows), data<npy_int64>(ids), x ? data<T>(x) : nullptr, data<T>(out),
+                rows_dims[0],  rows_dims[1],         out_dims[1],              rows_dims[2]};
+    bool valid = true;
     const auto scatter_add = [&] {
-        valid = in_range(all.ids, all.count, all.size);
+        cpu_dispatch<check_range>(all.ids, all.count, all.size, valid);
         if (valid) sum(all);
     };
     return without_gil(scatter_add) ? PyBool_FromLong(valid) : nullptr;
@@ -120,6 +135,18 @@ struct Gather {
     npy_intp batch, size, count, columns;
 };
 
+// Sets values[j] = x[index[j]], block by block: the indices of a block stay in the nearest cache after they were checked.
+template <class T>
+INLINE void take_numbers(const T* x, npy_uint64 size, const npy_int64* index, T* values, npy_intp count, bool& valid) {
+    for (npy_intp first = 0; first < count && valid; first += CHECKED) {
+        const npy_intp block = count - first < CHECKED ? count - first : CHECKED;
+        check_range(index + first, block, size, valid);
+        if (!valid) return;
+        IN_ANY_ORDER
+        for (npy_intp j = first; j < first + block; j++) values[j] = x[index[j]];
+    }
+}
+
 // Sets picked[b, j, c] = x[b, index[b, j, c], c] for elements from `begin` to `end`; false if an index is out of range.
 template <class T>
 bool gather(const Gather<T>& all, npy_intp begin, npy_intp end) {
@@ -129,7 +156,8 @@ bool gather(const Gather<T>& all, npy_intp begin, npy_intp end) {
     for (npy_intp start = begin; start < end;) {
         npy_intp b = start / span, stop = (b + 1) * span < end ? (b + 1) * span : end, c = start % columns;
         const T* x = all.x + b * all.size * columns;
-        for (npy_intp i = start; i < stop; i++) {
+        if (columns == 1) cpu_dispatch<take_numbers<T>>(x, size, all.index + start, all.values + start, stop - start, valid);
+        for (npy_intp i = columns == 1 ? stop : start; i < stop; i++) {
             bool good = static_cast<npy_uint64>(all.index[i]) < size;
             valid &= good;
             all.values[i] = good ? x[all.index[i] * columns + c] : T(0);
@@ -208,8 +236,16 @@ bool arrays(PyObject* args, PyArrayObject** a, PyArrayObject** b, PyArrayObject*
 PyObject* sum_rows(PyObject*, PyObject* args) {
     PyArrayObject *rows, *ids, *out;
     if (!arrays(args, &rows, &ids, &out)) return nullptr;
-    if (PyArray_TYPE(rows) == NPY_FLOAT) return sum_rows_of<float>(rows, ids, out, NPY_FLOAT);
-    return sum_rows_of<double>(rows, ids, out, NPY_DOUBLE);
+    if (PyArray_TYPE(rows) == NPY_FLOAT) return sum_rows_of<float>(rows, ids, nullptr, out, NPY_FLOAT);
+    return sum_rows_of<double>(rows, ids, nullptr, out, NPY_DOUBLE);
+}
+
+PyObject* add_rows(PyObject*, PyObject* args) {
+    PyArrayObject *rows, *ids, *x, *out;
+    PyTypeObject* array = &PyArray_Type;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!", array, &rows, array, &ids, array, &x, array, &out)) return nullptr;
+    if (PyArray_TYPE(rows) == NPY_FLOAT) return sum_rows_of<float>(rows, ids, x, out, NPY_FLOAT);
+    return sum_rows_of<double>(rows, ids, x, out, NPY_DOUBLE);
 }
 
 PyObject* take_along(PyObject*, PyObject* args) {
@@ -228,6 +264,7 @@ PyObject* sum_along(PyObject*, PyObject* args) {
 
 PyMethodDef methods[] = {
     {"sum_rows", separate<sum_rows, 1>, METH_VARARGS, "Sums of the rows with the same index."},
+    {"add_rows", separate<add_rows, 1>, METH_VARARGS, "Rows, and the sums of the rows with their indices."},
     {"take_along", separate<take_along, 1>, METH_VARARGS, "The elements at indices along a dimension."},
     {"sum_along", separate<sum_along, 1>, METH_VARARGS, "Sums of the elements with the same index along a dimension."},
     {nullptr, nullptr, 0, nullptr},
