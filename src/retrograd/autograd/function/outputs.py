@@ -21,7 +21,8 @@ def make_outputs(cls: type, ctx: FunctionCtx, args: tuple, results: tuple) -> li
 
     Views that are returned refuse recorded writes: as those of a Function, or as several views of one operator.
     """
-    meta = IN_FUNCTION if len(describe_tensors(results)) == 1 else cls.__name__
+    single = len(results) == 1 or len(describe_tensors(results)) == 1
+    meta = IN_FUNCTION if single else cls.__name__
     outputs = []
     for result in results:
         outputs.append(_make_output(ctx, args, result, meta) if isinstance(result, Tensor) else result)
