@@ -158,7 +158,7 @@ def printed_error(owner, name):
 @group_cases
 @pytest.mark.parametrize("owner", OBJECTS)
 def test_a_misspelt_name_is_answered_by_the_right_one(owner):
-    names = [name for name in dir(OBJECTS[owner]) if name[0] != "_" and len(name) >= 6]
+    names = [name for name in dir(OBJECTS[owner]) if name[0].isalpha() and len(name) >= 6]  # pytest adds "@" names
     assert names
     for name in names[:: max(1, len(names) // 40)]:
         printed = printed_error(OBJECTS[owner], misspelt(name))
