@@ -120,6 +120,22 @@ def test_a_rank_has_its_part_of_parameters_gradients_and_states():
     assert found[0, 0] <= elements / 2 + 7 * 4  # at most a row more of each parameter
 
 
+def test_all_ranks_skip_a_step_with_gradients_that_are_infinite_on_one():
+    def script():
+        module = fully_shard(model())
+        optimizer, scaler = rg.optim.SGD(module.parameters(), lr=0.1), rg.amp.GradScaler("cpu", init_scale=8.0)
+        scaler.scale(module(values(9, 2, 4)).sum()).backward()
+        before = [p.detach().clone() for p in module.parameters()]
+        if dist.get_rank() == 1:
+            next(module.parameters()).grad[0] = rg.inf
+        scaler.step(optimizer)
+        scaler.update()
+        assert scaler.get_scale() == 4.0
+        return all((p == old).all() for p, old in zip(module.parameters(), before, strict=True))
+
+    assert dist.run_threads(script, 2) == [True, True]
+
+
 def test_whole_parameters_are_freed_after_forward_and_gathered_again_in_backward():
     def script():
         module, whole = rg.nn.Sequential(rg.nn.Linear(4, 6), rg.nn.Linear(6, 2)), []

@@ -9,6 +9,7 @@ from retrograd.amp.autocast_mode import is_autocast_available
 from retrograd.autograd.grad_mode import no_grad
 from retrograd.core import Tensor
 from retrograd.foundation.suggestions import CALLER_OF_INIT, SuggestsKeywords
+from retrograd.nn.parameter import TensorPart
 from retrograd.ops.dtype_aliases import half
 from retrograd.ops.join import stack
 
@@ -85,7 +86,8 @@ class GradScaler(SuggestsKeywords):
         """Divide the gradients of an optimizer's parameters by the scale, for example before clipping.
 
         Raises RuntimeError if they are unscaled already, or stepped since the last `update()`, and ValueError for
-        gradients in float16, before anything changes.
+        gradients in float16, before anything changes. If parameters are divided among ranks, as by `fully_shard`, all
+        ranks must call it.
         """
         if not self._enabled:
             return
@@ -93,15 +95,23 @@ class GradScaler(SuggestsKeywords):
             raise RuntimeError("unscale_() is being called after step().")
         if id(optimizer) in self._unscaled:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
-        grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-        if any(grad.dtype == half for grad in grads):
+        params = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        if any(p.grad.dtype == half for p in params):
             raise ValueError("Attempting to unscale FP16 gradients. Keep the parameters in float32.")
         with no_grad():
             finite = []
-            for grad in grads:
-                grad.mul_(1.0 / self._scale)
+            by_division: dict[Any, list[tuple[TensorPart, Tensor]]] = {}
+            for p in params:
+                grad = p.grad.mul_(1.0 / self._scale)
                 numbers = grad.coalesce().values() if grad.is_sparse else grad
-                finite.append(numbers.isfinite().all())
+                is_finite = numbers.isfinite().all()
+                if isinstance(p, TensorPart):
+                    by_division.setdefault(p.mesh_and_placement, []).append((p, is_finite))
+                else:
+                    finite.append(is_finite)
+            for parts in by_division.values():
+                own = _all_of([is_finite for _, is_finite in parts])
+                finite.append(parts[0][0].stack_over_ranks(own.float()).all())
             self._unscaled[id(optimizer)] = not finite or bool(_all_of(finite))
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:

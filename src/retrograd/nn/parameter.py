@@ -51,7 +51,7 @@ class TensorPart(Tensor):
         raise NotImplementedError
 
     @property
-    def layout(self) -> Any:
+    def mesh_and_placement(self) -> Any:
         """Return what is equal for tensors that are divided among the same ranks, and can be hashed."""
         raise NotImplementedError
 

@@ -97,7 +97,7 @@ class DTensor(TensorPart):
         return self.division.mesh
 
     @property
-    def layout(self) -> tuple[DeviceMesh, Shard | Replicate]:
+    def mesh_and_placement(self) -> tuple[DeviceMesh, Shard | Replicate]:
         """Return the mesh, and how the tensor is divided over it."""
         return self.division.mesh, self.division.placement
 

@@ -99,10 +99,10 @@ def _gradients_with_whole_norms(params: list[Any], parts: list[TensorPart], norm
     if not parts:
         return _gradients_of("clip_grad_norm_", params)
     own = [p.grad.detach() for p in params if p.grad is not None and not isinstance(p, TensorPart)]
-    by_layout: dict[Any, list[TensorPart]] = {}
+    by_division: dict[Any, list[TensorPart]] = {}
     for p in parts:
-        by_layout.setdefault(p.layout, []).append(p)
-    for each in by_layout.values():
+        by_division.setdefault(p.mesh_and_placement, []).append(p)
+    for each in by_division.values():
         norms = norms_of([g for g in _gradients_of("clip_grad_norm_", each) if g.numel()], norm_type)
         own.append(each[0].stack_over_ranks(total_of_norms(norms, norm_type).to(each[0].dtype)))
     return own
