@@ -16,7 +16,7 @@ BUDGET = {
     "bench": 1100,
     "cli": 3200,
     "compiler": 8100,
-    "core": 7100,
+    "core": 7200,
     "cuda": 600,
     "distributed": 5500,
     "distributions": 5900,

@@ -8,16 +8,11 @@ import numpy as np
 
 from retrograd import kernels
 from retrograd.backend.array_programs import layout
+from retrograd.backend.numpy import UFUNCS
 from retrograd.backend.traced_array import Number, Step, Trace, TracedArray, UntraceableError, type_of_number
 from retrograd.core.engine import copy_in_layout
 
-_UFUNCS = {
-    kernels.add: np.add,
-    kernels.subtract: np.subtract,
-    kernels.multiply: np.multiply,
-    kernels.true_divide: np.true_divide,
-}
-_FASTER = {ufunc: function for function, ufunc in _UFUNCS.items()}
+_FASTER = {ufunc: function for function, ufunc in UFUNCS.items()}
 # Computing one of these again takes less time than writing a large result and reading it.
 CHEAP_UFUNCS = frozenset((np.add, np.subtract, np.multiply, np.negative, np.square))
 _KINDS = "?bBhHiIlLqQfd"  # the dtypes of elements in groups
@@ -71,7 +66,7 @@ def _trace(function, operands, params, vector_bytes):
     trace = Trace()
     try:
         given = [trace.operand(*a) if type(a) is tuple else a.value for a in operands]
-        out = _UFUNCS.get(function, function)(*given, **{name: constant.value for name, constant in params})
+        out = UFUNCS.get(function, function)(*given, **{name: constant.value for name, constant in params})
     except Exception:  # a kernel may call anything on its operands
         return None
     outs = out if type(out) is tuple else (out,)

@@ -66,6 +66,16 @@ def __getattr__(name):
     return found
 
 
+# NumPy's functions in place of which kernels of ours compute; only these write into memory that exists.
+UFUNCS = {add: np.add, subtract: np.subtract, multiply: np.multiply, true_divide: np.true_divide}
+
+
+def ufunc_of(kernel):
+    """Return NumPy's elementwise function with one result that computes as a kernel does; None if there is none."""
+    found = UFUNCS.get(kernel, kernel)
+    return found if type(found) is np.ufunc and found.signature is None and found.nout == 1 else None
+
+
 def full(shape, value, dtype):
     """Return an array filled with a value as conversion to the dtype gives it."""
     return np.full(shape, _fill_value(value, dtype), dtype)

@@ -4,7 +4,7 @@ from retrograd.core.state cimport State, current
 from retrograd.core.level cimport grad_mode_below
 from retrograd.core.op cimport OpBase, compound, is_foreign
 from retrograd.core.record cimport record, record2
-from retrograd.core.tensor cimport TensorBase, is_floating_array, has_numpy_dtype, known_tensor, make, needs_no_promotion, share_real_dtype, unwrap_all
+from retrograd.core.tensor cimport TensorBase, is_floating_array, bump_version, has_numpy_dtype, is_plain, is_weak_number, known_tensor, make, needs_no_promotion, same_kind, share_real_dtype, unwrap_all
 from retrograd.core.views cimport forget_hidden_bases, is_view_of, requires_grad_synced, sync_view, track_view
 
 cdef bint compiled
@@ -40,6 +40,10 @@ cpdef object call(Op op, tuple args, dict params)
 
 @cython.locals(grad_enabled=cython.bint)
 cpdef object process_below(object level, Op op, tuple args, dict params, State state)
+
+@cython.locals(state=State, x=TensorBase, t=TensorBase, requires_grad=cython.bint, fits=cython.bint, arrays=list)
+cpdef bint write_plain(Op op, object out, tuple args) except -1
+cpdef bint write_ufunc(Op op, TensorBase x, object arrays) except -1
 
 cpdef object run_compose(Op op, tuple args, dict params)
 

@@ -21,14 +21,19 @@ from retrograd.core.op import (
 from retrograd.core.operand_errors import explain, reraise_as_runtime_error, wrap_integers
 from retrograd.core.overrides import call_override, write_out
 from retrograd.core.record import record, record2
-from retrograd.core.state import current, override_state
+from retrograd.core.state import ERRORS_DEFAULT, current, float_errors, override_state
 from retrograd.core.tensor import (
+    ANY_SIZE,
     INFERENCE,
     TensorBase,
+    bump_version,
     has_numpy_dtype,
     is_floating_array,
+    is_plain,
+    is_weak_number,
     make,
     needs_no_promotion,
+    same_kind,
     share_real_dtype,
     unwrap_all,
 )
@@ -64,6 +69,8 @@ class Op(OpBase):
             return call(self, args, self.params)
         if self.optional and not kwargs and self.simple - self.optional <= len(args) < self.simple:
             return call(self, args + (None,) * (self.simple - len(args)), self.params)
+        if len(kwargs) == 1 and "out" in kwargs and write_plain(self, kwargs["out"], args):
+            return kwargs["out"]
         if self.leading >= 0 and len(args) >= self.leading:
             if not self.variadic:
                 params = self.quick_params(args, kwargs)
@@ -331,6 +338,76 @@ def process_below(level, op, args, params, state):
     finally:
         state.level = level
         state.grad_enabled = grad_enabled
+
+
+def write_plain(op, out, args):
+    """Write the result of an operator without params into a plain tensor; return whether that was possible.
+
+    `out` may be one of the operands. They have its dtype, or are Python numbers. Whatever this function does not handle
+    is left to the caller before anything is written, errors too.
+    """
+    state = current()
+    if state.level is not None or state.device is not None or op.kernel is None or len(args) != op.simple:
+        return False
+    if not isinstance(out, TensorBase):
+        return False
+    x: TensorBase = known_tensor(out)  # noqa: F821
+    if not is_plain(x, ANY_SIZE):
+        return False
+    requires_grad = x._requires_grad
+    fits = True  # whether NumPy's function makes a result like x of these operands
+    cut = x.tag
+    arrays = []
+    for a in args:
+        if isinstance(a, TensorBase):
+            t: TensorBase = known_tensor(a)  # noqa: F821
+            if t.level is not None or t._overrides or type(t.value) is not ndarray:
+                return False
+            if t._view is not None:
+                sync_view(t)
+            if t.value.dtype is not x.value.dtype:
+                return False
+            fits = fits and same_kind(t.value, x.value)
+            requires_grad = requires_grad or t._requires_grad
+            if t.tag is not None:
+                cut = t.tag
+            arrays.append(t.value)
+        elif is_weak_number(x.value, a):
+            arrays.append(a)
+        else:
+            return False
+    if requires_grad and (x is not args[0] or (state.grad_enabled and not state.inference)):
+        return False  # recorded, refused, or noted where it leaves the graph
+    if not (fits and write_ufunc(op, x, arrays)):
+        try:
+            r = op.kernel(*arrays)
+        except (OverflowError, ValueError, TypeError, IndexError, AttributeError):
+            return False
+        if not same_kind(r, x.value):
+            return False
+        x.value[...] = r
+        bump_version(x)
+    x.tag = cut
+    return True
+
+
+def write_ufunc(op, x, arrays):
+    """Let NumPy's function for an operator write into the array of a tensor; return whether it did.
+
+    It does not where NumPy may raise an error for elements that it has computed, and written. A warning that is an
+    error is raised after the write, too, and counts it.
+    """
+    if op.ufunc is None or float_errors.get() is not ERRORS_DEFAULT:
+        return False
+    try:
+        op.ufunc(*arrays, x.value)
+    except (OverflowError, TypeError):  # of an operand: nothing is written
+        return False
+    except Warning:
+        bump_version(x)
+        raise
+    bump_version(x)
+    return True
 
 
 def call_on(device, op, args, params):

@@ -1,12 +1,11 @@
 """Reverse mode: one backward pass over the graph of one level, in descending order of creation numbers."""
 
 import threading
-from contextvars import Context, copy_context
 from functools import partial
 from heapq import heappop, heappush
 from operator import attrgetter, methodcaller
 
-from numpy import add, empty, empty_like, errstate, ndarray
+from numpy import add, empty, empty_like, ndarray
 
 from retrograd.core.device import array_devices
 from retrograd.core.graph import GradFn, zeros
@@ -21,7 +20,7 @@ from retrograd.core.hooks import (
 )
 from retrograd.core.op import compound
 from retrograd.core.reentrant import DEPTH, on_another_thread
-from retrograd.core.state import current, modes_of, note_array_call, set_modes
+from retrograd.core.state import ERRORS_IGNORED, current, float_errors, modes_of, note_array_call, set_modes
 from retrograd.core.tensor import (
     TensorBase,
     bump_version,
@@ -37,24 +36,7 @@ LARGE = 1 << 16  # bytes
 accumulating = threading.Lock()  # held while adding to a .grad: passes on several threads may share leaves
 COPY = methodcaller("copy")
 NOTHING = object()  # the pending entry of a node that runs without a gradient
-
-
-def _variable_of_errors():
-    """Return NumPy's context variable of floating-point errors, and its value that ignores them all.
-
-    To set and restore it takes a fifth of the time of an `errstate`, which is written in Python.
-    """
-
-    def inside():
-        with errstate(all="ignore"):
-            return copy_context()
-
-    ((variable, value),) = Context().run(inside).items()
-    return variable, value
-
-
-errors, ERRORS_IGNORED = _variable_of_errors()
-set_errors, reset_errors = errors.set, errors.reset
+set_errors, reset_errors = float_errors.set, float_errors.reset
 
 
 class BackwardPass:

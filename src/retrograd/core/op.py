@@ -131,6 +131,7 @@ class OpBase:
         self.kernels = {}
         self.device_rules = {}  # (device, whether the result is bfloat16) -> rules
         self.kernel = self.widened_rules = None
+        self.ufunc = None  # NumPy's function that computes as the kernel does, elementwise, if there is one
 
     def kernel_for(self, arrays):
         """Return the kernel for the arrays: NumPy's unless one of them is of another kind."""
@@ -162,6 +163,7 @@ class OpBase:
                 self.kernels[key] = (self.definition.bind_widened if widened else self.definition.bind)(namespace)
         if key is ndarray:
             self.kernel = self.kernels[key]
+            self.ufunc = namespaces[key].ufunc_of(self.kernel)
         return self.kernels[key]
 
     def rules_for(self, out):

@@ -9,7 +9,7 @@ import math
 from retrograd import backend
 from retrograd.core import Aval, Internal, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.dispatch import ground
+from retrograd.core.dispatch import ground, write_plain, write_ufunc
 from retrograd.core.errors import OperandValueError
 from retrograd.core.hooks import conjugate, share_tensor_hooks
 from retrograd.core.op import composite_arrays, compound, is_foreign
@@ -424,6 +424,8 @@ def _replace_values(base, numbers):
 
 def in_place(operator, x, others, params):
     """Compute operator(x, *others, **params) and write the result into x."""
+    if not params and write_plain(operator, x, (x, *others)):
+        return x
     name = f"{operator.name}_"
     if x._overrides or any(map(is_foreign, others)):
         overriding = [a for a in (x, *others) if is_foreign(a)]
@@ -472,20 +474,17 @@ def _check_rules(operator, args):
 
 def _write_directly(operator, x, others, params):
     """Let NumPy write into the memory of x if dtype and shape allow; return whether it did."""
-    kernel = operator.kernel_for((x.value,))
     arrays = [getattr(a, "value", a) for a in others]
-    if params or not hasattr(kernel, "nin") or x.dtype.kind not in "fc":
+    if params or operator.ufunc is None or x.dtype.kind not in "fc":
         return False
     if any(not needs_no_promotion(x.value, a) or getattr(a, "ndim", 0) > x.ndim for a in arrays):
         return False
     if any(getattr(a, "shape", ()) not in ((), x.shape) for a in arrays):
         return False
-    if not backend.writes_over(kernel, x.value):
+    if not backend.writes_over(operator.ufunc, x.value):
         return False
     preserve_snapshots(x)
-    kernel(x.value, *arrays, out=x.value)
-    bump_version(x)
-    return True
+    return write_ufunc(operator, x, (x.value, *arrays))
 
 
 def _input_before_write(operator, x, others):
@@ -600,6 +599,8 @@ def inplace_function(operator):
     real = getattr(operator.definition, "result", "") == "real"
 
     def write(x, *args, **kwargs) -> Tensor:
+        if not kwargs and write_plain(operator, x, (x, *args)):
+            return x
         if real and x.dtype.kind == "c":
             raise RuntimeError(f"{operator.name}_: the result is real, and x complex; use x = {operator.name}(x)")
         inputs, params = operator.schema.bind((x, *args), kwargs)

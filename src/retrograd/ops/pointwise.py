@@ -8,7 +8,7 @@ import math
 from operator import itemgetter
 
 from retrograd.backend.type_info import finfo
-from retrograd.core import Internal, call, op, registry, xp
+from retrograd.core import Internal, Tensor, call, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.ops.family import (
@@ -100,6 +100,8 @@ remainder = pointwise("remainder(Tensor a, Tensor b) -> Tensor", xp.remainder,
 
 def scale_operand(name, a, b, alpha):
     """Return alpha * b, to be added to a; RuntimeError where integers would be scaled by a fraction."""
+    if isinstance(b, Tensor) and b.dtype.kind == "f" and getattr(a, "dtype", None) is b.dtype:  # the common case
+        return b if alpha == 1 else mul(b, alpha)
     dtype = dtypes.result_type(a, b)
     if dtype == dtypes.bool_ and isinstance(alpha, int):
         alpha = bool(alpha)
