@@ -1,4 +1,4 @@
-"""Every setting of optimizers, schedules and layers that is a number refuses anything else, by name."""
+"""Every setting of optimizers, schedules and layers that is a number, or a bool, refuses anything else, by name."""
 
 import inspect
 import re
@@ -18,8 +18,14 @@ SCHEDULERS = [
     for kind in (*vars(lr_scheduler).values(), optim.swa_utils.SWALR)
     if isinstance(kind, type) and "optimizer" in inspect.signature(kind).parameters
 ]
-LAYERS = [kind for kind in vars(nn).values() if isinstance(kind, type) and fields_of(kind)]
-NUMBERS = re.compile(r"\b(int|float)\b")
+LAYERS = [
+    kind
+    for kind in vars(nn).values()
+    if isinstance(kind, type)
+    and issubclass(kind, nn.Module)
+    and not re.search("Module|_to_become|Base", f"{kind.__name__} {inspect.signature(kind)}")
+]
+NUMBERS = re.compile(r"\b(int|float|bool)\b")
 
 
 def sgd():
@@ -46,7 +52,9 @@ def refusals(make, kind, required):
                 make(**{**required(kind, parameter.name), parameter.name: value})
                 wrong.append((kind.__name__, parameter.name, value, "accepted"))
             except Exception as error:
-                if not re.search(rf"{kind.__name__}: {parameter.name} must be .*number.*, got ", str(error)):
+                if not re.search(
+                    rf"{kind.__name__}: {parameter.name} must be .*(number|True or False).*, got ", str(error)
+                ):
                     wrong.append((kind.__name__, parameter.name, value, str(error)))
     return wrong
 
@@ -56,6 +64,7 @@ def others(kind, name):
     parameters = inspect.signature(kind).parameters.values()
     needed = [one.name for one in parameters if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
     values = {"milestones": [1], "schedulers": [], "lr_lambda": len, "optimizer": sgd(), "base_lr": 0.1}
+    values |= {"cutoffs": [1]}
     return {one: values.get(one, 2) for one in needed if one != name}
 
 
@@ -75,11 +84,11 @@ def test_every_schedule_refuses_settings_that_are_no_numbers():
     assert wrong == []
 
 
-def test_every_declared_layer_refuses_settings_that_are_no_numbers():
+def test_every_layer_refuses_settings_that_are_no_numbers():
     wrong = []
     for kind in LAYERS:
         wrong += refusals(kind, kind, others)
-    assert len(LAYERS) > 60
+    assert len(LAYERS) > 130
     assert wrong == []
 
 
@@ -115,3 +124,16 @@ def test_a_group_refuses_the_same_settings():
             optimizer.add_param_group({"params": [rg.ones(1)], **settings})
     with pytest.raises(TypeError, match=r"Adam: betas must be two numbers, got \(0\.9,\)"):
         optim.Adam([rg.ones(1)], betas=(0.9,))
+
+
+@pytest.mark.parametrize("switch", [True, 1, np.True_, np.bool_(1)])
+def test_switches_of_every_kind_are_taken(switch):
+    assert nn.Linear(2, 3, bias=switch).bias is not None
+    assert nn.Linear(2, 3, bias=None).bias is None
+
+
+def test_tensors_in_place_of_settings_are_refused_with_the_way_out():
+    with pytest.raises(TypeError, match=r"MSELoss.*; an instance takes the tensors: MSELoss\(\)\(\.\.\.\)"):
+        nn.MSELoss(rg.ones(2), rg.ones(2))
+    with pytest.raises(TypeError, match="ReLU: inplace must be True or False, got a Tensor"):
+        nn.ReLU(rg.ones(1))

@@ -1,4 +1,4 @@
-"""Check that arguments annotated as numbers are numbers, before a comparison or a formula fails without their names."""
+"""Check that arguments annotated as numbers or bool are such, before a formula fails without their names."""
 
 import functools
 import inspect
@@ -22,8 +22,13 @@ def is_number(value):
     return hasattr(type(value), "__float__") and math.prod(getattr(value, "shape", ())) == 1
 
 
+def is_switch(value):
+    """Return whether a value is True, False, an integer, or None, which counts as False."""
+    return value is None or isinstance(value, int) or type(value).__name__ == "bool"  # NumPy's is no int
+
+
 def check_number(name, annotation, value):
-    """Raise TypeError if an annotation asks for numbers, and the value is something else.
+    """Raise TypeError if an annotation asks for numbers, or True or False, and the value is something else.
 
     >>> check_number("SGD: lr", float, 0.5)
     >>> check_number("Adam: betas", tuple[float, float], (0.9,))
@@ -43,16 +48,17 @@ class ChecksNumbers(SuggestsKeywords):
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        if cls.__module__.partition(".")[0] == __name__.partition(".")[0] and "__init__" in vars(cls):
             cls.__init__ = _check_numbers(cls.__init__)
 
 
 def _check_numbers(function):
     """Return a constructor that checks its arguments first; errors name the class of the object."""
-    signature = inspect.signature(function)
+    signature_of = functools.cache(inspect.signature)  # reading it at the definition of a class would slow the import
 
     @functools.wraps(function)
     def call(self, *args, **kwargs):
+        signature = signature_of(function)
         try:
             given = signature.bind_partial(self, *args, **kwargs).arguments
         except TypeError:  # the function raises its own
@@ -66,6 +72,8 @@ def _check_numbers(function):
 
 def _fits(annotation, value):
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation is bool:
+        return is_switch(value)
     if annotation in (int, float):
         return is_number(value)
     if not _words(annotation):
@@ -86,6 +94,8 @@ def _fits(annotation, value):
 def _words(annotation):
     """Return what an annotation asks for, in words; nothing if it asks for something else than numbers."""
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation is bool:
+        return ["True or False"]
     if annotation in (int, float):
         return ["a number"]
     if annotation is types.NoneType:

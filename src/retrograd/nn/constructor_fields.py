@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, replace
 from typing import Any
 
+from retrograd.core import Tensor
 from retrograd.foundation.suggestions import bind_arguments
 
 Check = Callable[[str, Any], None]
@@ -71,7 +72,13 @@ def _make_init(
     defaults = {name: one.default for name, one in fields_of(cls).items()}
 
     def init(*args: Any, **kwargs: Any) -> None:
-        bound = bind_arguments(f"{type(args[0]).__name__}.__init__", signature, args, kwargs)
+        name = type(args[0]).__name__
+        try:
+            bound = bind_arguments(f"{name}.__init__", signature, args, kwargs)
+        except TypeError as error:
+            if len(args) > len(parameters) + 1 and any(isinstance(a, Tensor) for a in args):
+                raise TypeError(f"{error}; an instance takes the tensors: {name}()(...)") from None
+            raise
         values = {**defaults, **bound.arguments}
         build(values.pop("self"), values)
 

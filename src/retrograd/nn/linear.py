@@ -154,7 +154,7 @@ class Unflatten(Module):
     (2, 3, 4)
     """
 
-    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+    def __init__(self, dim: int, unflattened_size: Sequence[Any]) -> None:
         sizes = (unflattened_size,) if isinstance(unflattened_size, int) else tuple(unflattened_size)
         if not all(isinstance(size, int) for size in sizes):
             raise TypeError(f"Unflatten: unflattened_size must be integers, got {describe(unflattened_size)}")

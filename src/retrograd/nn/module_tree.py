@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from retrograd.core import Tensor
-from retrograd.foundation.suggestions import SuggestsKeywords
+from retrograd.foundation.number_arguments import ChecksNumbers
 from retrograd.nn.members import Members
 from retrograd.nn.parameter import Buffer, Parameter
 
@@ -19,7 +19,7 @@ _EXPECTED = {
 }
 
 
-class ModuleTree(SuggestsKeywords):
+class ModuleTree(ChecksNumbers):
     """Base of `Module`: registers members where they are assigned, and finds them by dotted names."""
 
     _kinds: dict[str, str]
