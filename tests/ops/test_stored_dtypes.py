@@ -111,6 +111,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_arithmetic_is_refused_with_the_way_out(name):
+    REFUSED[name](rg.ones(2, 2))  # the kernel for NumPy's dtypes is known after its first use
     x = rg.ones(2, 2, dtype=rg.float8_e5m2)
     with pytest.raises(NotImplementedError, match=rf'"{name}" not implemented for \'Float8_e5m2\': convert with .to\('):
         REFUSED[name](x)

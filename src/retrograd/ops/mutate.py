@@ -475,7 +475,7 @@ def _check_rules(operator, args):
 def _write_directly(operator, x, others, params):
     """Let NumPy write into the memory of x if dtype and shape allow; return whether it did."""
     arrays = [getattr(a, "value", a) for a in others]
-    if params or operator.ufunc is None or x.dtype.kind not in "fc":
+    if params or operator.ufunc is None or x.dtype.kind not in "fc" or dtypes.is_extension(x.dtype):
         return False
     if any(not needs_no_promotion(x.value, a) or getattr(a, "ndim", 0) > x.ndim for a in arrays):
         return False
