@@ -499,10 +499,11 @@ def sum_rows(rows, ids, out):
 
 def add_rows(rows, ids, x, out):
     """Set out to x plus the sums of `sum_rows`; return False if an id is out of range."""
-    if not sum_rows(rows, ids, out):
+    sums = np.empty_like(out)  # out may share memory with x
+    if not sum_rows(rows, ids, sums):
         return False
     with np.errstate(over="ignore", invalid="ignore"):
-        np.add(x, out, out=out)
+        np.add(x, sums, out=out)
     return True
 
 
