@@ -65,8 +65,9 @@ def warn_user(message, category=UserWarning):
         return
     names = frame.f_globals
     registry = names.setdefault("__warningregistry__", {})
+    # Given the globals too, Python asks their loader for the source, and those of `-c` and `-m` do not know `__main__`.
     warnings.warn_explicit(
-        message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__", "<string>"), registry, names
+        message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__", "<string>"), registry
     )
 
 
