@@ -16,7 +16,7 @@ STARTS = {
 
 
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
-def test_a_program_goes_on_after_a_warning(start, tmp_path):
+def test_a_program_continues_after_a_warning(start, tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     done = subprocess.run(
         [sys.executable, *start], cwd=tmp_path, input="" if start and start[0] != "-i" else PROGRAM,
