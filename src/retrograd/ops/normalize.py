@@ -9,6 +9,7 @@ import math
 from retrograd.backend.type_info import finfo
 from retrograd.core import Internal, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.aval import symbolic
 from retrograd.ops.buffers import write_statistic
 from retrograd.ops.channels import channel_dot, channel_mix, channel_standardize, norm_channels
 from retrograd.ops.family import (
@@ -42,7 +43,8 @@ class affine(Internal, Pointwise):
         return g * weight
 
     def vjp_weight(g, x, weight_aval):
-        if x.shape[-1:] == weight_aval.shape and x.shape == g.shape and x.ndim > 1:  # sum many rows at once
+        known = symbolic(x.shape) is None
+        if known and x.shape[-1:] == weight_aval.shape and x.shape == g.shape and x.ndim > 1:  # sum many rows at once
             rows = (numel(x.shape[:-1]), *weight_aval.shape, 1)
             return channel_dot(reshape(g, rows), reshape(x, rows))
         return g * x
@@ -67,8 +69,17 @@ class affine(Internal, Pointwise):
 
 def _standardize(x, ndim, eps, center=True):
     """x standardized over its last `ndim` dimensions."""
+    if symbolic(x.shape) is not None:  # the number of rows is not known
+        dims = tuple(range(-ndim, 0))
+        x = x - mean(x, dims, keepdim=True) if center else x
+        return x * rsqrt(mean(square(x), dims, keepdim=True) + eps)
     lead, count = math.prod(x.shape[: x.ndim - ndim]), math.prod(x.shape[x.ndim - ndim :])
     return reshape(channel_standardize(reshape(x, (1, lead, count)), eps=eps, center=center)[0], x.shape)
+
+
+def _fused(x, *given):
+    """Whether `norm_rows` takes x: its kernels support the dtype, and its number of rows is known."""
+    return kernels_support(x, *given) and symbolic(x.shape) is None
 
 
 @op("standardize(Tensor x, int ndim=1, *, float eps=1e-05) -> Tensor")
@@ -132,7 +143,7 @@ class layer_norm(Composite, aliases="nn.functional.layer_norm", opmath="x weight
     def compose(x, weight, bias, *, normalized_shape, eps):
         check_real("layer_norm", x)
         _check_trailing("layer_norm", x, normalized_shape, weight=weight, bias=bias)
-        if kernels_support(x, weight, bias):
+        if _fused(x, weight, bias):
             return norm_trailing_dims(x, len(normalized_shape), weight, bias, eps)
         return _scale_and_shift(_standardize(x, len(normalized_shape), eps), weight, bias)
 
@@ -170,7 +181,7 @@ class rms_norm(Composite, aliases="nn.functional.rms_norm", opmath="x weight", m
         check_floating("rms_norm", x)
         _check_trailing("rms_norm", x, normalized_shape, weight=weight)
         eps = finfo(x.dtype).eps if eps is None else eps
-        if kernels_support(x, weight):
+        if _fused(x, weight):
             return norm_trailing_dims(x, len(normalized_shape), weight, None, eps, center=False)
         if x.dtype.kind == "c":
             dims = tuple(range(-len(normalized_shape), 0))
