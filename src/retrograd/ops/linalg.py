@@ -260,7 +260,8 @@ def _as_rows(x, batched=False):
     """Return all rows of a tensor, or of each example, as a matrix."""
     if x.ndim - batched == 2:
         return x
-    return reshape(x, (*x.shape[:batched], numel(x.shape[batched:-1]), x.shape[-1]))
+    rows = x.shape[batched:-1]
+    return reshape(x, (*x.shape[:batched], numel(rows) if symbolic(rows) is None else -1, x.shape[-1]))
 
 
 @op("linear(Tensor x, Tensor weight, Tensor? bias=None) -> Tensor")
