@@ -10,6 +10,7 @@ from numpy import zeros as zero_array
 from retrograd.core.aval import Aval, symbolic
 from retrograd.core.device import array_devices
 from retrograd.core.dtype import is_differentiable
+from retrograd.core.op import operator_named
 from retrograd.core.state import at, current, note_array_call
 from retrograd.core.tensor import TensorBase, alias, count_of, make, unwrap_all, version_of
 from retrograd.core.vjp_rule import AVAL, INPUT, ONE_OUT, OUT, VjpRule
@@ -144,9 +145,11 @@ class NodeOperator:
 
 def zeros(aval, like=None):
     """Return a zero cotangent on the ground, on the device of `like`; levels above treat it as a constant."""
+    size = symbolic(aval.shape)
+    if size is not None and size.is_example_dim(aval.shape.index(size)):  # of one example: its level adds the others
+        return operator_named("zeros")(aval.shape, dtype=aval.dtype)
     device = None if like is None else array_devices.get(type(unwrap_all(like)))
     zero = partial(zero_array if device is None else device.namespace.zeros, dtype=aval.dtype)
-    size = symbolic(aval.shape)
     array = zero(aval.shape) if size is None else size.make_array(zero, aval.shape)
     note_array_call(zero, (aval.shape,), array)
     return make(array, None, None)
