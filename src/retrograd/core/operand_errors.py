@@ -6,6 +6,7 @@ from sys import exc_info
 from numpy import iinfo
 
 from retrograd.core.errors import raise_as_runtime_error
+from retrograd.core.level import NotBatchedError
 from retrograd.core.op import is_array
 from retrograd.core.tensor import TensorBase
 
@@ -33,9 +34,11 @@ def reraise_as_runtime_error(op):
 
 
 def check_composition(op, args, error):
-    """Raise a TypeError if a composition failed because an operand is no tensor."""
+    """Raise a better error for a failed composition: about an operand that is no tensor, or one with the name."""
     if isinstance(error, AttributeError):
         check_operands(op, args)
+    if isinstance(error, NotBatchedError) and " " in str(error).partition(": ")[0]:  # it names no operator
+        raise type(error)(f"{op.name}: {error}") from error
 
 
 def check_kernel(op, args, params):
