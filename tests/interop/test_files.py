@@ -39,6 +39,18 @@ def test_numpys_scalars_become_pythons_and_named_tuples_tuples():
     assert [type(value) for value in found] == [float, int, bool, tuple, dict]
 
 
+def test_counters_come_back():
+    found = again(
+        {
+            "milestones": collections.Counter([2, 5, 5]),
+            "words": collections.Counter("aab"),
+            "none": collections.Counter(),
+        }
+    )
+    assert found == {"milestones": {2: 1, 5: 2}, "words": {"a": 2, "b": 1}, "none": {}}
+    assert {type(value) for value in found.values()} == {collections.Counter}
+
+
 @group_cases
 @pytest.mark.parametrize("dtype", TABLE)
 def test_tensors_of_each_dtype_come_back(dtype):

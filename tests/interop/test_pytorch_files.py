@@ -106,6 +106,7 @@ HOSTILE = {
     "extension": b"\x80\x02\x82\x01.",
     "persistent by text": b"P0\n.",
     "attributes of a function": b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n}X\x01\0\0\0aK\x01sb.",
+    "a counter of a list": b"\x80\x02ccollections\nCounter\n]\x85R.",
     "slots of a dict": b"\x80\x02ccollections\nOrderedDict\n)RN}\x86b0.",
     "a dotted name": b"\x80\x04X\x05\0\0\0torchX\x10\0\0\0Size.__init_subcl\x93.",
     "a call of an object that is no function": b"\x80\x02ctorch\nfloat32\n)R.",

@@ -2,7 +2,7 @@
 
 import pickle
 import struct
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -158,5 +158,6 @@ _PLAIN: dict[type, Write] = {
     list: lambda writer, value, where: writer.members(value, where),
     dict: lambda writer, value, where: writer.pairs(value, where),
     OrderedDict: lambda writer, value, where: writer.ordered(value, where),
+    Counter: lambda writer, value, where: writer.call("collections Counter", (dict(value),), where),
     set: lambda writer, value, where: writer.call("__builtin__ set", (list(value),), where),
 }

@@ -5,6 +5,7 @@ import mmap as memory_map
 import os
 import struct
 import zipfile
+from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -183,6 +184,7 @@ class _Checkpoint:
             "torch.Size": tuple,
             "torch.device": _device,
             "collections.OrderedDict": _ordered_dict,
+            "collections.Counter": _counter,
             **dict.fromkeys(("builtins.set", "__builtin__.set"), members_of_set),
             **dict.fromkeys(("builtins.complex", "__builtin__.complex"), complex),
             "_codecs.encode": _encode,
@@ -336,6 +338,12 @@ def _ordered_dict(items=()):
     """Return the OrderedDict of pairs; a nested tensor if they describe one."""
     made = pairs_to_dict([part for pair in items for part in _pair(pair)])
     return from_marker_entries(made) if MARKER in made else made
+
+
+def _counter(counts=None):
+    if type(counts) not in (dict, type(None)):
+        raise ValueError(f"damaged: the counts of a Counter are {short_repr(counts)}")
+    return Counter(counts)
 
 
 def _pair(value):
