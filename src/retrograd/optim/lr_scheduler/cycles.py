@@ -160,3 +160,7 @@ class CyclicLR(LRScheduler):
         ends = zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True)
         for group, low, high in ends:
             set_momentum(group, high - (high - low) * height)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the schedule as plain data, with a None for the function, which PyTorch's schedule expects."""
+        return {**super().state_dict(), "_scale_fn_custom": None}

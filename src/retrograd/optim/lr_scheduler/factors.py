@@ -39,6 +39,9 @@ class FactorLR(LRScheduler):
         """Return the factor after `steps` steps; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} has no factor(); define it to give the factor of the rates")
 
+    def _factor_after(self, steps: int) -> float:
+        return self.factor(steps)
+
     def get_lr(self) -> list[float]:
         """Return the rates from the initial ones, or from the ones they were changed to."""
         groups = zip(self.optimizer.param_groups, self.base_lrs, strict=True)
@@ -48,8 +51,8 @@ class FactorLR(LRScheduler):
 
     def _rate(self, now: float, base: float) -> float:
         steps, floor = self.last_epoch, self.eta_min
-        share = self.factor(steps)
-        before = self.factor(steps - 1) if steps else 1.0
+        share = self._factor_after(steps)
+        before = self._factor_after(steps - 1) if steps else 1.0
         expected = floor + (base - floor) * before if steps else base
         if now in (expected, floor) or not before or (self._loaded and now == base):
             return floor + (base - floor) * share
@@ -150,18 +153,19 @@ class ConstantLR(FactorLR):
     [0.25]
     """
 
+    factor: float  # type: ignore[assignment]  # a number, as PyTorch's states and attributes have it
+
     def __init__(self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
         if not 0 <= factor <= 1:
             raise ValueError(f"ConstantLR: factor must lie between 0 and 1, got {factor}")
         if total_iters < 0:
             raise ValueError(f"ConstantLR: total_iters must be at least 0, got {total_iters}")
-        self.share = factor
+        self.factor = factor
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def factor(self, steps: int) -> float:
-        """Return the factor, or 1."""
-        return self.share if steps < self.total_iters else 1.0
+    def _factor_after(self, steps: int) -> float:
+        return self.factor if steps < self.total_iters else 1.0
 
 
 class LinearLR(FactorLR):
@@ -276,6 +280,10 @@ class _FunctionScheduler(LRScheduler):
                 f"for each group"
             )
         super().__init__(optimizer, last_epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the schedule as plain data, with a None for each function, which PyTorch's schedules expect."""
+        return {**super().state_dict(), "lr_lambdas": [None] * len(self.lr_lambdas)}
 
 
 Functions = Callable[[int], float] | Iterable[Callable[[int], float]]

@@ -1,7 +1,7 @@
 """The one-cycle schedule: up, then far below the start."""
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from retrograd.optim.lr_scheduler.base import LRScheduler, check_momentum, groups_of, set_momentum, value_per_group
 from retrograd.optim.optimizer import Optimizer
@@ -20,21 +20,14 @@ def linear(start: float, end: float, done: float) -> float:
 ANNEAL = {"cos": cosine, "linear": linear}
 
 
-class _Phase(NamedTuple):
-    """A phase of a cycle: its end, and the names of the values between which lr and momentum move."""
-
-    end: float
-    lr: tuple[str, str]
-    momentum: tuple[str, str]
-
-
 class OneCycleLR(LRScheduler):
     """Up to max_lr, then far below the start, momentum inversely: Smith and Topin, 2017.
 
     Starts at max_lr / div_factor, reaches max_lr after `pct_start` of the steps, and ends at max_lr / div_factor /
-    final_div_factor; with `three_phase`, it is back at the initial value at twice pct_start. `step` may be called
-    `total_steps`, or epochs · steps_per_epoch, times; more calls raise ValueError. The momentum, or Adam's first beta,
-    moves from max_momentum to base_momentum and back.
+    final_div_factor after total_steps - 1 steps; with `three_phase`, it is back at the initial value at twice
+    pct_start. `step` may be called `total_steps`, or epochs · steps_per_epoch, times, the last of them past the end of
+    the curve, as in PyTorch; more calls raise ValueError. The momentum, or Adam's first beta, moves from max_momentum
+    to base_momentum and back.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
@@ -45,7 +38,7 @@ class OneCycleLR(LRScheduler):
     [0.25]
     """
 
-    choices: ClassVar = {"anneal_strategy": ANNEAL}
+    choices: ClassVar = {"_anneal_func_type": ANNEAL}
 
     def __init__(
         self,
@@ -57,8 +50,8 @@ class OneCycleLR(LRScheduler):
         pct_start: float = 0.3,
         anneal_strategy: str = "cos",
         cycle_momentum: bool = True,
-        base_momentum: float = 0.85,
-        max_momentum: float = 0.95,
+        base_momentum: float | list[float] = 0.85,
+        max_momentum: float | list[float] = 0.95,
         div_factor: float = 25.0,
         final_div_factor: float = 1e4,
         three_phase: bool = False,
@@ -69,58 +62,68 @@ class OneCycleLR(LRScheduler):
         if anneal_strategy not in ANNEAL:
             raise ValueError(f"OneCycleLR: anneal_strategy must be 'cos' or 'linear', got {anneal_strategy!r}")
         self.total_steps = _total_steps(total_steps, epochs, steps_per_epoch)
-        self.pct_start = pct_start
-        self.anneal_strategy = anneal_strategy
+        self._anneal_func_type = anneal_strategy
+        self._schedule_phases = _phases(self.total_steps, pct_start * self.total_steps, three_phase)
         self.cycle_momentum = cycle_momentum
-        self.momenta = {"base": base_momentum, "max": max_momentum}
-        self.div_factor = div_factor
-        self.final_div_factor = final_div_factor
-        self.three_phase = three_phase
         groups = groups_of(optimizer, self)
-        tops = value_per_group(max_lr, groups)
         if cycle_momentum:
             check_momentum("OneCycleLR", groups)
-        if last_epoch < 0:
-            for group, top in zip(groups, tops, strict=True):
-                group["lr"] = group["initial_lr"] = top / div_factor
+        each = (value_per_group(value, groups) for value in (max_lr, max_momentum, base_momentum))
+        for group, top, high, low in zip(groups, *each, strict=True):
+            initial = top / div_factor
+            ends = {"max_lr": top, "min_lr": initial / final_div_factor}
+            if cycle_momentum:
+                ends |= {"max_momentum": high, "base_momentum": low}
+            if last_epoch < 0:
+                group.update(ends, lr=initial, initial_lr=initial)
+            else:
+                group.update({**ends, **group})
         super().__init__(optimizer, last_epoch)
 
-    def _phases(self) -> list[_Phase]:
-        up = self.pct_start * self.total_steps
-        first = _Phase(up - 1, ("initial", "max"), ("max", "base"))
-        if not self.three_phase:
-            return [first, _Phase(self.total_steps - 1, ("max", "min"), ("base", "max"))]
-        back = _Phase(2 * up - 2, ("max", "initial"), ("base", "max"))
-        return [first, back, _Phase(self.total_steps - 1, ("initial", "min"), ("max", "max"))]
-
-    def _current_phase(self) -> tuple[_Phase, float]:
+    def _current_phase(self) -> tuple[dict[str, Any], float]:
         """Return the current phase, and the elapsed share of it."""
         if self.last_epoch > self.total_steps:
             raise ValueError(f"OneCycleLR: the cycle has {self.total_steps} steps, and all of them are done")
-        begin, phases = 0.0, self._phases()
+        begin, phases = 0.0, self._schedule_phases
         for phase in phases[:-1]:
-            if self.last_epoch <= phase.end:
+            if self.last_epoch <= phase["end_step"]:
                 break
-            begin = phase.end
+            begin = phase["end_step"]
         else:
             phase = phases[-1]
-        return phase, min(1.0, (self.last_epoch - begin) / (phase.end - begin)) if phase.end != begin else 1.0
+        length = phase["end_step"] - begin
+        return phase, (self.last_epoch - begin) / length if length else 1.0
+
+    def _between(self, value: str) -> list[float]:
+        """Return for each group the number between the start and the end of the phase: of "lr" or "momentum"."""
+        phase, done = self._current_phase()
+        start, end = phase[f"start_{value}"], phase[f"end_{value}"]
+        return [ANNEAL[self._anneal_func_type](group[start], group[end], done) for group in self.optimizer.param_groups]
 
     def get_lr(self) -> list[float]:
         """Return rates between the two learning rates of the phase."""
-        (_, (start, end), _), done = self._current_phase()
-        anneal = ANNEAL[self.anneal_strategy]
-        factor = {"initial": 1.0, "max": self.div_factor, "min": 1 / self.final_div_factor}
-        return [anneal(base * factor[start], base * factor[end], done) for base in self.base_lrs]
+        return self._between("lr")
 
     def update_momentum(self) -> None:
         """Set the momentum, or Adam's first beta."""
-        if not self.cycle_momentum:
-            return
-        (_, _, (start, end)), done = self._current_phase()
-        momentum = ANNEAL[self.anneal_strategy](self.momenta[start], self.momenta[end], done)
-        for group in self.optimizer.param_groups:
-            set_momentum(group, momentum)
+        if self.cycle_momentum:
+            for group, momentum in zip(self.optimizer.param_groups, self._between("momentum"), strict=True):
+                set_momentum(group, momentum)
+
+
+def _phases(total: int, up: float, three: bool) -> list[dict[str, Any]]:
+    """Return the phases as PyTorch's states hold them: the last step of each, and what it moves between, by name."""
+
+    def phase(end: float, lr: tuple[str, str], momentum: tuple[str, str]) -> dict[str, Any]:
+        names = {"start_lr": lr[0], "end_lr": lr[1], "start_momentum": momentum[0], "end_momentum": momentum[1]}
+        return {"end_step": end, **names}
+
+    low, high = "base_momentum", "max_momentum"
+    first = phase(up - 1.0, ("initial_lr", "max_lr"), (high, low))
+    if not three:
+        return [first, phase(total - 1, ("max_lr", "min_lr"), (low, high))]
+    back = phase(2 * up - 2.0, ("max_lr", "initial_lr"), (low, high))
+    return [first, back, phase(total - 1, ("initial_lr", "min_lr"), (high, high))]
 
 
 def _total_steps(total: int | None, epochs: int | None, per_epoch: int | None) -> int:
