@@ -18,6 +18,7 @@ from retrograd.cli import ray as ray_launcher
 from retrograd.cli.jobs import Job, RunResult, shared_cores
 from retrograd.cli.mpi import BROKEN, RANK_PROCESS, classify_end, command
 from retrograd.cli.mpi_banner import RULE, TITLE, BannerFilter
+from retrograd.cli.processes import record_signals
 from retrograd.cli.rank_output import ExitReport, RankOutput
 from retrograd.cli.run import LAUNCHERS
 from retrograd.pipelining.transports.mpi import ENDS_OTHERS, LOST
@@ -25,7 +26,7 @@ from retrograd.pipelining.transports.mpi import ENDS_OTHERS, LOST
 needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
 ONCE = pytest.mark.skipif("RETROGRAD_PURE" in os.environ, reason="the compiled pass has run it")
 SCRIPT = """
-import os, signal, sys
+import os, select, signal, sys
 from pathlib import Path
 rank, what = os.environ.get("PMI_RANK", "-"), sys.argv[1]
 """
@@ -373,6 +374,69 @@ def test_a_signal_ends_all_ranks(script, tmp_path, capfd):
     )
     assert main(["run", "-n", "2", path, str(tmp_path)]) == 130
     assert all(ends(file.read_text()) for file in tmp_path.glob("[01]"))
+
+
+@ONCE
+@needs_mpi
+@pytest.mark.parametrize(
+    ("number", "send"), [(signal.SIGINT, os.kill), (signal.SIGTERM, os.kill), (signal.SIGINT, os.killpg)]
+)
+@pytest.mark.parametrize("output", ["first", "all"])
+def test_a_signal_interrupts_every_rank_once_and_every_rank_saves_its_state(script, tmp_path, number, send, output):
+    text = (
+        "folder = Path(what)\n"
+        "if rank == '1':\n"
+        "    while not os.path.lexists(folder / 'ready0'): os.sched_yield()\n"
+        "    first = os.pidfd_open(int(os.readlink(folder / 'ready0')))\n"
+        "try:\n"
+        "    os.symlink(str(os.getppid()), folder / f'ready{rank}')\n"
+        "    while True: os.sched_yield()\n"
+        "except KeyboardInterrupt:\n"
+        "    if rank == '1': select.select([first], [], [])  # the other rank has ended\n"
+        "    (folder / f'saved{rank}').touch()\n"
+        "    raise\n"
+    )
+    line = [sys.executable, "-m", "retrograd", "run", "-n", "2", "--output", output, script(text), str(tmp_path)]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not all(os.path.lexists(tmp_path / f"ready{rank}") for rank in "01"):
+        assert process.poll() is None
+        os.sched_yield()
+    send(process.pid, number)
+    out, err = process.communicate()
+    assert process.returncode == 128 + number, err
+    assert all((tmp_path / f"saved{rank}").exists() for rank in "01"), err
+    assert out == ""
+    assert "another exception" not in err
+
+
+@ONCE
+def test_an_interrupted_rank_ends_by_an_exit_code_upon_which_mpiexec_does_not_kill_the_others(tmp_path):
+    code = "print('ready', flush=True)\nwhile True: pass"
+    line = [sys.executable, "-S", str(RANK_PROCESS), "first", sys.executable, "-c", code]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0) as process:
+        assert process.stdout.readline() == b"ready\n"
+        os.killpg(process.pid, signal.SIGINT)
+    assert process.returncode == 130
+
+
+def test_signals_within_a_second_are_one_request():
+    before, times = signal.getsignal(signal.SIGTERM), iter([5.0, 5.5, 8.0])
+    with record_signals(lambda: next(times)) as received:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTERM):
+            signal.raise_signal(number)
+    assert received == [signal.SIGINT, signal.SIGTERM]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_lines_of_mpiexec_at_an_interruption_are_removed_from_the_output(size):
+    lines = (
+        b"[mpiexec@host] Sending Ctrl-C to processes as requested\n[mpiexec@host] Press Ctrl-C again to force abort\n"
+    )
+    data = b"loss 1\n" + lines + b"[mpiexec@host] mine\nlast"
+    output = BannerFilter()
+    shown = b"".join(output.feed(data[i : i + size]) for i in range(0, len(data), size)) + output.finish()
+    assert shown == b"loss 1\n[mpiexec@host] mine\nlast"
 
 
 @ONCE

@@ -1,4 +1,4 @@
-"""Remove the banner of MPICH's mpiexec from the output of a script, and read the signal that it reports."""
+"""Remove what MPICH's mpiexec adds to the output of a script, and read the signal that it reports."""
 
 import re
 import signal
@@ -6,14 +6,19 @@ import signal
 RULE = b"=" * 83
 TITLE = b"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES"
 SIGNAL = re.compile(rb"EXIT STRING: .* \(signal (\d+)\)")
+# The lines of mpiexec at an interruption: it forwards the first one, and ends at the second one.
+INTERRUPTION = re.compile(
+    rb"\[mpiexec@[^]]*\] (Sending Ctrl-C to processes as requested|Press Ctrl-C again to force abort)"
+)
+OWN_LINE = b"[mpiexec@"
 LAST = b"Please see the FAQ page"
 
 
 class BannerFilter:
-    """Removes the banner that mpiexec writes to the standard output if a signal has ended a process.
+    """Removes what mpiexec writes to the standard output: lines at an interruption, a banner if a signal ends a rank.
 
     signal: the signal that it reports, or None.  Everything else is shown at once, except that an empty line and a
-    rule wait for the next line.
+    rule wait for the next line, and what may begin a line of mpiexec for the end of the line.
 
     >>> output = BannerFilter()
     >>> shown = output.feed(b"loss 1.0\\n\\n" + RULE + b"\\n" + TITLE + b"\\n=   EXIT CODE: 9\\n")
@@ -44,7 +49,8 @@ class BannerFilter:
         return b"" if self._inside else b"".join(self._held) + self._line
 
     def _may_begin_banner(self, start: bytes) -> bool:
-        return RULE.startswith(start) or TITLE.startswith(start)
+        own_line = start.startswith(OWN_LINE) or OWN_LINE.startswith(start)
+        return own_line or RULE.startswith(start) or TITLE.startswith(start)
 
     def _take(self, line: bytes) -> bytes:
         """Return what to show when a line is complete."""
@@ -56,6 +62,8 @@ class BannerFilter:
             return b""
         if line == TITLE and self._held and self._held[-1] == RULE + b"\n":
             self._inside, self._held = True, []
+            return b""
+        if INTERRUPTION.fullmatch(line):
             return b""
         self._held.append(line + b"\n")
         if line in (b"", RULE):

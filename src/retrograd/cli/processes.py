@@ -1,5 +1,6 @@
 """Run a process, and end it when this one is asked to end."""
 
+import math
 import os
 import signal
 import subprocess
@@ -7,11 +8,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FrameType
 from typing import Protocol
 
 from retrograd.core.blocks import generator_block
 
 GRACE = 10.0  # seconds for a process to end by itself after a forwarded signal
+REPEATED = 1.0  # seconds after a signal in which another one is the same request, as from a terminal and a wrapper
 CHUNK_BYTES = 1 << 16  # bytes of output read at a time
 POLL_INTERVAL = 0.5  # seconds between two checks for a signal
 
@@ -34,11 +37,12 @@ def watch(
 ) -> int:
     """Run a command; return its exit code, negative if a signal ended it, or one that this process received.
 
-    The first SIGINT or SIGTERM is forwarded; a second one, or the end of the grace period, kills the command. It has no
-    standard input, and its own session, so that Ctrl-C reaches it only through this process.
+    The first SIGINT or SIGTERM interrupts the command by SIGINT, which mpiexec forwards to its ranks and Python raises
+    as KeyboardInterrupt; a second one, or the end of the grace period, kills it. It has no standard input, and its own
+    session, so that Ctrl-C reaches it only through this process.
 
     output: a filter of its standard output; None: it writes to that of this process.  ends: is called now and then;
-    once it returns True, the command gets SIGTERM.
+    once it returns True, the command is interrupted.
     """
     with record_signals() as received:
         process = subprocess.Popen(
@@ -53,7 +57,7 @@ def watch(
         end = None
         while (code := _wait(process)) is None:
             if end is None and (received or (ends is not None and ends())):
-                process.send_signal(received[0] if received else signal.SIGTERM)
+                process.send_signal(signal.SIGINT)
                 end = time.monotonic() + GRACE
             elif end is not None and (len(received) > 1 or time.monotonic() > end):
                 process.kill()
@@ -86,13 +90,19 @@ def _wait(process: subprocess.Popen) -> int | None:
 
 
 @generator_block
-def record_signals() -> Iterator[list[signal.Signals]]:
-    """Record the termination signals that arrive while entered; otherwise ignore them."""
+def record_signals(clock: Callable[[], float] = time.monotonic) -> Iterator[list[signal.Signals]]:
+    """Record the termination signals that arrive while entered, repeated ones once; otherwise ignore them."""
     received: list[signal.Signals] = []
-    before = {
-        number: signal.signal(number, lambda number, _: received.append(signal.Signals(number)))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    latest = -math.inf
+
+    def record(number: int, frame: FrameType | None) -> None:
+        nonlocal latest
+        now = clock()
+        if now - latest > REPEATED:
+            latest = now
+            received.append(signal.Signals(number))
+
+    before = {number: signal.signal(number, record) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield received
     finally:

@@ -2,8 +2,9 @@
 
 Every process starts through this one, on every host. It sets the variables of PyTorch's launcher, which scripts for it
 read, and lets only the first rank print if asked to.  If a signal kills the rank, it prints one line and ends itself by
-the same signal.  If the script fails, it reports the exit code to `retrograd run`.  It imports only the standard
-library, so that it starts in some 10 ms.
+the same signal, upon which mpiexec kills the other ranks; after an interruption, it returns an exit code instead, so
+that the others can save their states.  If the script fails, it reports the exit code to `retrograd run`.  It imports
+only the standard library, so that it starts in some 10 ms.
 """
 
 import ctypes
@@ -30,10 +31,13 @@ def main(shown: str, command: list[str]) -> int:
     status = _status_file(folder)
     child = _start(command, silent=shown == "first" and rank != "0")
     forwarded = []
+    # MPICH makes this process the first of a group, and interrupts the whole group, the child included.
+    interrupts_child = os.getpgrp() == os.getpid()
 
     def forward(number: int, frame: FrameType | None) -> None:
         forwarded.append(number)
-        os.kill(child, number)
+        if number != signal.SIGINT or not interrupts_child:
+            os.kill(child, number)
 
     for number in FORWARDED:
         signal.signal(number, forward)
@@ -45,6 +49,8 @@ def main(shown: str, command: list[str]) -> int:
     if code >= 0:
         return code
     killer = signal.Signals(-code)
+    if killer == signal.SIGINT and killer in forwarded:
+        return 128 + killer
     if killer not in forwarded:
         action = f"; last action: {last.decode(errors='replace')}" if last else ""
         host = os.uname().nodename
