@@ -92,7 +92,7 @@ def test_the_other_ranks_are_notified_when_a_script_is_over_however_it_ends(exec
     peers = Peers(Mailbox(1, 2))
     peers.channel.take(rank, number, header, buffers)
     peers.poll()
-    assert peers.left == {0: None}
+    assert peers.left == {0: (0, "ZeroDivisionError: division by zero\n")}
     assert worker.doing() == "its script is over"
 
 
