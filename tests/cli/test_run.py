@@ -410,10 +410,16 @@ def test_a_signal_interrupts_every_rank_once_and_every_rank_saves_its_state(scri
 
 
 @ONCE
-def test_an_interrupted_rank_ends_by_an_exit_code_upon_which_mpiexec_does_not_kill_the_others(tmp_path):
+@pytest.mark.parametrize("disposition", [signal.SIG_DFL, signal.SIG_IGN], ids=["foreground", "background job"])
+def test_an_interrupted_rank_ends_by_an_exit_code_upon_which_mpiexec_does_not_kill_the_others(disposition):
     code = "print('ready', flush=True)\nwhile True: pass"
     line = [sys.executable, "-S", str(RANK_PROCESS), "first", sys.executable, "-c", code]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0) as process:
+    before = signal.signal(signal.SIGINT, disposition)  # which the process inherits
+    try:
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
         assert process.stdout.readline() == b"ready\n"
         os.killpg(process.pid, signal.SIGINT)
     assert process.returncode == 130

@@ -90,6 +90,8 @@ def _start(command: list[str], silent: bool) -> int:
     try:
         if library is not None:
             library.prctl(END_WITH_PARENT, signal.SIGKILL)
+        # A shell's background jobs ignore SIGINT, and their children too: ranks would never see an interruption.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         if silent:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if os.getppid() == parent:
