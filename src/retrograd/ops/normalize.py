@@ -69,7 +69,7 @@ class affine(Internal, Pointwise):
 
 def _standardize(x, ndim, eps, center=True):
     """x standardized over its last `ndim` dimensions."""
-    if symbolic(x.shape) is not None:  # the number of rows is not known
+    if not _rows_are_known(x, ndim):
         dims = tuple(range(-ndim, 0))
         x = x - mean(x, dims, keepdim=True) if center else x
         return x * rsqrt(mean(square(x), dims, keepdim=True) + eps)
@@ -77,9 +77,9 @@ def _standardize(x, ndim, eps, center=True):
     return reshape(channel_standardize(reshape(x, (1, lead, count)), eps=eps, center=center)[0], x.shape)
 
 
-def _fused(x, *given):
-    """Whether `norm_rows` takes x: its kernels support the dtype, and its number of rows is known."""
-    return kernels_support(x, *given) and symbolic(x.shape) is None
+def _rows_are_known(x, ndim):
+    """Whether the number of rows, of the last `ndim` dimensions, is a number: under `vmap` it may be ragged."""
+    return symbolic(x.shape[: x.ndim - ndim]) is None
 
 
 @op("standardize(Tensor x, int ndim=1, *, float eps=1e-05) -> Tensor")
@@ -143,7 +143,7 @@ class layer_norm(Composite, aliases="nn.functional.layer_norm", opmath="x weight
     def compose(x, weight, bias, *, normalized_shape, eps):
         check_real("layer_norm", x)
         _check_trailing("layer_norm", x, normalized_shape, weight=weight, bias=bias)
-        if _fused(x, weight, bias):
+        if kernels_support(x, weight, bias) and _rows_are_known(x, len(normalized_shape)):
             return norm_trailing_dims(x, len(normalized_shape), weight, bias, eps)
         return _scale_and_shift(_standardize(x, len(normalized_shape), eps), weight, bias)
 
@@ -181,7 +181,7 @@ class rms_norm(Composite, aliases="nn.functional.rms_norm", opmath="x weight", m
         check_floating("rms_norm", x)
         _check_trailing("rms_norm", x, normalized_shape, weight=weight)
         eps = finfo(x.dtype).eps if eps is None else eps
-        if _fused(x, weight):
+        if kernels_support(x, weight) and _rows_are_known(x, len(normalized_shape)):
             return norm_trailing_dims(x, len(normalized_shape), weight, None, eps, center=False)
         if x.dtype.kind == "c":
             dims = tuple(range(-len(normalized_shape), 0))
