@@ -23,7 +23,7 @@ def check_function_arguments(name, parameters, args, kwargs):
     >>> check_function_arguments("grad", [(0, "func")], (abs,), {})
     >>> check_function_arguments("grad", [(0, "func")], (), {"func": 3})
     Traceback (most recent call last):
-    TypeError: grad: func must be a function, got 3
+    TypeError: grad: func must be a function, got 3: 'int' object is not callable
     """
     for index, parameter in parameters:
         value = (
@@ -31,4 +31,5 @@ def check_function_arguments(name, parameters, args, kwargs):
         )
         if not callable(value):
             hint = "; pass the function, not its result" if hasattr(value, "shape") else ""
-            raise TypeError(f"{name}: {parameter} must be a function, got {describe(value)}{hint}")
+            words = f"{type(value).__name__!r} object is not callable"  # Python's, which PyTorch's errors have
+            raise TypeError(f"{name}: {parameter} must be a function, got {describe(value)}: {words}{hint}")

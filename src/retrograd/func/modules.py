@@ -69,10 +69,15 @@ def functional_call(
         return module(*args, **kwargs or {})
 
 
+class NoModuleError(TypeError, AttributeError):
+    """An argument is no Module: an AttributeError in PyTorch, which looks for its parameters."""
+
+
 def _check_module(name: str, module: Any) -> Any:
-    """Return a module; raise TypeError for something else."""
+    """Return a module; raise NoModuleError for something else."""
     if not hasattr(module, "named_parameters") or isinstance(module, type):
-        raise TypeError(f"{name}: expected a Module, got {describe(module)}")
+        words = f"{type(module).__name__!r} object has no attribute 'named_parameters'"
+        raise NoModuleError(f"{name}: expected a Module, got {describe(module)}: {words}")
     return module
 
 
