@@ -7,6 +7,7 @@ import optree
 
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.dtype import is_differentiable
+from retrograd.core.level import tags_at, values_at, wrap_result
 from retrograd.core.op import compound
 from retrograd.core.tensor import make
 from retrograd.core.views import is_writable, requires_grad_synced
@@ -159,11 +160,10 @@ class TapeLevel(OuterGradLevel):
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run the operator on the values; record it if a tangent can reach it."""
-        primals = tuple([value_at(self, a) for a in args])
-        indices = tuple([a.tag if isinstance(a, Tensor) and a.level is self else None for a in args])
+        primals, indices = values_at(self, args), tags_at(self, args)
         out = call(op, primals, params)
-        if not op.differentiable or all(p is None for p in indices):
-            return outputs(out, lambda o: make(o, self, None))
+        if not op.differentiable or indices is None:
+            return wrap_result(self, out, None)
         self.steps.append((op, primals, indices, out, params))
         return outputs(out, self._wrap_output)
 

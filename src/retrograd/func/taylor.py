@@ -8,6 +8,7 @@ import optree
 
 from retrograd.core import Level, Op, Tensor, at, current, registry
 from retrograd.core.dtype import is_differentiable
+from retrograd.core.level import values_at, wrap_result
 from retrograd.core.tensor import make
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggest_in_module
@@ -52,7 +53,7 @@ class JetLevel(OuterGradLevel):
             return self._process_in_rule(op, args, params)
         op_call = self._call(op, args, params)
         if not op_call.varying:
-            return self._wrap_constants(op_call.out)
+            return wrap_result(self, op_call.out, None)
         series = make_series(op_call, self)
         self._cache = {}
         try:
@@ -62,7 +63,7 @@ class JetLevel(OuterGradLevel):
         return self._wrap_outputs(ConstantSeries(series.coefficients))
 
     def _call(self, op: Op, args: tuple, params: dict) -> Call:
-        operands = tuple([value_at(self, a) for a in args])
+        operands = values_at(self, args)
         tags = tuple([a.tag if isinstance(a, Tensor) and a.level is self else None for a in args])
         return Call(op, operands, tags if op.differentiable else (), params, run_operator(op, operands, params))
 
@@ -74,18 +75,15 @@ class JetLevel(OuterGradLevel):
         key = self._key(op, args, params)
         if key not in self._cache:
             op_call = self._call(op, args, params)
-            tensors = (
-                self._wrap_outputs(make_series(op_call, self)) if op_call.varying else self._wrap_constants(op_call.out)
-            )
-            self._cache[key] = tensors, op_call
+            if op_call.varying:
+                self._cache[key] = self._wrap_outputs(make_series(op_call, self)), op_call
+            else:
+                self._cache[key] = wrap_result(self, op_call.out, None), op_call
         return self._cached_result(key)
 
     def _cached_result(self, key: Hashable) -> Any:
         """Return cached results as new tensors, since a rule may write to them."""
         return outputs(self._cache[key][0], lambda o: make(o.value, self, o.tag))
-
-    def _wrap_constants(self, out: Any) -> Any:
-        return outputs(out, lambda o: make(o, self, None))
 
     def _wrap_outputs(self, series: Series) -> Any:
         """Return the outputs of a call at this level, each with its series."""

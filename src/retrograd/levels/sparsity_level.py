@@ -6,10 +6,11 @@ from typing import Any
 from retrograd.backend import sparse
 from retrograd.core import Op, Tensor, call
 from retrograd.core.dtype import is_differentiable
+from retrograd.core.level import tags_at, values_at, wrap_result
 from retrograd.core.tensor import make
 from retrograd.levels.flatten_nested import flatten_nested
 from retrograd.levels.outer_grads import OuterGradLevel
-from retrograd.levels.unwrap import outputs, value_at
+from retrograd.levels.unwrap import outputs
 from retrograd.ops.sparsity_rules import Labels, dependence
 
 
@@ -43,13 +44,12 @@ class PatternLevel(OuterGradLevel):
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run the operator on the values, and compute the dependence of its results."""
-        values = tuple([value_at(self, a) for a in args])
-        tags = tuple([a.tag if isinstance(a, Tensor) and a.level is self else None for a in args])
+        values, tags = values_at(self, args), tags_at(self, args)
         out = call(op, values, params)
         # Random numbers vary between runs, so they are no constants: they get an empty tag.
-        if all(tag is None for tag in tags) and not op.random:
-            return outputs(out, lambda o: make(o, self, None))
-        found = iter(self._dependence_of_results(op, tags, values, out, params))
+        if tags is None and not op.random:
+            return wrap_result(self, out, None)
+        found = iter(self._dependence_of_results(op, tags or (None,) * len(args), values, out, params))
         return outputs(out, lambda o: make(o, self, next(found)))
 
     def _dependence_of_results(self, op: Op, tags: tuple, values: tuple, out: Any, params: dict) -> list:
