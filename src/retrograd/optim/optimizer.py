@@ -9,12 +9,13 @@ from retrograd.autograd import enable_grad, no_grad
 from retrograd.core import Tensor, operator_named
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggest_entry
+from retrograd.nn.hooks import LOAD, LOAD_PRE, SAVE, SAVE_PRE
 from retrograd.nn.module import clear_grads
 from retrograd.nn.parameter import TensorPart
 from retrograd.nn.parameter_lists import list_parameters
 from retrograd.ops.layout import has_sparse_layout
 from retrograd.optim.foreach import Batch, split_batches, update_batch
-from retrograd.optim.state_dict_hooks import LOAD, LOAD_PRE, SAVE, SAVE_PRE, StateDictHooks
+from retrograd.optim.state_dict_hooks import StateDictHooks
 from retrograd.optim.state_entries import Entry, load_entries
 from retrograd.optim.step_hooks import StepHooks
 
@@ -199,7 +200,7 @@ class Optimizer(StepHooks, StateDictHooks):
         Raises TypeError or ValueError, and changes nothing, if the groups have other sizes or settings out of range, or
         if an entry of a state is not of the kind or shape that `entries` declares. Entries may be arrays.
         """
-        if LOAD_PRE in self.__dict__:
+        if self._hooks_of_state(LOAD_PRE):
             state_dict = self._state_dict_by_hooks(LOAD_PRE, dict(state_dict))
         saved_states, saved = check_state_dict("load_state_dict", state_dict)
         sizes = [len(group["params"]) for group in self.param_groups]

@@ -1,20 +1,20 @@
 """Hooks that run around `state_dict` and `load_state_dict` of an optimizer."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from retrograd.core.hooks import RemovableHandle, add_hook, check_callable
-
-SAVE_PRE, SAVE, LOAD_PRE, LOAD = "_save_pre_hooks", "_save_hooks", "_load_pre_hooks", "_load_hooks"
+from retrograd.core.hooks import RemovableHandle
+from retrograd.nn.hooks import LOAD, LOAD_PRE, SAVE, SAVE_PRE, Hook, Hooks, of_kind, register_hook
 
 
 class StateDictHooks:
     """The hooks of one optimizer's state dicts, each kind in its order."""
 
+    _state_hooks: Hooks | None = None
+
     def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Run `hook(optimizer)` before `state_dict`; `prepend`: before the hooks that are there."""
-        return self._add_state_hook(SAVE_PRE, hook, prepend)
+        return self._register_state_hook(Hook(hook, SAVE_PRE), prepend)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Run `hook(optimizer, state_dict)` after `state_dict`; it may change the dict, or return another.
@@ -26,30 +26,31 @@ class StateDictHooks:
         3
         >>> handle.remove()
         """
-        return self._add_state_hook(SAVE, hook, prepend)
+        return self._register_state_hook(Hook(hook, SAVE), prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Run `hook(optimizer, state_dict)` before a dict is loaded, on a shallow copy; it may return another dict."""
-        return self._add_state_hook(LOAD_PRE, hook, prepend)
+        return self._register_state_hook(Hook(hook, LOAD_PRE), prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Run `hook(optimizer)` after a dict has been loaded."""
-        return self._add_state_hook(LOAD, hook, prepend)
+        return self._register_state_hook(Hook(hook, LOAD), prepend)
 
-    def _add_state_hook(self, kind: str, hook: Callable[..., Any], prepend: bool) -> RemovableHandle:
-        hooks = self.__dict__.setdefault(kind, OrderedDict())
-        handle = add_hook(hooks, check_callable(hook))
-        if prepend:
-            hooks.move_to_end(handle.id, last=False)
-        return handle
+    def _register_state_hook(self, hook: Hook, prepend: bool) -> RemovableHandle:
+        if self._state_hooks is None:
+            self._state_hooks = {}
+        return register_hook(self._state_hooks, hook, prepend)
+
+    def _hooks_of_state(self, kind: str) -> list[Hook]:
+        return of_kind(self._state_hooks or {}, kind)
 
     def _run_state_hooks(self, kind: str) -> None:
-        for hook in list(self.__dict__.get(kind, {}).values()):
-            hook(self)
+        for hook in self._hooks_of_state(kind):
+            hook.function(self)
 
     def _state_dict_by_hooks(self, kind: str, state_dict: Mapping[str, Any]) -> Any:
         """Return the state dict as the hooks of a kind leave it."""
-        for hook in list(self.__dict__.get(kind, {}).values()):
-            changed = hook(self, state_dict)
+        for hook in self._hooks_of_state(kind):
+            changed = hook.function(self, state_dict)
             state_dict = state_dict if changed is None else changed
         return state_dict
