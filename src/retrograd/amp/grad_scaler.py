@@ -9,7 +9,7 @@ from retrograd.amp.autocast_mode import is_autocast_available
 from retrograd.autograd.grad_mode import no_grad
 from retrograd.core import Tensor
 from retrograd.foundation.suggestions import CALLER_OF_INIT, SuggestsKeywords
-from retrograd.nn.parameter import TensorPart
+from retrograd.nn.parameter import TensorPart, parts_by_division
 from retrograd.ops.dtype_aliases import half
 from retrograd.ops.join import stack
 
@@ -17,6 +17,11 @@ from retrograd.ops.join import stack
 def _all_of(flags: list[Tensor]) -> Tensor:
     """Return whether all of several flags are True, on the device of the first."""
     return stack([flag.to(flags[0].device) for flag in flags]).all()
+
+
+def _has_finite_grad(param: Any) -> Tensor:
+    numbers: Tensor = param.grad.coalesce().values() if param.grad.is_sparse else param.grad
+    return numbers.isfinite().all()
 
 
 class GradScaler(SuggestsKeywords):
@@ -99,19 +104,12 @@ class GradScaler(SuggestsKeywords):
         if any(p.grad.dtype == half for p in params):
             raise ValueError("Attempting to unscale FP16 gradients. Keep the parameters in float32.")
         with no_grad():
-            finite = []
-            by_division: dict[Any, list[tuple[TensorPart, Tensor]]] = {}
             for p in params:
-                grad = p.grad.mul_(1.0 / self._scale)
-                numbers = grad.coalesce().values() if grad.is_sparse else grad
-                is_finite = numbers.isfinite().all()
-                if isinstance(p, TensorPart):
-                    by_division.setdefault(p.mesh_and_placement, []).append((p, is_finite))
-                else:
-                    finite.append(is_finite)
-            for parts in by_division.values():
-                own = _all_of([is_finite for _, is_finite in parts])
-                finite.append(parts[0][0].stack_over_ranks(own.float()).all())
+                p.grad.mul_(1.0 / self._scale)
+            finite = [_has_finite_grad(p) for p in params if not isinstance(p, TensorPart)]
+            for parts in parts_by_division(params):
+                own = _all_of([_has_finite_grad(p) for p in parts])
+                finite.append(parts[0].stack_over_ranks(own.float()).all())
             self._unscaled[id(optimizer)] = not finite or bool(_all_of(finite))
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import copy
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self, cast
 
 from retrograd.core import Tensor, operator_named
@@ -58,6 +58,15 @@ class TensorPart(Tensor):
     def stack_over_ranks(self, x: Tensor) -> Tensor:
         """Return the scalars of all ranks that have other parts, as a vector."""
         raise NotImplementedError
+
+
+def parts_by_division(params: Iterable[Any]) -> list[list[TensorPart]]:
+    """Return the parts among parameters, in lists of those that are divided among the same ranks."""
+    found: dict[Any, list[TensorPart]] = {}
+    for p in params:
+        if isinstance(p, TensorPart):
+            found.setdefault(p.mesh_and_placement, []).append(p)
+    return list(found.values())
 
 
 class Parameter(_SharedLeaf):

@@ -9,7 +9,7 @@ from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_floating
 from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 from retrograd.nn.deprecated_names import older_name
-from retrograd.nn.parameter import TensorPart
+from retrograd.nn.parameter import TensorPart, parts_by_division
 from retrograd.nn.parameter_lists import list_parameters
 from retrograd.ops.create import zeros
 
@@ -88,21 +88,18 @@ def clip_grad_norm_(
     """
     params = list_parameters("clip_grad_norm_", parameters)
     grads = _gradients_of("clip_grad_norm_", params)
-    parts = [p for p in params if isinstance(p, TensorPart) and p.grad is not None]
-    total = get_total_norm(_gradients_with_whole_norms(params, parts, norm_type), norm_type, error_if_nonfinite)
+    total = get_total_norm(_gradients_with_whole_norms(params, norm_type), norm_type, error_if_nonfinite)
     _scale_gradients(grads, max_norm, total)
     return total
 
 
-def _gradients_with_whole_norms(params: list[Any], parts: list[TensorPart], norm_type: float) -> list[Any]:
+def _gradients_with_whole_norms(params: list[Any], norm_type: float) -> list[Any]:
     """Return the gradients of parameters; in the place of those of parts, their norms on all ranks."""
-    if not parts:
+    divided = parts_by_division(p for p in params if p.grad is not None)
+    if not divided:
         return _gradients_of("clip_grad_norm_", params)
     own = [p.grad.detach() for p in params if p.grad is not None and not isinstance(p, TensorPart)]
-    by_division: dict[Any, list[TensorPart]] = {}
-    for p in parts:
-        by_division.setdefault(p.mesh_and_placement, []).append(p)
-    for each in by_division.values():
+    for each in divided:
         norms = norms_of([g for g in _gradients_of("clip_grad_norm_", each) if g.numel()], norm_type)
         own.append(each[0].stack_over_ranks(total_of_norms(norms, norm_type).to(each[0].dtype)))
     return own
