@@ -43,28 +43,36 @@ def check_number(name, annotation, value):
 class ChecksNumbers(SuggestsKeywords):
     """Base of families of classes, of which each one checks the arguments of its constructor annotated as numbers.
 
-    Users' classes are left alone, as by `SuggestsKeywords`.
+    Users' classes are left alone, as by `SuggestsKeywords`, and constructors with the attribute `checks_arguments`,
+    which do so themselves.
     """
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if cls.__module__.partition(".")[0] == __name__.partition(".")[0] and "__init__" in vars(cls):
+        ours = cls.__module__.partition(".")[0] == __name__.partition(".")[0]
+        if ours and "__init__" in vars(cls) and not hasattr(inspect.unwrap(cls.__init__), "checks_arguments"):
             cls.__init__ = _check_numbers(cls.__init__)
 
 
 def _check_numbers(function):
     """Return a constructor that checks its arguments first; errors name the class of the object."""
-    signature_of = functools.cache(inspect.signature)  # reading it at the definition of a class would slow the import
+
+    @functools.cache  # at the definition of a class, it would slow the import
+    def read_signature():
+        signature = inspect.signature(function)
+        return signature, {p.name: p.annotation for p in signature.parameters.values() if _words(p.annotation)}
 
     @functools.wraps(function)
     def call(self, *args, **kwargs):
-        signature = signature_of(function)
-        try:
-            given = signature.bind_partial(self, *args, **kwargs).arguments
-        except TypeError:  # the function raises its own
-            given = {}
-        for name, value in given.items():
-            check_number(f"{type(self).__name__}: {name}", signature.parameters[name].annotation, value)
+        signature, annotations = read_signature()
+        if annotations:
+            try:
+                given = signature.bind_partial(self, *args, **kwargs).arguments
+            except TypeError:  # the function raises its own
+                given = {}
+            for name, annotation in annotations.items():
+                if name in given:
+                    check_number(f"{type(self).__name__}: {name}", annotation, given[name])
         return function(self, *args, **kwargs)
 
     return call

@@ -82,6 +82,6 @@ def _make_init(
         values = {**defaults, **bound.arguments}
         build(values.pop("self"), values)
 
-    init.__signature__ = signature  # type: ignore[attr-defined]
+    init.__signature__, init.checks_arguments = signature, True  # type: ignore[attr-defined]
     init.__name__, init.__qualname__, init.__module__ = "__init__", f"{cls.__qualname__}.__init__", cls.__module__
     return init
