@@ -9,7 +9,7 @@ from retrograd.amp.autocast_mode import is_autocast_available
 from retrograd.autograd.grad_mode import no_grad
 from retrograd.core import Tensor
 from retrograd.foundation.suggestions import CALLER_OF_INIT, SuggestsKeywords
-from retrograd.nn.parameter import TensorPart, parts_by_division
+from retrograd.nn.tensor_part import TensorPart, parts_by_division
 from retrograd.ops.dtype_aliases import half
 from retrograd.ops.join import stack
 

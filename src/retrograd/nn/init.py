@@ -10,8 +10,8 @@ from retrograd.autograd import no_grad
 from retrograd.core import Tensor, operator_named
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.deprecated_names import older_name
-from retrograd.nn.parameter import TensorPart
 from retrograd.nn.part_filling import fill_whole
+from retrograd.nn.tensor_part import TensorPart
 from retrograd.ops.create import eye, zeros
 from retrograd.ops.random import Generator, rand, randn
 

@@ -2,13 +2,14 @@
 
 import copy
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self, cast
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.overrides import as_subclass, disabled_override, override_of
 from retrograd.core.tensor import new_of_class, version_of
+from retrograd.nn.tensor_part import TensorPart
 from retrograd.ops.functions import functions
 from retrograd.ops.layout import array_device, channels_last, channels_last_3d, has_format, making_on, place, to_format
 
@@ -30,43 +31,6 @@ class _SharedLeaf(Tensor):
         self: Self = new_of_class(cls, value, data.level, None if ground else data.tag)
         self.version = version_of(data)
         return self
-
-
-class TensorPart(Tensor):
-    """Base of `retrograd.distributed.tensor.DTensor`: this rank's part of a whole tensor."""
-
-    __tensor_function__ = staticmethod(disabled_override)
-
-    def as_part(self, x: Tensor) -> "TensorPart":
-        """Return a tensor with the shape of this part as the same part of another whole tensor."""
-        raise NotImplementedError
-
-    def part_of(self, whole: Tensor) -> Tensor:
-        """Return the elements of this part, given those of the whole tensor."""
-        raise NotImplementedError
-
-    @property
-    def whole_shape(self) -> tuple[int, ...]:
-        """Return the shape of the whole tensor."""
-        raise NotImplementedError
-
-    @property
-    def mesh_and_placement(self) -> Any:
-        """Return what is equal for tensors that are divided among the same ranks, and can be hashed."""
-        raise NotImplementedError
-
-    def stack_over_ranks(self, x: Tensor) -> Tensor:
-        """Return the scalars of all ranks that have other parts, as a vector."""
-        raise NotImplementedError
-
-
-def parts_by_division(params: Iterable[Any]) -> list[list[TensorPart]]:
-    """Return the parts among parameters, in lists of those that are divided among the same ranks."""
-    found: dict[Any, list[TensorPart]] = {}
-    for p in params:
-        if isinstance(p, TensorPart):
-            found.setdefault(p.mesh_and_placement, []).append(p)
-    return list(found.values())
 
 
 class Parameter(_SharedLeaf):

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from retrograd.autograd import no_grad
 from retrograd.foundation.suggestions import suggest_keywords
-from retrograd.nn.parameter import TensorPart
+from retrograd.nn.tensor_part import TensorPart
 from retrograd.ops.create import zeros
 
 Fill = TypeVar("Fill", bound=Callable[..., Any])

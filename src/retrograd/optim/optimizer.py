@@ -11,8 +11,8 @@ from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggest_entry
 from retrograd.nn.hooks import LOAD, LOAD_PRE, SAVE, SAVE_PRE
 from retrograd.nn.module import clear_grads
-from retrograd.nn.parameter import TensorPart
 from retrograd.nn.parameter_lists import list_parameters
+from retrograd.nn.tensor_part import TensorPart
 from retrograd.ops.layout import has_sparse_layout
 from retrograd.optim.foreach import Batch, split_batches, update_batch
 from retrograd.optim.state_dict_hooks import StateDictHooks

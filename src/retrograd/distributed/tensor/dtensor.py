@@ -11,7 +11,8 @@ from retrograd.distributed.collectives import all_gather_into_tensor, broadcast_
 from retrograd.distributed.device_mesh import DeviceMesh
 from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.local_slice import LocalSlice
-from retrograd.nn.parameter import TensorPart, is_on_meta
+from retrograd.nn.parameter import is_on_meta
+from retrograd.nn.tensor_part import TensorPart
 from retrograd.ops.functions import functions
 
 _alias = operator_named("alias")

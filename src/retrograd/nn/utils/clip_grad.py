@@ -9,8 +9,8 @@ from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_floating
 from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 from retrograd.nn.deprecated_names import older_name
-from retrograd.nn.parameter import TensorPart, parts_by_division
 from retrograd.nn.parameter_lists import list_parameters
+from retrograd.nn.tensor_part import TensorPart, parts_by_division
 from retrograd.ops.create import zeros
 
 _euclidean_norm = operator_named("euclidean_norm")
