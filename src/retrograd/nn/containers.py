@@ -48,13 +48,9 @@ class _IndexedContainer(Module):
         self._replace_entries(entries)
 
     def __iadd__(self, values: Iterable[Any]) -> Self:
-        return self.extend(values)
+        return self._extend(values)
 
-    def append(self, value: Any) -> Self:
-        """Add an entry at the end; returns the container."""
-        return self.extend([value])
-
-    def extend(self, values: Iterable[Any]) -> Self:
+    def _extend(self, values: Iterable[Any]) -> Self:
         """Add entries at the end; returns the container."""
         for value in self._checked(values):
             setattr(self, str(len(self)), value)
@@ -126,6 +122,14 @@ class Sequential(_IndexedContainer):
             return Sequential(OrderedDict(list(self._members("module"))[key]))
         return super().__getitem__(key)
 
+    def append(self, module: Module) -> Self:
+        """Add a module at the end; returns the container."""
+        return self._extend([module])
+
+    def extend(self, sequential: Iterable[Module]) -> Self:
+        """Add modules at the end; returns the container."""
+        return self._extend(sequential)
+
     def insert(self, index: int, module: Module) -> Self:
         """Put a module before the one at that index; returns the container, whose modules are numbered."""
         if not -len(self) <= index <= len(self):
@@ -137,7 +141,7 @@ class Sequential(_IndexedContainer):
         return Sequential(*self, *_sequential(other))
 
     def __iadd__(self, other: Any) -> Self:
-        return self.extend(_sequential(other))
+        return self._extend(_sequential(other))
 
     def __mul__(self, times: int) -> "Sequential":
         return Sequential(*self._entries() * _positive(times))
@@ -145,7 +149,7 @@ class Sequential(_IndexedContainer):
     __rmul__ = __mul__
 
     def __imul__(self, times: int) -> Self:
-        return self.extend(self._entries() * (_positive(times) - 1))
+        return self._extend(self._entries() * (_positive(times) - 1))
 
 
 def _sequential(other: Any) -> "Sequential":
@@ -176,7 +180,7 @@ class ModuleList(_IndexedContainer):
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         super().__init__()
-        self.extend(modules)
+        self._extend(modules)
 
     def __add__(self, other: Iterable[Module]) -> "ModuleList":
         return ModuleList([*self, *other])
@@ -187,6 +191,14 @@ class ModuleList(_IndexedContainer):
             "ModuleList has no forward(): call its modules one by one, or make it a Sequential; Module [ModuleList] is "
             'missing the required "forward" function'
         )
+
+    def append(self, module: Module) -> Self:
+        """Add a module at the end; returns the list."""
+        return self._extend([module])
+
+    def extend(self, modules: Iterable[Module]) -> Self:
+        """Add modules at the end; returns the list."""
+        return self._extend(modules)
 
     def insert(self, index: int, module: Module) -> None:
         """Put a module before the one at that index, as in a Python list."""
@@ -286,7 +298,15 @@ class ParameterList(_IndexedContainer):
 
     def __init__(self, values: Iterable[Tensor] = ()) -> None:
         super().__init__()
-        self.extend(values)
+        self._extend(values)
+
+    def append(self, value: Tensor) -> Self:
+        """Add a parameter at the end; returns the list."""
+        return self._extend([value])
+
+    def extend(self, values: Iterable[Tensor]) -> Self:
+        """Add parameters at the end; returns the list."""
+        return self._extend(values)
 
     def _checked(self, values: Iterable[Any]) -> list[Any]:
         return [_as_parameter(value) for value in values]
