@@ -105,10 +105,11 @@ def run(statements, m):
     """Return what each statement shows, or its error; modes and defaults that they set end with them."""
     dtype = m.get_default_dtype()
     try:
-        with m.enable_grad(), m.device("cpu"):
+        with m.enable_grad():
             return _outcomes(statements, m)
     finally:
         m.set_default_dtype(dtype)
+        m.set_default_device(None)
         m.set_printoptions(profile="default")
         m.use_deterministic_algorithms(False)
         m.set_warn_always(False)
