@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parents[1] / "src" / ROOT
 
 # From the top down. A part (a sub-package or module right below the root) imports itself and lower rows.
 LEVELS = (
-    ("cli", "module_aliases"),
+    ("cli", "module_aliases", "torch_alias"),
     ("hips", "_custom_ops", "_C"),
     ("bench",),
     ("scipy", "sklearn"),
@@ -56,7 +56,7 @@ LAZY = ("lazy_module", "lazy_names")  # of foundation.lazy_imports
 IMPORTERS = {"lazy_module": 0, "lazy_names": 1, "import_module": 0, "__import__": 0}  # the argument that names modules
 DYNAMIC = {  # modules that import by names that only the user, the file system or the imports of another module know
     f"{ROOT}.backend.array_library", f"{ROOT}.foundation.alias_modules", f"{ROOT}.foundation.lazy_imports",
-    f"{ROOT}.bench.subjects", f"{ROOT}.cli.plan", f"{ROOT}.hips.aliases",
+    f"{ROOT}.bench.subjects", f"{ROOT}.cli.plan", f"{ROOT}.hips.aliases", f"{ROOT}.torch_alias",
 }  # fmt: skip
 LEVEL_OF = {part: level for level, parts in enumerate(reversed(LEVELS)) for part in parts}
 

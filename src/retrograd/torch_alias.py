@@ -1,0 +1,86 @@
+"""Make `import torch` import this package, for unmodified programs and libraries.
+
+python -m retrograd.torch_alias script.py [arguments]
+python -m retrograd.torch_alias -m module [arguments]
+"""
+
+import importlib.util
+import os
+import runpy
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+PYTORCH_VERSION = "2.13.0"  # whose behavior the tests compare: what libraries that ask for `torch.__version__` get
+
+
+class _Alias(ModuleType):
+    """The module `torch`: the attributes of retrograd, and PyTorch's version."""
+
+    __version__ = PYTORCH_VERSION
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module("retrograd"), name)
+
+    def __dir__(self) -> list[str]:
+        return dir(importlib.import_module("retrograd"))
+
+
+class _Finder:
+    """A finder and loader of `sys.meta_path` for the modules below `torch`: they are those below `retrograd`."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return the spec of a module below `torch`, where this package has one; None for all others."""
+        if not name.startswith("torch.") or importlib.util.find_spec(_own(name)) is None:
+            return None
+        return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]  # a loader without the base class
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Let Python create a module, in whose place `exec_module` puts the one that exists."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Register the module of this package under its name in PyTorch."""
+        sys.modules[module.__name__] = importlib.import_module(_own(module.__name__))
+
+
+def _own(name: str) -> str:
+    return f"retrograd{name.removeprefix('torch')}"
+
+
+def install() -> None:
+    """Make `import torch` and imports from it import this package, for every module of the process.
+
+    Call it before importing what imports PyTorch; RuntimeError if PyTorch itself has been imported. `torch.__version__`
+    is that of the PyTorch whose behavior retrograd follows.
+
+    >>> install()  # doctest: +SKIP
+    >>> import torchdiffeq  # doctest: +SKIP
+    """
+    if isinstance(sys.modules.get("torch"), _Alias):
+        return
+    if "torch" in sys.modules:
+        raise RuntimeError("install: torch has been imported already; call install() before whatever imports it")
+    alias = _Alias("torch", "retrograd under PyTorch's name.")
+    alias.__path__ = []  # a package: Python looks for the modules below it by the finder
+    alias.__spec__ = ModuleSpec("torch", None, is_package=True)
+    sys.modules["torch"] = alias
+    sys.meta_path.insert(0, _Finder())
+
+
+def main(arguments: list[str]) -> None:
+    """Run a script or a module under this alias, as `python` does."""
+    if not arguments or arguments == ["-m"]:
+        sys.exit(__doc__)
+    install()
+    if arguments[0] == "-m":
+        sys.argv = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = arguments
+        sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    importlib.import_module("retrograd.torch_alias").main(sys.argv[1:])  # whose classes programs know, not `__main__`'s

@@ -1,0 +1,71 @@
+"""Programs and libraries that import torch run on this package; each in a process of its own."""
+
+import subprocess
+import sys
+
+PROGRAM = """
+import sys
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
+from torch.nn.utils.weight_norm import weight_norm
+import retrograd as rg
+import neighbor
+"""
+CHECKS = (
+    "nn is rg.nn",
+    "F is rg.nn.functional",
+    "Tensor is rg.Tensor",
+    "issubclass(nn.Conv2d, _ConvNd)",
+    "weight_norm is torch.nn.utils.weight_norm",
+    "torch.ones(2).sum().item() == 2",
+    "torch.__version__.startswith('2.')",
+    "rg.__version__ != torch.__version__",
+    "neighbor.torch is torch",
+    "'ones' in dir(torch)",
+)
+
+
+def run(*arguments, code=0):
+    """Run Python with arguments; return what it prints, errors included."""
+    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    return done.stdout + done.stderr
+
+
+def script(folder, text):
+    (folder / "neighbor.py").write_text("import torch")
+    path = folder / "script.py"
+    path.write_text(text)
+    return path
+
+
+def test_a_script_gets_this_package_by_every_form_of_import(tmp_path):
+    path = script(tmp_path, PROGRAM + "".join(f"print({check})\n" for check in CHECKS) + "print(sys.argv[1:])")
+    answers = run("-m", "retrograd.torch_alias", path, "a", "--b").splitlines()
+    assert dict(zip(CHECKS, answers[:-1], strict=True)) == dict.fromkeys(CHECKS, "True")
+    assert answers[-1] == "['a', '--b']"
+
+
+def test_a_module_of_the_path_runs_as_a_script():
+    assert "usage: python -m json.tool" in run("-m", "retrograd.torch_alias", "-m", "json.tool", "--help")
+
+
+def test_install_makes_later_imports_import_this_package():
+    code = "from retrograd.torch_alias import install; install(); install(); import torch.optim; import retrograd as rg"
+    assert run("-c", f"{code}; print(torch.optim is rg.optim)").strip() == "True"
+
+
+def test_a_module_that_does_not_exist_here_is_not_found():
+    code = "from retrograd.torch_alias import install; install(); import torch.jit"
+    assert "No module named 'torch.jit'" in run("-c", code, code=1)
+
+
+def test_install_refuses_when_pytorch_has_been_imported():
+    code = "import sys; sys.modules['torch'] = sys; from retrograd.torch_alias import install; install()"
+    assert "RuntimeError: install: torch has been imported already" in run("-c", code, code=1)
+
+
+def test_without_a_script_it_says_how_it_is_called():
+    assert "python -m retrograd.torch_alias script.py" in run("-m", "retrograd.torch_alias", code=1)
