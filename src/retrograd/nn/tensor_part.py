@@ -1,4 +1,4 @@
-"""What modules and optimizers need of tensors that are divided among ranks."""
+"""Base class of tensors that are divided among ranks, for modules and optimizers."""
 
 from collections.abc import Iterable
 from typing import Any
