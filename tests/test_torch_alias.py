@@ -20,6 +20,8 @@ CHECKS = (
     "issubclass(nn.Conv2d, _ConvNd)",
     "weight_norm is torch.nn.utils.weight_norm",
     "torch.ones(2).sum().item() == 2",
+    "torch.ones(2, 3).shape.numel() == 6",
+    "type(nn.Linear(2, 3).weight.size()) is type(torch.ones(4).shape[:1]) is torch.Size",
     "torch.__version__.startswith('2.')",
     "rg.__version__ != torch.__version__",
     "neighbor.torch is torch",

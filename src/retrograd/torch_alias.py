@@ -12,6 +12,9 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from retrograd.core import Tensor
+from retrograd.ops.layout import Size
+
 PYTORCH_VERSION = "2.13.0"  # whose behavior the tests compare: what libraries that ask for `torch.__version__` get
 
 
@@ -48,11 +51,20 @@ def _own(name: str) -> str:
     return f"retrograd{name.removeprefix('torch')}"
 
 
+_plain_shape = Tensor.shape
+
+
+def _shape(self: Tensor) -> Size:
+    """Return the shape as a `Size`."""
+    return tuple.__new__(Size, _plain_shape.__get__(self))
+
+
 def install() -> None:
     """Make `import torch` and imports from it import this package, for every module of the process.
 
-    Call it before importing what imports PyTorch; RuntimeError if PyTorch itself has been imported. `torch.__version__`
-    is that of the PyTorch whose behavior retrograd follows.
+    Call it before importing what imports PyTorch; RuntimeError if PyTorch itself has been imported. It changes the
+    process: `torch.__version__` is that of the PyTorch whose behavior retrograd follows, and shapes of tensors become
+    `rg.Size`, with `numel()`.
 
     >>> install()  # doctest: +SKIP
     >>> import torchdiffeq  # doctest: +SKIP
@@ -66,6 +78,7 @@ def install() -> None:
     alias.__spec__ = ModuleSpec("torch", None, is_package=True)
     sys.modules["torch"] = alias
     sys.meta_path.insert(0, _Finder())
+    Tensor.shape = property(_shape)  # type: ignore[assignment,method-assign]
 
 
 def main(arguments: list[str]) -> None:

@@ -1,5 +1,5 @@
-"""Run a program that uses a library and write its results to a file: `run.py PROGRAM FILE` on HIPS autograd, and with
-`retrograd` as third argument on retrograd, which is then imported under the name autograd."""
+"""Run a program that uses libraries and write its results to a file: `run.py PROGRAM FILE ENGINE` on "autograd" or "torch",
+and with `retrograd` as fourth argument on retrograd, which is then imported under that name."""
 
 import importlib
 import sys
@@ -7,13 +7,16 @@ import warnings
 
 import numpy as np
 
+INSTALLERS = {"autograd": "retrograd.hips", "torch": "retrograd.torch_alias"}
 
-def main(program, file, engine="autograd"):
-    if engine == "retrograd":
-        importlib.import_module("retrograd.hips").install()
-    warnings.simplefilter("ignore")  # what these libraries say of pandas and of fits that don't matter here
+
+def main(program, file, engine, ours=None):
+    if ours:
+        importlib.import_module(INSTALLERS[engine]).install()
+    warnings.simplefilter("ignore")  # what these libraries say of pandas, deprecated names and fits that don't matter
     answers = importlib.import_module(program).answers()
-    assert importlib.import_module("autograd").__name__ == {"retrograd": "retrograd.hips"}.get(engine, "autograd")
+    function = sys.modules["torch"].nn.Linear if engine == "torch" else sys.modules["autograd"].grad
+    assert function.__module__.startswith("retrograd") == bool(ours)
     np.savez(file, **answers)
 
 

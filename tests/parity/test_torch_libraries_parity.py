@@ -1,0 +1,23 @@
+"""Unmodified libraries built on PyTorch give the same results on retrograd, under `retrograd.torch_alias`."""
+
+import numpy as np
+import pytest
+
+from .test_downstream_parity import answers
+
+# Program -> relative tolerance (times the largest element), and the least number of compared results.
+PROGRAMS = {
+    "torchdiffeq_solves": (1e-6, 110),  # adaptive steps depend on the last bits of tiny error estimates
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_library_gives_the_same_answers_on_retrograd(program, tmp_path):
+    tolerance, count = PROGRAMS[program]
+    expected = answers(program, tmp_path / "torch.npz", "torch")
+    found = answers(program, tmp_path / "retrograd.npz", "torch", "retrograd")
+    assert found.keys() == expected.keys()
+    assert len(found) >= count
+    for name, value in expected.items():
+        scale = np.abs(value).max(initial=0.0) if value.dtype.kind in "fc" else 0.0
+        np.testing.assert_allclose(found[name], value, rtol=0.0, atol=tolerance * scale, err_msg=name)
