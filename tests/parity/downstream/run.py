@@ -1,5 +1,7 @@
-"""Run a program that uses libraries and write its results to a file: `run.py PROGRAM FILE ENGINE` on "autograd" or "torch",
-and with `retrograd` as fourth argument on retrograd, which is then imported under that name."""
+"""Run a program that uses libraries and write its results to a file: `run.py PROGRAM FILE ENGINE`.
+
+The engine is "autograd" or "torch"; with `retrograd` as fourth argument, retrograd is imported under that name.
+"""
 
 import importlib
 import sys
