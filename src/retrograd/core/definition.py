@@ -97,6 +97,7 @@ class Definition:
     - `batch(batched, n, *args, **params)`: the batching rule, in operators too: the operator on n examples at once.
     - `compose(*tensors, **params)`: other operators, which are dispatched and recorded in place of this one.
     - `dependence(i, out, *avals, **params)`: which elements of input i the elements of the result depend on.
+    - `older_form(name, args, kwargs)`: the arguments of a call in a form that PyTorch has deprecated, as today's.
     - `samples(r)`: yields `(args, params)`; each becomes a test of every law.
     - `oracle`: computes the same numbers in another way: a function `(np, *arrays, **params)`, or the dotted name of a
       function `(*arrays, **params)`, such as "numpy.name".
@@ -130,6 +131,7 @@ class Definition:
     derived_jvp: Any = None
     compose: Any = None
     oracle: Any = None
+    older_form: Any = staticmethod(lambda name, args, kwargs: None)
     exempt: dict[str, str] = {}  # why laws are not checked: {"strides": "why", "jvp vjp": "why"}
 
     if TYPE_CHECKING:  # an operator replaces a class decorated with `op`, so rules use attributes and calls of it

@@ -84,7 +84,13 @@ class Op(OpBase):
             return registry[self.definition.keyword_overload](*args, **kwargs)
         if "out" in kwargs and "out" not in self.params:
             return write_out(self, args, kwargs)
-        inputs, params = self.schema.bind(args, kwargs)
+        try:
+            inputs, params = self.schema.bind(args, kwargs)
+        except TypeError:
+            today = self.definition.older_form(self.name, args, kwargs)
+            if today is None:
+                raise
+            return self(*today[0], **today[1])
         return call(self, inputs, params)
 
     def quick_params(self, args, kwargs):

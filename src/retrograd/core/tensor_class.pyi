@@ -130,7 +130,7 @@ class Tensor:
         """`acosh`, written into the tensor; returns it."""
     def add(self, b: _Operand, *, alpha: _Number = 1) -> Tensor:
         """The elementwise sum a + b; a and b broadcast."""
-    def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+    def add_(self, other: Any, *further: Any, alpha: Any = 1) -> Tensor:
         """Add alpha * other to x in place."""
     def addbmm(self, batch1: _Operand, batch2: _Operand, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """beta * x + alpha * sum of bmm(batch1, batch2) over the batch; x broadcasts."""
@@ -1249,7 +1249,7 @@ class Tensor:
         """Return the stride in elements along each dimension, or along one."""
     def sub(self, b: _Operand, *, alpha: _Number = 1) -> Tensor:
         """The elementwise difference a - b; a and b broadcast."""
-    def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+    def sub_(self, other: Any, *further: Any, alpha: Any = 1) -> Tensor:
         """Subtract alpha * other from x in place."""
     def subtract(self, b: _Operand, *, alpha: _Number = 1) -> Tensor:
         """Subtract: a - alpha * b."""

@@ -48,7 +48,8 @@ def fields_of(cls: type) -> Mapping[str, Field]:
 def add_constructor(cls: type, build: Callable[[Any, dict[str, Any]], None], declares: Callable[[Any], bool]) -> None:
     """Give a class an `__init__` whose arguments are its fields, and which passes their values to `build`.
 
-    `declares(annotation)` is whether an annotated name of the class is a field.
+    `declares(annotation)` is whether an annotated name of the class is a field.  A class may have an `_older_form` of
+    `foundation.older_forms`, for calls that its signature refuses.
     """
     fields = dict(fields_of(cls))
     for name, annotation in inspect.get_annotations(cls).items():
@@ -76,6 +77,10 @@ def _make_init(
         try:
             bound = bind_arguments(f"{name}.__init__", signature, args, kwargs)
         except TypeError as error:
+            older_form = getattr(args[0], "_older_form", None)
+            today = older_form(name, args[1:], kwargs) if older_form else None
+            if today is not None:
+                return init(args[0], *today[0], **today[1])
             if len(args) > len(parameters) + 1 and any(isinstance(a, Tensor) for a in args):
                 raise TypeError(f"{error}; an instance takes the tensors: {name}()(...)") from None
             raise

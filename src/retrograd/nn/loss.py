@@ -5,6 +5,7 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.foundation.describe_value import describe
+from retrograd.foundation.older_forms import older_reduction
 from retrograd.nn import functional as F
 from retrograd.nn.constructor_fields import field
 from retrograd.nn.linear import Linear
@@ -51,6 +52,8 @@ class MSELoss(_PairLoss):
     tensor(2.)
     """
 
+    _older_form = staticmethod(older_reduction("size_average reduce reduction"))
+
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of two tensors of one shape."""
         return F.mse_loss(input, target, reduction=self.reduction)
@@ -64,6 +67,8 @@ class L1Loss(_PairLoss):
     >>> nn.L1Loss()(rg.tensor([1.0, 2.0]), rg.tensor([1.0, 4.0]))
     tensor(1.)
     """
+
+    _older_form = staticmethod(older_reduction("size_average reduce reduction"))
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of two tensors of one shape."""
@@ -79,6 +84,8 @@ class SmoothL1Loss(_PairLoss):
     >>> nn.SmoothL1Loss()(rg.tensor([1.0, 2.0]), rg.tensor([1.0, 4.0]))
     tensor(0.7500)
     """
+
+    _older_form = staticmethod(older_reduction("size_average reduce reduction beta"))
 
     beta: float = 1.0
 
@@ -117,6 +124,8 @@ class KLDivLoss(_PairLoss):
     tensor(0.)
     """
 
+    _older_form = staticmethod(older_reduction("size_average reduce reduction log_target"))
+
     reduction: str = field(default="mean", check=_check_kl_reduction)
     log_target: bool = False
 
@@ -137,6 +146,8 @@ class CrossEntropyLoss(_Loss):
     >>> round(float(nn.CrossEntropyLoss()(rg.zeros(3, 4), rg.tensor([0, 1, 3]))), 4)
     1.3863
     """
+
+    _older_form = staticmethod(older_reduction("weight size_average ignore_index reduce reduction label_smoothing"))
 
     weight: Tensor | None = buffer(default=None)
     ignore_index: int = field(default=-100, kw_only=True)
@@ -227,6 +238,8 @@ class NLLLoss(_Loss):
     tensor(2.)
     """
 
+    _older_form = staticmethod(older_reduction("weight size_average ignore_index reduce reduction"))
+
     weight: Tensor | None = buffer(default=None)
     ignore_index: int = field(default=-100, kw_only=True)
     reduction: str = field(default="mean", check=check_reduction, kw_only=True)
@@ -248,6 +261,8 @@ class BCELoss(KeywordLoss):
     0.6931
     """
 
+    _older_form = staticmethod(older_reduction("weight size_average reduce reduction"))
+
     weight: Tensor | None = buffer(default=None)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -264,6 +279,8 @@ class BCEWithLogitsLoss(KeywordLoss):
     >>> round(float(nn.BCEWithLogitsLoss()(rg.tensor([0.0]), rg.tensor([1.0]))), 4)
     0.6931
     """
+
+    _older_form = staticmethod(older_reduction("weight size_average reduce reduction pos_weight"))
 
     weight: Tensor | None = buffer(default=None)
     pos_weight: Tensor | None = buffer(default=None, kw_only=True)
@@ -313,6 +330,8 @@ class PoissonNLLLoss(_Loss):
     >>> nn.PoissonNLLLoss()(rg.tensor([0.0]), rg.tensor([3.0]))
     tensor(1.)
     """
+
+    _older_form = staticmethod(older_reduction("log_input full size_average eps reduce reduction"))
 
     log_input: bool = True
     full: bool = False

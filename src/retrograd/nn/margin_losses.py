@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from retrograd.core import Tensor
+from retrograd.foundation.older_forms import older_reduction
 from retrograd.nn import functional as F
 from retrograd.nn.constructor_fields import field
 from retrograd.nn.loss import KeywordLoss, _Loss, check_reduction
@@ -18,6 +19,8 @@ class MarginRankingLoss(KeywordLoss):
     >>> nn.MarginRankingLoss()(rg.tensor([1.0]), rg.tensor([3.0]), rg.tensor([1.0]))
     tensor(2.)
     """
+
+    _older_form = staticmethod(older_reduction("margin size_average reduce reduction"))
 
     margin: float = 0.0
 
@@ -35,6 +38,8 @@ class HingeEmbeddingLoss(KeywordLoss):
     >>> nn.HingeEmbeddingLoss(reduction="none")(rg.tensor([0.25, 0.25]), rg.tensor([1.0, -1.0]))
     tensor([0.2500, 0.7500])
     """
+
+    _older_form = staticmethod(older_reduction("margin size_average reduce reduction"))
 
     margin: float = 1.0
 
@@ -54,6 +59,8 @@ class CosineEmbeddingLoss(KeywordLoss):
     tensor(1.)
     """
 
+    _older_form = staticmethod(older_reduction("margin size_average reduce reduction"))
+
     margin: float = 0.0
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
@@ -69,6 +76,8 @@ class SoftMarginLoss(KeywordLoss):
     >>> round(float(nn.SoftMarginLoss()(rg.tensor([0.0]), rg.tensor([1.0]))), 4)
     0.6931
     """
+
+    _older_form = staticmethod(older_reduction("size_average reduce reduction"))
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of two tensors of one shape."""
@@ -95,6 +104,8 @@ class MultiMarginLoss(KeywordLoss):
     tensor(0.2500)
     """
 
+    _older_form = staticmethod(older_reduction("p margin weight size_average reduce reduction"))
+
     p: int = field(default=1, check=_check_p)
     margin: float = 1.0
     weight: Tensor | None = buffer(default=None)
@@ -120,6 +131,8 @@ class MultiLabelMarginLoss(KeywordLoss):
     tensor(0.2500)
     """
 
+    _older_form = staticmethod(older_reduction("size_average reduce reduction"))
+
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of scores and labels."""
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
@@ -134,6 +147,8 @@ class MultiLabelSoftMarginLoss(KeywordLoss):
     >>> round(float(nn.MultiLabelSoftMarginLoss()(rg.zeros(1, 2), rg.tensor([[0.0, 1.0]]))), 4)
     0.6931
     """
+
+    _older_form = staticmethod(older_reduction("weight size_average reduce reduction"))
 
     weight: Tensor | None = buffer(default=None)
 
@@ -157,6 +172,8 @@ class TripletMarginLoss(KeywordLoss):
     >>> nn.TripletMarginLoss(eps=0.0)(x, near, far)
     tensor(0.5000)
     """
+
+    _older_form = staticmethod(older_reduction("margin p eps swap size_average reduce reduction"))
 
     margin: float = field(default=1.0, check=check_positive)
     p: float = 2.0

@@ -8,9 +8,9 @@ from retrograd.nn.settings import Settings, layer
 
 @layer
 class _DimActivation(Settings):
-    """Base of modules that act along one dimension `dim`."""
+    """Base of modules that act along one dimension `dim`; None is chosen by the input's rank, which is deprecated."""
 
-    dim: int
+    dim: int | None = None
 
 
 class Softmax(_DimActivation):
@@ -72,7 +72,7 @@ class Softmax2d(Module):
 
 
 @layer
-class GLU(_DimActivation):
+class GLU(Settings):
     """The first half of x along `dim`, times the sigmoid of the second: Dauphin et al., arXiv 1612.08083.
 
     The size of the dimension, which must be even, halves.

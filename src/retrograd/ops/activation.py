@@ -7,6 +7,7 @@ from operator import index
 
 from retrograd.core import Internal, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.foundation.older_forms import dim_by_rank
 from retrograd.ops.family import Composite, Pointwise, canonical_dim, cast_to, pointwise
 from retrograd.ops.functions import function
 from retrograd.ops.max_min import argmax
@@ -469,6 +470,8 @@ class glu(Composite, home="nn.functional"):
 @op("softmin(Tensor x, int dim, dtype? dtype=None) -> Tensor")
 class softmin(Composite, home="nn.functional"):
     """Softmax of -x along dim."""
+
+    older_form = staticmethod(dim_by_rank)
 
     def compose(x, *, dim, dtype):
         return softmax(-x, dim, dtype)

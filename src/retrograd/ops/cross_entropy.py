@@ -3,6 +3,7 @@
 from retrograd.core import Aval, Definition, Internal, op, registry
 from retrograd.core.dtype import is_floating, opmath_of
 from retrograd.foundation.lazy_imports import lazy_module
+from retrograd.foundation.older_forms import older_reduction
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import batch_all
 from retrograd.ops.embedding import lookup
@@ -269,6 +270,7 @@ class nll_loss(Composite, aliases="nn.functional.nll_loss"):
     weighted; targets equal to `ignore_index` are skipped.
     """
 
+    older_form = older_reduction("input target weight size_average ignore_index reduce reduction")
     method = False
 
     def compose(x, target, weight, *, ignore_index, reduction):
@@ -312,6 +314,7 @@ class cross_entropy(Composite, aliases="nn.functional.cross_entropy", opmath="x 
     [0.6931471824645996, 0.0]
     """
 
+    older_form = older_reduction("input target weight size_average ignore_index reduce reduction label_smoothing")
     method = False
 
     def compose(x, target, weight, *, ignore_index, reduction, label_smoothing):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from retrograd.core import Aval, Internal, Tensor, dtype_of, op, xp
 from retrograd.core import dtype as dtypes
 from retrograd.foundation.lazy_imports import add_attribute
+from retrograd.foundation.older_forms import numbers_among_tensors
 from retrograd.ops.batching import align_batched
 from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, check_real, pointwise, zero_cotangent
 from retrograd.ops.functions import check_tensor, function
@@ -147,6 +148,8 @@ class divide(Composite, in_place=True):
 class addcmul(Composite, in_place=True, opmath="x tensor1 tensor2"):
     """Add a scaled product: x + value * tensor1 * tensor2; all three broadcast."""
 
+    older_form = numbers_among_tensors("value")
+
     def compose(x, tensor1, tensor2, *, value):
         tensor1 = in_dtype(tensor1, dtypes.result_type(x, tensor1, tensor2))
         return x + (tensor1 * tensor2 if value == 1 else tensor1 * value * tensor2)
@@ -162,6 +165,8 @@ class addcmul(Composite, in_place=True, opmath="x tensor1 tensor2"):
 @op("addcdiv(Tensor x, Tensor tensor1, Tensor tensor2, *, number value=1) -> Tensor")
 class addcdiv(Composite, in_place=True, opmath="x tensor1 tensor2"):
     """Add a scaled quotient: x + value * tensor1 / tensor2; all three broadcast."""
+
+    older_form = numbers_among_tensors("value")
 
     def compose(x, tensor1, tensor2, *, value):
         tensor1 = in_dtype(tensor1, dtypes.result_type(x, tensor1, tensor2))

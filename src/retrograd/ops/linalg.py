@@ -2,11 +2,13 @@
 
 import itertools
 import math
+import string
 from functools import lru_cache
 
 from retrograd.core import Aval, Definition, Internal, op, registry, shape_of, xp
 from retrograd.core.aval import symbolic
 from retrograd.core.graph import output_aval
+from retrograd.foundation.older_forms import numbers_among_tensors
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import align_batched
 from retrograd.ops.diagonal import diagonal
@@ -460,6 +462,8 @@ def add_scaled(x, product, beta, alpha):
 class addmm(Composite, in_place=True):
     """Add a matrix product: beta * x + alpha * (mat1 @ mat2), for (m, k) and (k, n); x broadcasts to (m, n)."""
 
+    older_form = numbers_among_tensors("beta", "alpha")
+
     def compose(x, mat1, mat2, *, beta, alpha):
         return add_scaled(x, mm(mat1, mat2), beta, alpha)
 
@@ -480,6 +484,13 @@ class addmm(Composite, in_place=True):
 # letters once per term, each in at least two terms.  Such equations are closed under derivatives.
 
 
+def _letters(names):
+    """Return the term of an equation for a list of numbers and `...`; ValueError for numbers outside of 0 to 51."""
+    if not all(name is ... or (isinstance(name, int) and 0 <= name < 52) for name in names):
+        raise ValueError(f"einsum: dimensions are numbers from 0 to 51 or ..., got {list(names)}; not within range")
+    return "".join("..." if name is ... else string.ascii_letters[(name + 26) % 52] for name in names)
+
+
 @op("einsum(str equation, Tensor[] operands) -> Tensor")
 class einsum(Composite):
     """Sum of products in Einstein's notation: letters name dimensions; those not in the result are summed over.
@@ -496,6 +507,15 @@ class einsum(Composite):
     """
 
     method = False
+
+    def older_form(name, args, kwargs):
+        """Return the equation for operands that are followed by lists of numbers or `...`, which name dimensions."""
+        *terms, result = args if len(args) % 2 else (*args, None)
+        lists = [*terms[1::2], *([] if result is None else [result])]
+        if kwargs or not lists or not all(isinstance(names, (list, tuple)) for names in lists):
+            return None
+        inputs = ",".join(map(_letters, terms[1::2]))
+        return (inputs if result is None else f"{inputs}->{_letters(result)}", terms[::2]), {}
 
     def compose(*operands, equation):
         terms, out = read_equation(equation, tuple(x.shape for x in operands))

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 from retrograd.core import Internal, op, xp
+from retrograd.foundation.older_forms import older_reduction
 from retrograd.foundation.source_location import warn_user
 from retrograd.ops.activation import logsigmoid
 from retrograd.ops.family import Composite, Pointwise, broadcast_shapes, cast_to, pointwise
@@ -121,6 +122,7 @@ class mse_loss(Composite, aliases="nn.functional.mse_loss"):
     2.0
     """
 
+    older_form = older_reduction("input target size_average reduce reduction weight")
     method = False
 
     def compose(x, target, weight, *, reduction):
@@ -136,6 +138,7 @@ class mse_loss(Composite, aliases="nn.functional.mse_loss"):
 class l1_loss(Composite, aliases="nn.functional.l1_loss"):
     """Mean absolute error: abs(x - target) times weight, reduced by mean, sum or none; the mean is weighted."""
 
+    older_form = older_reduction("input target size_average reduce reduction weight")
     method = False
 
     def compose(x, target, weight, *, reduction):
@@ -154,6 +157,7 @@ class smooth_l1_loss(Composite, aliases="nn.functional.smooth_l1_loss"):
     R. Girshick, Fast R-CNN, arXiv 1504.08083.
     """
 
+    older_form = older_reduction("input target size_average reduce reduction beta")
     method = False
 
     def compose(x, target, *, reduction, beta):
@@ -250,6 +254,7 @@ class binary_cross_entropy(Composite, aliases="nn.functional.binary_cross_entrop
     Logarithms are clamped to at least -100.  For logits, `binary_cross_entropy_with_logits` is more accurate.
     """
 
+    older_form = older_reduction("input target weight size_average reduce reduction")
     method = False
 
     def compose(x, target, weight, *, reduction):
@@ -282,6 +287,7 @@ class binary_cross_entropy_with_logits(
     0.0
     """
 
+    older_form = older_reduction("input target weight size_average reduce reduction pos_weight")
     method = False
 
     def compose(x, target, weight, pos_weight, *, reduction):
@@ -314,6 +320,7 @@ class kl_div(Composite, aliases="nn.functional.kl_div"):
     the divergence per sample.
     """
 
+    older_form = older_reduction("input target size_average reduce reduction log_target")
     method = False
 
     def compose(x, target, *, reduction, log_target):

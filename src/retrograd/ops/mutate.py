@@ -603,7 +603,13 @@ def inplace_function(operator):
             return x
         if real and x.dtype.kind == "c":
             raise RuntimeError(f"{operator.name}_: the result is real, and x complex; use x = {operator.name}(x)")
-        inputs, params = operator.schema.bind((x, *args), kwargs)
+        try:
+            inputs, params = operator.schema.bind((x, *args), kwargs)
+        except TypeError:
+            today = operator.definition.older_form(f"{operator.name}_", (x, *args), kwargs)
+            if today is None:
+                raise
+            return write(*today[0], **today[1])
         return call_in_place(operator, x, inputs[1:], params)
 
     write.writes = operator  # type: ignore[attr-defined]
@@ -612,13 +618,25 @@ def inplace_function(operator):
     return write
 
 
-def add_(x, other, *, alpha=1) -> Tensor:
+def _older_alpha(name, x, other, further):
+    """Return `other` and `alpha` of the deprecated call `x.add_(alpha, other)`."""
+    today = registry["add"].definition.older_form(name, (x, other, *further), {})
+    if today is None or len(today[0]) != 2:
+        raise TypeError(f"{name}() takes 2 positional arguments but {2 + len(further)} were given")
+    return today[0][1], today[1]["alpha"]
+
+
+def add_(x, other, *further, alpha=1) -> Tensor:
     """Add alpha * other to x in place."""
+    if further:
+        other, alpha = _older_alpha("add_", x, other, further)
     return in_place(registry["add"], x, (other if alpha == 1 else scale_operand("add_", x, other, alpha),), {})
 
 
-def sub_(x, other, *, alpha=1) -> Tensor:
+def sub_(x, other, *further, alpha=1) -> Tensor:
     """Subtract alpha * other from x in place."""
+    if further:
+        other, alpha = _older_alpha("sub_", x, other, further)
     return in_place(registry["sub"], x, (other if alpha == 1 else scale_operand("sub_", x, other, alpha),), {})
 
 

@@ -4,6 +4,7 @@ import math
 
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.foundation.older_forms import dim_by_rank
 from retrograd.ops.attention import group_queries, masked_attention, supports_attention
 from retrograd.ops.dropout import dropout
 from retrograd.ops.family import Composite, Rowwise, broadcast_shapes, canonical_dim, cast_to, check_floating
@@ -68,6 +69,8 @@ class softmax(_CastsInput, aliases="nn.functional.softmax special.softmax", opma
     [0.5, 0.5]
     """
 
+    older_form = staticmethod(dim_by_rank)
+
     def impl(xp, x, *, dim, dtype):
         return xp.softmax(xp.cast(x, _compute_dtype("softmax", x, dtype)), dim)
 
@@ -92,6 +95,8 @@ class log_softmax(_CastsInput, aliases="nn.functional.log_softmax special.log_so
     >>> rg.log_softmax(rg.tensor([0.0, -1000.0]), dim=0).tolist()
     [0.0, -1000.0]
     """
+
+    older_form = staticmethod(dim_by_rank)
 
     def impl(xp, x, *, dim, dtype):
         return xp.log_softmax(xp.cast(x, _compute_dtype("log_softmax", x, dtype)), dim)

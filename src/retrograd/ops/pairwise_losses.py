@@ -5,6 +5,7 @@ from itertools import accumulate
 
 from retrograd.core import Internal, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.foundation.older_forms import older_reduction
 from retrograd.ops.activation import logsigmoid
 from retrograd.ops.create import tensor
 from retrograd.ops.embedding import lookup
@@ -56,6 +57,8 @@ def _check_positive(name, what, value):
 class margin_ranking_loss(Composite, method=False, aliases="nn.functional.margin_ranking_loss"):
     """max(0, margin - target * (input1 - input2)); target 1 ranks input1 higher, -1 input2."""
 
+    older_form = older_reduction("input1 input2 target margin size_average reduce reduction")
+
     def compose(input1, input2, target, *, margin, reduction):
         finish = get_reduction("margin_ranking_loss", reduction)
         if not input1.ndim == input2.ndim == target.ndim:
@@ -79,6 +82,8 @@ class margin_ranking_loss(Composite, method=False, aliases="nn.functional.margin
 class hinge_embedding_loss(Composite, method=False, aliases="nn.functional.hinge_embedding_loss"):
     """The distance x where the target is 1, max(0, margin - x) where it is -1."""
 
+    older_form = older_reduction("input target margin size_average reduce reduction")
+
     def compose(x, target, *, margin, reduction):
         finish = get_reduction("hinge_embedding_loss", reduction)
         return finish(where(ne(target, 1), clamp(margin - x, min=0), 0) + where(ne(target, -1), x, 0))
@@ -93,6 +98,8 @@ class hinge_embedding_loss(Composite, method=False, aliases="nn.functional.hinge
 @op("soft_margin_loss(Tensor x, Tensor target, str reduction='mean') -> Tensor")
 class soft_margin_loss(Composite, home="nn.functional"):
     """The logistic loss log(1 + exp(-target * x)), without overflow; each target is -1 or 1."""
+
+    older_form = older_reduction("input target size_average reduce reduction")
 
     def compose(x, target, *, reduction):
         return get_reduction("soft_margin_loss", reduction)(-logsigmoid(target * x))
@@ -113,6 +120,8 @@ class cosine_embedding_loss(Composite, method=False, aliases="nn.functional.cosi
 
     input1 and input2 (n, size) and target (n,), or (size,) and ().
     """
+
+    older_form = older_reduction("input1 input2 target margin size_average reduce reduction")
 
     def compose(input1, input2, target, *, margin, reduction):
         finish = get_reduction("cosine_embedding_loss", reduction)
@@ -150,6 +159,8 @@ class multi_margin_loss(Composite, home="nn.functional"):
     x (n, classes) or (classes,), target (n,) or () of class indices, p 1 or 2.  The divisor is the number of all
     classes.
     """
+
+    older_form = older_reduction("input target p margin weight size_average reduce reduction")
 
     def compose(x, target, weight, *, p, margin, reduction):
         finish = get_reduction("multi_margin_loss", reduction)
@@ -195,6 +206,8 @@ class multilabel_margin_loss(Composite, home="nn.functional"):
     x (n, classes) or (classes,); target of the same shape holds the labels, up to the first -1.
     """
 
+    older_form = older_reduction("input target size_average reduce reduction")
+
     def compose(x, target, *, reduction):
         finish = get_reduction("multilabel_margin_loss", reduction)
         if x.ndim == 0 and target.ndim == 0:
@@ -229,6 +242,8 @@ class multilabel_margin_loss(Composite, home="nn.functional"):
 class multilabel_soft_margin_loss(Composite, home="nn.functional"):
     """The mean over the classes, the last dimension, of `binary_cross_entropy_with_logits`, times weight."""
 
+    older_form = older_reduction("input target weight size_average reduce reduction")
+
     def compose(x, target, weight, *, reduction):
         finish = get_reduction("multilabel_soft_margin_loss", reduction)
         loss = -(target * logsigmoid(x) + (1 - target) * logsigmoid(-x))
@@ -261,6 +276,8 @@ class triplet_margin_loss(Composite, method=False, aliases="nn.functional.triple
     The vectors are the last dimension.  swap: if the positive is nearer to the negative than the anchor, its distance
     is used.  V. Balntas et al., Learning local feature descriptors with triplets, BMVC 2016.
     """
+
+    older_form = older_reduction("anchor positive negative margin p eps swap size_average reduce reduction")
 
     def compose(anchor, positive, negative, *, margin, p, eps, swap, reduction):
         _check_positive("triplet_margin_loss", "margin", margin)
@@ -339,6 +356,8 @@ class poisson_nll_loss(Composite, method=False, aliases="nn.functional.poisson_n
 
     full: with Stirling's approximation of log(target!) for targets larger than 1.
     """
+
+    older_form = older_reduction("input target log_input full size_average eps reduce reduction")
 
     def compose(x, target, *, log_input, full, eps, reduction):
         finish = get_reduction("poisson_nll_loss", reduction)

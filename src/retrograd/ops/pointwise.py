@@ -11,6 +11,7 @@ from retrograd.backend.type_info import finfo
 from retrograd.core import Internal, Tensor, call, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
+from retrograd.foundation.older_forms import numbers_among_tensors
 from retrograd.ops.family import (
     Comparison,
     Composite,
@@ -29,6 +30,8 @@ POSITIVE = (0.2, 3.0)
 @op("add(Tensor a, Tensor b) -> Tensor")
 class add(Pointwise, linear="a,b", keyword_overload="scaled_add"):
     """The elementwise sum a + b; a and b broadcast."""
+
+    older_form = numbers_among_tensors("alpha")
 
     impl = xp.add
 
@@ -69,7 +72,7 @@ class mul(Pointwise, linear="a b", exact_numbers=True, aliases="multiply"):
 sub = pointwise("sub(Tensor a, Tensor b) -> Tensor", xp.subtract,
     "The elementwise difference a - b; a and b broadcast.",
     vjp_a=lambda g: g, vjp_b=lambda g: -g, linear="a,b", keyword_overload="subtract",
-    oracle="numpy.subtract")  # fmt: skip
+    older_form=numbers_among_tensors("alpha"), oracle="numpy.subtract")  # fmt: skip
 div = pointwise("div(Tensor a, Tensor b) -> Tensor", xp.true_divide,
     "The elementwise quotient a / b, in a floating dtype.",
     vjp_a=lambda g, b: g / b, vjp_b=lambda g, a, b: -g * (a / b) / b,  # not `out`: it may be written to

@@ -6,6 +6,7 @@ import string
 from retrograd.core import dtype as dtypes
 from retrograd.core import op, registry
 from retrograd.core.hooks import conjugate
+from retrograd.foundation.older_forms import numbers_among_tensors
 from retrograd.ops.constants import constant_in
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Composite, broadcast_shapes, canonical_dim, canonical_dims
@@ -252,6 +253,8 @@ _BETA_ALPHA = "*, number beta=1, number alpha=1) -> Tensor"
 class baddbmm(Composite, in_place=True):
     """beta * x + alpha * bmm(batch1, batch2); x broadcasts."""
 
+    older_form = numbers_among_tensors("beta", "alpha")
+
     def compose(x, batch1, batch2, *, beta, alpha):
         return add_scaled(x, bmm(batch1, batch2), beta, alpha)
 
@@ -266,6 +269,8 @@ class baddbmm(Composite, in_place=True):
 @op("addbmm(Tensor x, Tensor batch1, Tensor batch2, " + _BETA_ALPHA)
 class addbmm(Composite, in_place=True):
     """beta * x + alpha * sum of bmm(batch1, batch2) over the batch; x broadcasts."""
+
+    older_form = numbers_among_tensors("beta", "alpha")
 
     def compose(x, batch1, batch2, *, beta, alpha):
         fits = batch1.ndim == batch2.ndim == 3 and batch1.shape[0] == batch2.shape[0]
@@ -288,6 +293,8 @@ class addbmm(Composite, in_place=True):
 class addmv(Composite, in_place=True):
     """beta * x + alpha * mv(mat, vec); x broadcasts."""
 
+    older_form = numbers_among_tensors("beta", "alpha")
+
     def compose(x, mat, vec, *, beta, alpha):
         return add_scaled(x, mv(mat, vec), beta, alpha)
 
@@ -302,6 +309,8 @@ class addmv(Composite, in_place=True):
 @op("addr(Tensor x, Tensor vec1, Tensor vec2, " + _BETA_ALPHA)
 class addr(Composite, in_place=True):
     """beta * x + alpha * outer(vec1, vec2); x broadcasts."""
+
+    older_form = numbers_among_tensors("beta", "alpha")
 
     def compose(x, vec1, vec2, *, beta, alpha):
         dtype = dtypes.result_type(x, vec1, vec2)
