@@ -21,7 +21,7 @@ BUDGET = {
     "distributed": 5500,
     "distributions": 5900,
     "export": 3900,
-    "foundation": 1100,
+    "foundation": 1200,
     "func": 3200,
     "fx": 7100,
     "higher_order": 800,

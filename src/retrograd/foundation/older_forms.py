@@ -70,7 +70,7 @@ def older_reduction(names: str) -> OlderForm:
 
 def dim_by_rank(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments | None:
     """Return the form of softmax and its relatives without `dim`: dimension 0 of 0, 1 or 3 dimensions, otherwise 1."""
-    x = args[0] if args else kwargs.get("input")
+    x: Any = args[0] if args else kwargs.get("input")
     if len(args) > 1 or kwargs.get("dim") is not None or not hasattr(x, "ndim"):
         return None
     warn_user(

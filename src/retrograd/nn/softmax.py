@@ -24,7 +24,7 @@ class Softmax(_DimActivation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function along the dimension."""
-        return F.softmax(input, dim=self.dim)
+        return F.softmax(input, dim=self.dim)  # type: ignore[arg-type]  # None is its older form
 
 
 class Softmin(_DimActivation):
@@ -38,7 +38,7 @@ class Softmin(_DimActivation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function along the dimension."""
-        return F.softmin(input, dim=self.dim)
+        return F.softmin(input, dim=self.dim)  # type: ignore[arg-type]  # None is its older form
 
 
 class LogSoftmax(_DimActivation):
@@ -52,7 +52,7 @@ class LogSoftmax(_DimActivation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function along the dimension."""
-        return F.log_softmax(input, dim=self.dim)
+        return F.log_softmax(input, dim=self.dim)  # type: ignore[arg-type]  # None is its older form
 
 
 class Softmax2d(Module):
