@@ -9,6 +9,7 @@ import optree
 from retrograd.core.overrides import foreign_objects
 from retrograd.foundation.describe_value import describe
 from retrograd.fx.codegen import CodeGen
+from retrograd.utils._pytree import tree_flatten
 
 
 class ConcreteArgumentError(AssertionError, ValueError):
@@ -92,17 +93,7 @@ class PyTreeCodeGen(CodeGen):
 def pytree_info(names: list[str], concrete: dict[str, Any]) -> PyTreeInfo:
     """Return the structure of arguments, those without a concrete value being leaves; names may have stars."""
     values = [concrete.get(name.lstrip("*"), Ellipsis) for name in names]
-    return PyTreeInfo(names, flatten_in_order(values)[1], None)
-
-
-def flatten_in_order(value: Any) -> tuple[list, Any]:
-    """Return the leaves of a pytree and its structure: None is a leaf, and dicts keep their order, as in PyTorch."""
-    with optree.dict_insertion_ordered(True, namespace=_NAMESPACE):
-        leaves, spec = optree.tree_flatten(value, none_is_leaf=True, namespace=_NAMESPACE)
-    return leaves, spec
-
-
-_NAMESPACE = "retrograd.fx"  # in which optree keeps the order of dicts
+    return PyTreeInfo(names, tree_flatten(values)[1], None)
 
 
 def _default_name(name: str) -> str:

@@ -18,12 +18,13 @@ from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract, tensors_and_modules
 from retrograd.fx.module_stack import Scope, ScopeContextManager
 from retrograd.fx.proxy import ParameterProxy, Proxy, TracerBase
-from retrograd.fx.pytree_codegen import PyTreeCodeGen, flatten_in_order, pytree_info
+from retrograd.fx.pytree_codegen import PyTreeCodeGen, pytree_info
 from retrograd.fx.traced_writes import mutated_tensors
 from retrograd.fx.wrapped_functions import wrapped_calls
 from retrograd.nn import Sequential
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
+from retrograd.utils._pytree import tree_flatten
 
 
 def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> GraphModule:
@@ -135,7 +136,7 @@ class Tracer(TracerBase):
         """Finish the graph with the result of the code, and its annotation."""
         codegen = self.graph._codegen
         if isinstance(codegen, PyTreeCodeGen):
-            result, spec = flatten_in_order(result)
+            result, spec = tree_flatten(result)
             codegen.pytree_info = codegen.pytree_info._replace(out_spec=spec)
         self.create_node("output", "output", (self.create_arg(result),), {}, None, type_expr)
         self.root = self.home(module, mutated_tensors(self.graph.signature))
@@ -176,7 +177,7 @@ class Tracer(TracerBase):
 
     def _concrete_argument(self, parameter: inspect.Parameter, value: Any) -> Any:
         """Return a concrete argument, with proxies in place of PH, and create a placeholder for each of its leaves."""
-        leaves, spec = flatten_in_order(value)
+        leaves, spec = tree_flatten(value)
         default = () if parameter.default is parameter.empty or not spec.is_leaf() else (parameter.default,)
         found = [
             self._concrete_leaf(parameter.name, f"{parameter.name}_{number}", default, leaf)

@@ -10,6 +10,7 @@ __all__ = ["blas_threads", "checkpoint", "get_num_threads", "progress", "set_num
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "_pytree": "retrograd.utils._pytree",
         "data": "retrograd.utils.data",
         "plot_metrics": "retrograd.utils.plot_metrics",
         "tensorboard": "retrograd.utils.tensorboard",

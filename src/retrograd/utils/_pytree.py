@@ -1,0 +1,147 @@
+"""Functions on pytrees; the names are those of `torch.utils._pytree`. None is a leaf, and dicts keep their order."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias
+
+import optree
+from optree import (
+    PyTreeSpec,
+    is_namedtuple,
+    is_namedtuple_class,
+    is_namedtuple_instance,
+    is_structseq,
+    is_structseq_class,
+    is_structseq_instance,
+)
+
+__all__ = [
+    "Context", "LeafSpec", "PyTree", "PyTreeSpec", "TreeSpec", "is_namedtuple", "is_namedtuple_class",
+    "is_namedtuple_instance", "is_structseq", "is_structseq_class", "is_structseq_instance", "register_pytree_node",
+    "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten", "tree_is_leaf", "tree_iter",
+    "tree_leaves", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_structure", "tree_unflatten",
+]  # fmt: skip
+
+Context: TypeAlias = Any
+PyTree: TypeAlias = Any
+TreeSpec = PyTreeSpec
+Leaf: TypeAlias = Callable[[Any], bool] | None  # a function that says of a subtree whether it counts as a leaf
+
+_NAMESPACE = "retrograd.utils"  # in which optree keeps the order of dicts
+_ORDERED = optree.dict_insertion_ordered(True, namespace=_NAMESPACE)
+_ORDERED.__enter__()  # for the whole process, because all threads share this setting
+_WAY: dict[str, Any] = {"none_is_leaf": True, "namespace": _NAMESPACE}
+
+
+def register_pytree_node(
+    cls: type, flatten_fn: Callable[[Any], tuple[Iterable, Any]], unflatten_fn: Callable[[list, Any], Any], **names: Any
+) -> None:
+    """Register a class as a kind of inner node, for these functions and for all transforms.
+
+    flatten_fn: returns the children of an object and whatever else is needed to rebuild it; unflatten_fn: rebuilds it.
+    Further keywords, for storage and printed paths, are ignored. ValueError if the class is registered.
+
+    >>> class Pair:
+    ...     def __init__(self, a, b):
+    ...         self.a, self.b = a, b
+    >>> register_pytree_node(Pair, lambda pair: ([pair.a, pair.b], None), lambda children, _: Pair(*children))
+    >>> tree_leaves([Pair(1, 2), 3])
+    [1, 2, 3]
+    """
+    everywhere: Any = optree.registry.__GLOBAL_NAMESPACE
+    register: Any = optree.register_pytree_node
+    register(cls, flatten_fn, lambda context, children: unflatten_fn(list(children), context), namespace=everywhere)
+
+
+def tree_flatten(tree: PyTree, is_leaf: Leaf = None) -> tuple[list, Any]:
+    """Return the leaves of a pytree and its structure.
+
+    >>> leaves, spec = tree_flatten({"b": 1, "a": (2, None)})
+    >>> leaves, tree_unflatten([5, 6, 7], spec)
+    ([1, 2, None], {'b': 5, 'a': (6, 7)})
+    """
+    return optree.tree_flatten(tree, is_leaf, **_WAY)
+
+
+def tree_unflatten(leaves: Iterable, treespec: Any) -> PyTree:
+    """Return the pytree of a structure with these leaves; ValueError if their number is another."""
+    return optree.tree_unflatten(treespec, leaves)
+
+
+def tree_iter(tree: PyTree, is_leaf: Leaf = None) -> Iterator:
+    """Return an iterator over the leaves."""
+    return iter(optree.tree_iter(tree, is_leaf, **_WAY))
+
+
+def tree_leaves(tree: PyTree, is_leaf: Leaf = None) -> list:
+    """Return the leaves."""
+    return optree.tree_leaves(tree, is_leaf, **_WAY)
+
+
+def tree_structure(tree: PyTree, is_leaf: Leaf = None) -> Any:
+    """Return the structure."""
+    return optree.tree_structure(tree, is_leaf, **_WAY)
+
+
+def tree_is_leaf(tree: PyTree, is_leaf: Leaf = None) -> bool:
+    """Return whether a pytree is one leaf."""
+    return optree.tree_is_leaf(tree, is_leaf, **_WAY)
+
+
+def LeafSpec() -> Any:
+    """Return the structure of one leaf."""
+    return optree.treespec_leaf(**_WAY)
+
+
+def tree_map(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: Leaf = None) -> PyTree:
+    """Return the pytree of the function's results for the leaves, and those at the same positions of further pytrees.
+
+    >>> tree_map(lambda x, y: x + y, {"b": 1, "a": (2, 3)}, {"b": 10, "a": (20, 30)})
+    {'b': 11, 'a': (22, 33)}
+    """
+    return optree.tree_map(func, tree, *rests, is_leaf=is_leaf, **_WAY)
+
+
+def tree_map_(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: Leaf = None) -> PyTree:
+    """Call a function for the leaves, as `tree_map` does, and return the first pytree."""
+    return optree.tree_map_(func, tree, *rests, is_leaf=is_leaf, **_WAY)
+
+
+def tree_map_only(type_or_types_or_pred: Any, /, func: Callable, tree: PyTree, is_leaf: Leaf = None) -> PyTree:
+    """Return the pytree in which a function has replaced the leaves of some types, or those that a predicate accepts.
+
+    >>> tree_map_only(int, lambda x: -x, [1, "two", 3])
+    [-1, 'two', -3]
+    """
+    return tree_map(_only(type_or_types_or_pred, func), tree, is_leaf=is_leaf)
+
+
+def tree_map_only_(type_or_types_or_pred: Any, /, func: Callable, tree: PyTree, is_leaf: Leaf = None) -> PyTree:
+    """Call a function for the leaves of some types, as `tree_map_only` does, and return the pytree."""
+    return tree_map_(_only(type_or_types_or_pred, func), tree, is_leaf=is_leaf)
+
+
+def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Leaf = None) -> bool:
+    """Return whether a predicate accepts all leaves."""
+    return all(map(pred, tree_iter(tree, is_leaf)))
+
+
+def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Leaf = None) -> bool:
+    """Return whether a predicate accepts any leaf."""
+    return any(map(pred, tree_iter(tree, is_leaf)))
+
+
+def tree_all_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: PyTree, is_leaf: Leaf = None) -> bool:
+    """Return whether a predicate accepts all leaves of some types."""
+    return all(pred(leaf) for leaf in tree_iter(tree, is_leaf) if isinstance(leaf, type_or_types))
+
+
+def tree_any_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: PyTree, is_leaf: Leaf = None) -> bool:
+    """Return whether a predicate accepts any leaf of some types."""
+    return any(pred(leaf) for leaf in tree_iter(tree, is_leaf) if isinstance(leaf, type_or_types))
+
+
+def _only(chosen: Any, func: Callable) -> Callable:
+    """Return a function that applies `func` to leaves of the chosen types, or that a predicate accepts."""
+    if isinstance(chosen, type | tuple) or hasattr(chosen, "__args__"):
+        return lambda leaf: func(leaf) if isinstance(leaf, chosen) else leaf
+    return lambda leaf: func(leaf) if chosen(leaf) else leaf

@@ -1,0 +1,69 @@
+"""`utils._pytree` flattens, maps and rebuilds containers as PyTorch's does."""
+
+import importlib
+from collections import OrderedDict, defaultdict, deque, namedtuple
+
+import pytest
+
+Point = namedtuple("Point", "x y")  # as old programs write it
+TREE = {"b": [1, None, (2.5,)], "a": OrderedDict(z=3, y=4), "c": Point(5, {6}), "d": deque([7]), "e": defaultdict(int)}
+LEAF = "lambda t: isinstance(t, tuple)"
+
+CASES = [
+    "p.tree_flatten(TREE)[0]",
+    "p.tree_unflatten(range(8), p.tree_structure(TREE))",
+    "p.tree_unflatten(range(3), p.tree_structure(TREE))",
+    f"p.tree_leaves(TREE, is_leaf={LEAF})",
+    "list(p.tree_iter(TREE))",
+    "[p.tree_is_leaf(x) for x in (None, 1, (), [], {}, 'ab')]",
+    "p.tree_map(str, TREE)",
+    "p.tree_map(lambda *xs: xs, TREE, TREE)",
+    "p.tree_map(lambda *xs: xs, [1, 2], [3])",
+    "p.tree_map(lambda *xs: xs, {'b': 1, 'a': 2}, {'a': 3, 'b': 4})",
+    "p.tree_map_(lambda x: x, TREE) is TREE",
+    "p.tree_map_only(int, str, TREE)",
+    "p.tree_map_only((int, set), str, TREE)",
+    "p.tree_map_only(int | float, str, TREE)",
+    "p.tree_map_only(lambda x: x is None, str, TREE)",
+    "p.tree_map_only_(int, str, TREE) is TREE",
+    "p.tree_all(lambda x: x != 3, TREE), p.tree_any(lambda x: x == 3, TREE)",
+    "p.tree_all_only(int, bool, TREE), p.tree_any_only(float, bool, TREE)",
+    "(lambda s: (s.num_leaves, s.num_children, s.num_nodes, s.is_leaf(), s.type))(p.tree_structure(TREE))",
+    "p.tree_structure(TREE) == p.tree_structure(TREE), p.tree_structure([1]) == p.tree_structure((1,))",
+    "p.tree_structure(TREE).unflatten(range(8))",
+    "[p.is_namedtuple(x) for x in (Point, Point(1, 2), (1, 2))]",
+    "p.register_pytree_node(list, len, len)",
+]
+
+
+def outcome(code: str, library: str):
+    """Return the value of an expression with the library's module as `p`, or the class of its error."""
+    names = {"p": importlib.import_module(f"{library}.utils._pytree"), "TREE": TREE, "Point": Point}
+    try:
+        return repr(eval(code, names))
+    except Exception as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_an_expression_has_the_same_outcome_as_in_pytorch(code):
+    assert outcome(code, "retrograd") == outcome(code, "torch")
+
+
+@pytest.mark.parametrize("library", ["retrograd", "torch"])
+def test_a_registered_class_is_an_inner_node_also_for_transforms(library):
+    class Pair:
+        def __init__(self, a, b):
+            self.a, self.b = a, b
+
+    tensors, p = importlib.import_module(library), importlib.import_module(f"{library}.utils._pytree")
+    p.register_pytree_node(
+        Pair, lambda pair: ([pair.a, pair.b], "kind"), lambda parts, kind: Pair(*parts), serialized_type_name="pair"
+    )
+    assert p.tree_leaves([Pair(1, {"k": 2}), 3]) == [1, 2, 3]
+    doubled = p.tree_map(lambda x: 2 * x, Pair(1, 2))
+    assert (type(doubled), doubled.a, doubled.b) == (Pair, 2, 4)
+    mapped = tensors.func.vmap(lambda pair: pair.a + pair.b)(Pair(tensors.ones(3), tensors.ones(3)))
+    assert mapped.tolist() == [2.0, 2.0, 2.0]
+    with pytest.raises(ValueError, match=r"already registered|already exists"):
+        p.register_pytree_node(Pair, len, len)
