@@ -30,7 +30,6 @@ NOT_HERE = {
     "an accelerator's": "Event",
     "shapes are tuples (decision 15)": "Size.numel",
     "tensors with a scale and a zero point (decision 38)": "quantize*",
-    "lists of subscripts: einsum takes an equation": "einsum",
     "nothing has no dimensions": "atleast_*",
     "compiled programs have one backend (decision 36)": "compiler.set_default_backend compiler.substitute_in_graph",
     "deprecated by PyTorch": "lu",

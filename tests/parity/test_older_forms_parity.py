@@ -11,8 +11,8 @@ import retrograd as rg
 
 LAYERS = [
     name
-    for name, kind in vars(torch.nn).items()
-    if isinstance(kind, type) and {"size_average", "reduction"} <= set(inspect.signature(kind.__init__).parameters)
+    for name, kind in vars(torch.nn).items()  # NLLLoss2d is an older name, with any arguments
+    if isinstance(kind, type) and {"size_average", "reduction"} <= set(inspect.signature(kind).parameters)
 ]
 FUNCTIONS = [
     name
