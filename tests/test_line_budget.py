@@ -43,6 +43,7 @@ BUDGET = {
     "sklearn": 400,
     "sparse": 2300,
     "testing": 5100,
+    "torch_alias": 300,
     "utils": 4000,
 }
 

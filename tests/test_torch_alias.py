@@ -50,6 +50,38 @@ def test_a_script_gets_this_package_by_every_form_of_import(tmp_path):
     assert answers[-1] == "['a', '--b']"
 
 
+JIT = """
+import torch.jit
+from torch import jit, nn
+from torch.jit import Final
+import retrograd as rg
+class Net(nn.Module):
+    size: Final[int] = 3
+    @torch.jit.export
+    def f(self): return self.g() + self.h()
+    @torch.jit.ignore
+    def g(self): return self.size
+    @torch.jit.unused
+    @torch.jit.ignore(drop=True)
+    def h(self): return 1
+@torch.jit.script
+def double(x): return 2 * x
+net = Net()
+print(double(3), net.f(), torch.jit.script(net) is net, torch.jit.trace(net, 1) is net)
+print(jit.is_scripting(), torch.jit.is_tracing(), isinstance(net, jit.ScriptModule), hasattr(rg, "jit"))
+try:
+    jit.load("model.pt")
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_decorators_of_torch_jit_leave_functions_as_they_are(tmp_path):
+    answers = run("-m", "retrograd.torch_alias", script(tmp_path, JIT)).splitlines()
+    assert answers[:2] == ["6 4 True True", "False False False False"]
+    assert "torch.jit.load: retrograd reads no TorchScript; use rg.export.load" in answers[2]
+
+
 def test_a_module_of_the_path_runs_as_a_script():
     assert "usage: python -m json.tool" in run("-m", "retrograd.torch_alias", "-m", "json.tool", "--help")
 
@@ -60,8 +92,8 @@ def test_install_makes_later_imports_import_this_package():
 
 
 def test_a_module_that_does_not_exist_here_is_not_found():
-    code = "from retrograd.torch_alias import install; install(); import torch.jit"
-    assert "No module named 'torch.jit'" in run("-c", code, code=1)
+    code = "from retrograd.torch_alias import install; install(); import torch.xpu"
+    assert "No module named 'torch.xpu'" in run("-c", code, code=1)
 
 
 def test_install_refuses_when_pytorch_has_been_imported():

@@ -17,6 +17,8 @@ from retrograd.ops.layout import Size
 
 PYTORCH_VERSION = "2.13.0"  # whose behavior the tests compare: what libraries that ask for `torch.__version__` get
 
+ALIAS_ONLY = {"jit"}  # paths of modules below `torch` that this package has only for the alias
+
 
 class _Alias(ModuleType):
     """The module `torch`: the attributes of retrograd, and PyTorch's version."""
@@ -24,6 +26,8 @@ class _Alias(ModuleType):
     __version__ = PYTORCH_VERSION
 
     def __getattr__(self, name: str) -> Any:
+        if _own(f"torch.{name}").startswith(__name__):
+            return importlib.import_module(f"torch.{name}")
         return getattr(importlib.import_module("retrograd"), name)
 
     def __dir__(self) -> list[str]:
@@ -48,7 +52,9 @@ class _Finder:
 
 
 def _own(name: str) -> str:
-    return f"retrograd{name.removeprefix('torch')}"
+    """Return the name here of a module of PyTorch: one that exists for this alias alone, or that below the package."""
+    path = name.removeprefix("torch.")
+    return f"{__name__}.{path}" if path in ALIAS_ONLY else f"retrograd.{path}"
 
 
 _plain_shape = Tensor.shape
@@ -93,7 +99,3 @@ def main(arguments: list[str]) -> None:
         sys.argv = arguments
         sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
         runpy.run_path(arguments[0], run_name="__main__")
-
-
-if __name__ == "__main__":
-    importlib.import_module("retrograd.torch_alias").main(sys.argv[1:])  # whose classes programs know, not `__main__`'s

@@ -1,0 +1,73 @@
+"""The names of `torch.jit` without compilation: decorators return what they get, which runs as Python code.
+
+Libraries for PyTorch decorate functions with `torch.jit.script`, and ask `torch.jit.is_scripting()`. TorchScript and
+its files do not exist here; `rg.compile` compiles whole steps.
+"""
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+from typing import Final as Final
+
+from retrograd.nn import Module
+
+
+class ScriptModule(Module):
+    """The base class of compiled modules: no module is compiled, so only a subclass has instances."""
+
+
+class RecursiveScriptModule(ScriptModule):
+    """A compiled module; none is."""
+
+
+class ScriptFunction:
+    """A compiled function; none is."""
+
+
+def is_scripting() -> bool:
+    """Whether code is being compiled: False."""
+    return False
+
+
+def is_tracing() -> bool:
+    """Whether `trace` is recording: False, because it does not record."""
+    return False
+
+
+def script(obj: Any, *args: Any, **settings: Any) -> Any:
+    """Return a function, class or module unchanged.
+
+    >>> script(len)([1, 2])
+    2
+    """
+    return obj
+
+
+trace = trace_module = freeze = optimize_for_inference = script
+
+
+def export(fn: Callable) -> Callable:
+    """Return a function unchanged."""
+    return fn
+
+
+interface = script_if_tracing = script_method = unused = _overload = _overload_method = export
+
+
+def ignore(drop: Any = False, **settings: Any) -> Callable:
+    """Return a function unchanged; with `drop=` or without arguments, return a decorator that does."""
+    return drop if callable(drop) else export
+
+
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """Return the value."""
+    return the_value
+
+
+def save(*args: Any, **settings: Any) -> NoReturn:
+    """Raise RuntimeError: there are no files of TorchScript."""
+    raise RuntimeError("torch.jit.save: retrograd writes no TorchScript; use rg.export.save, or save a state_dict()")
+
+
+def load(*args: Any, **settings: Any) -> NoReturn:
+    """Raise RuntimeError: there are no files of TorchScript."""
+    raise RuntimeError("torch.jit.load: retrograd reads no TorchScript; use rg.export.load, or load a state dict")
