@@ -22,6 +22,8 @@ CHECKS = (
     "torch.ones(2).sum().item() == 2",
     "torch.ones(2, 3).shape.numel() == 6",
     "type(nn.Linear(2, 3).weight.size()) is type(torch.ones(4).shape[:1]) is torch.Size",
+    "torch.bfloat16.is_floating_point and torch.complex64.is_complex and torch.int8.is_signed",
+    "not (torch.int8.is_floating_point or torch.float32.is_complex or torch.uint8.is_signed)",
     "torch.__version__.startswith('2.')",
     "rg.__version__ != torch.__version__",
     "neighbor.torch is torch",

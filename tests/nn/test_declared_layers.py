@@ -54,7 +54,11 @@ def test_a_layer_shows_its_settings_in_the_order_of_the_arguments():
         (lambda: nn.Threshold(1.0), TypeError, r"Threshold.__init__\(\) missing a required argument: 'value'"),
         (lambda: nn.ReLU(1, 2), TypeError, r"ReLU.__init__\(\) too many positional arguments"),
         (lambda: nn.ReLU6(min_val=1.0), TypeError, r"ReLU6.__init__\(\) got an unexpected keyword argument 'min_val'"),
-        (lambda: nn.GaussianNLLLoss(None, "sum"), TypeError, r"GaussianNLLLoss.__init__\(\) too many positional arguments"),
+        (
+            lambda: nn.GaussianNLLLoss(None, "sum"),
+            TypeError,
+            r"GaussianNLLLoss.__init__\(\) too many positional arguments",
+        ),
         (lambda: nn.Dropout2d(2), ValueError, "Dropout2d: dropout probability has to be between 0 and 1, but got 2"),
         (lambda: nn.L1Loss("batchmean"), ValueError, "L1Loss: reduction must be one of mean, sum, none, got 'batch"),
         (lambda: nn.MultiMarginLoss(3), ValueError, "MultiMarginLoss: p must be 1 or 2, got 3"),

@@ -167,6 +167,15 @@ def set_default_dtype(dtype):
     _default = dtype
 
 
+def is_signed(dtype):
+    """Return whether a dtype can represent negative numbers.
+
+    >>> [is_signed(as_dtype(d)) for d in ("int8", "uint8", "bool", "bfloat16", "float8_e8m0fnu")]
+    [True, False, False, True, False]
+    """
+    return dtype.kind in "ifc" if not is_extension(dtype) else not dtype.name.endswith("u") and dtype.name[0] != "u"
+
+
 def category(dtype):
     """Return the category of a dtype: 0 boolean, 1 integer, 2 floating, 3 complex.
 

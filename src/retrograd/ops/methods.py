@@ -7,9 +7,10 @@ import warnings
 
 from retrograd import backend
 from retrograd.core import Tensor, current, graph_level, registry
+from retrograd.core import dtype as dtypes
 from retrograd.core.aval import SymbolicSize
 from retrograd.core.dispatch import note_cut
-from retrograd.core.dtype import is_differentiable, is_extension, is_floating
+from retrograd.core.dtype import is_differentiable, is_floating
 from retrograd.core.errors import OperandValueError
 from retrograd.core.level import ReadError
 from retrograd.core.op import compound, is_foreign
@@ -531,8 +532,7 @@ def is_complex(input) -> bool:
 @method
 def is_signed(input) -> bool:
     """Whether the dtype can represent negative values."""
-    dtype = input.dtype
-    return dtype.kind in "ifc" if not is_extension(dtype) else not dtype.name.endswith("u") and dtype.name[0] != "u"
+    return dtypes.is_signed(input.dtype)
 
 
 @function()

@@ -4,6 +4,8 @@ python -m retrograd.torch_alias script.py [arguments]
 python -m retrograd.torch_alias -m module [arguments]
 """
 
+import ctypes
+import gc
 import importlib.util
 import os
 import runpy
@@ -13,6 +15,8 @@ from types import ModuleType
 from typing import Any
 
 from retrograd.core import Tensor
+from retrograd.core.dtype import is_floating, is_signed
+from retrograd.ops.dtype_aliases import dtype
 from retrograd.ops.layout import Size
 
 PYTORCH_VERSION = "2.13.0"  # whose behavior the tests compare: what libraries that ask for `torch.__version__` get
@@ -65,12 +69,26 @@ def _shape(self: Tensor) -> Size:
     return tuple.__new__(Size, _plain_shape.__get__(self))
 
 
+def _add_to_dtypes() -> None:
+    """Give dtypes PyTorch's attributes.
+
+    The class np.dtype refuses `setattr`, as classes of extension modules do; its namespace is an ordinary dict.
+    """
+    attributes = {
+        "is_floating_point": property(is_floating),
+        "is_complex": property(lambda dtype: dtype.kind == "c"),
+        "is_signed": property(is_signed),
+    }
+    gc.get_referents(vars(dtype))[0].update(attributes)
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(dtype))  # which forgets the attributes that were looked up before
+
+
 def install() -> None:
     """Make `import torch` and imports from it import this package, for every module of the process.
 
     Call it before importing what imports PyTorch; RuntimeError if PyTorch itself has been imported. It changes the
-    process: `torch.__version__` is that of the PyTorch whose behavior retrograd follows, and shapes of tensors become
-    `rg.Size`, with `numel()`.
+    process: `torch.__version__` is that of the PyTorch whose behavior retrograd follows, shapes of tensors become
+    `rg.Size`, with `numel()`, and NumPy's dtypes get `is_floating_point`, `is_complex` and `is_signed`.
 
     >>> install()  # doctest: +SKIP
     >>> import torchdiffeq  # doctest: +SKIP
@@ -84,6 +102,7 @@ def install() -> None:
     alias.__spec__ = ModuleSpec("torch", None, is_package=True)
     sys.modules["torch"] = alias
     sys.meta_path.insert(0, _Finder())
+    _add_to_dtypes()
     Tensor.shape = property(_shape)  # type: ignore[assignment,method-assign]
 
 
