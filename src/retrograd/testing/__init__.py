@@ -12,6 +12,7 @@ lists them and `samples_of` yields what to hold them on, so that an operator of 
 from retrograd.testing.calculus import difference, pull, push, run, seeded
 from retrograd.testing.closeness import assert_close
 from retrograd.testing.laws import LAWS
+from retrograd.testing.make_tensor import make_tensor
 from retrograd.testing.opcheck import OpCheckError, opcheck
 from retrograd.testing.sampler import Sampler, errors_of, exemptions_of, samples_of
 
@@ -23,6 +24,7 @@ __all__ = [
     "difference",
     "errors_of",
     "exemptions_of",
+    "make_tensor",
     "opcheck",
     "pull",
     "push",

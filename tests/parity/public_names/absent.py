@@ -55,9 +55,6 @@ ABSENT = {
         autograd.profiler.KinetoStepTracker autograd.profiler.MemRecordsAcc overrides.*
         profiler.ExecutionTraceObserver
     """,
-    "not yet": """
-        testing.make_tensor
-    """,
 }
 
 
