@@ -104,6 +104,24 @@ EQUATIONS = [
 ]
 
 
+@pytest.mark.parametrize("equation", ["i,j->ij", "i,i->i", "i,j->i", "i,j->", ",i->i"])
+@pytest.mark.parametrize(("left", "right"), [("int64", "float32"), ("float32", "float64"), ("int32", "float64")])
+def test_einsum_without_a_common_sum_promotes_dtypes(equation, left, right, rng):
+    a = rg.tensor(rng.normal(size=equation.split(",")[0].count("i") * (3,)) * 9).to(left)
+    b = rg.tensor(rng.normal(size=3)).to(right).requires_grad_()
+    out = rg.einsum(equation, a, b)
+    assert out.dtype == right
+    assert_close(out.detach(), rg.einsum(equation, a.to(right), b.detach()))
+    (g,) = rg.autograd.grad(out.sum(), b)
+    assert g.dtype == right
+    assert rg.func.vmap(lambda row: rg.einsum(equation, a, row))(b.detach().reshape(1, 3)).dtype == right
+
+
+def test_einsum_refuses_to_sum_products_of_two_dtypes():
+    with pytest.raises(RuntimeError, match="einsum: operands must have one dtype, got float32 and float64"):
+        rg.einsum("ij,jk->ik", rg.ones(2, 3), rg.ones(3, 2, dtype=rg.float64))
+
+
 @pytest.mark.parametrize("case", EQUATIONS, ids=lambda case: case[0].replace(" ", ""))
 def test_einsum_means_what_numpy_means(case, rng):
     equation, *shapes = case

@@ -6,6 +6,7 @@ import string
 from functools import lru_cache
 
 from retrograd.core import Aval, Definition, Internal, op, registry, shape_of, xp
+from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.graph import output_aval
 from retrograd.foundation.older_forms import numbers_among_tensors
@@ -13,7 +14,7 @@ from retrograd.ops import batch_loop
 from retrograd.ops.batching import align_batched
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Composite, broadcast_dims, broadcast_shapes, numel, same_dtype, sum_to
-from retrograd.ops.pointwise import mul
+from retrograd.ops.pointwise import mul, to
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import permute, reshape, squeeze, transpose, unsqueeze
 
@@ -287,11 +288,7 @@ class linear(Product, aliases="nn.functional.linear"):
 
     def shape(x, weight, bias=None):
         check_operands("linear", (x, weight, bias))
-        if (
-            weight.ndim != 2
-            or x.shape[-1] != weight.shape[1]
-            or (bias is not None and bias.shape != weight.shape[:1])
-        ):
+        if weight.ndim != 2 or x.shape[-1] != weight.shape[1] or (bias is not None and bias.shape != weight.shape[:1]):
             raise ValueError(
                 f"linear: x {x.shape}, weight {weight.shape}"
                 + (f", bias {bias.shape}" if bias is not None else "")
@@ -496,7 +493,8 @@ class einsum(Composite):
     """Sum of products in Einstein's notation: letters name dimensions; those not in the result are summed over.
 
     equation: "ij,jk->ik"; a letter twice in a term takes the diagonal; "..." names dimensions that broadcast;
-    without "->", the result has the letters that occur once, in alphabetical order.
+    without "->", the result has the letters that occur once, in alphabetical order. Operands that are summed over a
+    letter they share must have one dtype; others are promoted.
 
     >>> import retrograd as rg
     >>> a = rg.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -519,7 +517,6 @@ class einsum(Composite):
 
     def compose(*operands, equation):
         terms, out = read_equation(equation, tuple(x.shape for x in operands))
-        same_dtype("einsum", operands)
         pairs = [_take_diagonals(x, term) for x, term in zip(operands, terms, strict=True)]
         pairs = _squeeze_broadcast(pairs, out)
         pairs = [_sum_unshared(i, pairs, out) for i in range(len(pairs))]
@@ -583,9 +580,7 @@ def _check_letters(equation, parts):
 def _check_depths(equation, terms, shapes, depths):
     for i, (term, shape, depth) in enumerate(zip(terms, shapes, depths, strict=True)):
         if depth < 0 or (depth and "..." not in term):
-            raise ValueError(
-                f"einsum: {equation!r}: operand {i} has {len(shape)} dimensions, its term is {term!r}"
-            )
+            raise ValueError(f"einsum: {equation!r}: operand {i} has {len(shape)} dimensions, its term is {term!r}")
 
 
 def _check_sizes(equation, terms, out, shapes):
@@ -646,6 +641,8 @@ def _contract_cheapest(pairs, out):
         choices.append((numel(sizes[c] for c in product), i, j, product, rest))
     _, i, j, product, rest = min(choices, key=lambda choice: choice[:3])
     (a, left), (b, right) = pairs[i], pairs[j]
+    if a.dtype != b.dtype and {*left, *right} <= {*product}:  # no sum: a product of elements, with their promotion
+        a, b = (to(x, dtype=dtypes.promote(a.dtype, b.dtype)) for x in (a, b))
     return [*rest, (contract(a, b, equation=f"{left},{right}->{product}"), product)]
 
 
