@@ -84,6 +84,25 @@ def test_module_lists_behave_like_lists():
     assert list(layers.state_dict()) == ["1.weight", "1.bias"]
 
 
+@pytest.mark.parametrize("make", [nn.ModuleList, lambda modules: nn.Sequential(*modules)])
+def test_a_member_of_a_sequence_may_be_absent(make):
+    layers = make([None, nn.Linear(2, 2), None])
+    layers.append(None).extend([nn.ReLU()])
+    layers.insert(1, None)
+    layers[-1] = None
+    assert [layer is None for layer in layers] == [True, True, False, True, True, True]
+    assert list(layers.state_dict()) == ["2.weight", "2.bias"]
+    assert layers.pop(0) is None
+    assert [name for name, _ in layers.named_children()] == ["1"]
+    assert "None" in repr(layers)
+
+
+def test_a_member_of_a_dict_of_modules_may_be_absent():
+    heads = nn.ModuleDict({"none": None, "some": nn.ReLU()})
+    assert heads["none"] is None
+    assert [*heads] == ["none", "some"]
+
+
 def test_lists_are_added_and_entries_popped():
     a, b = nn.ReLU(), nn.Tanh()
     layers = nn.ModuleList([a]) + nn.ModuleList([b])

@@ -8,11 +8,14 @@ from typing import Any, Self
 
 from retrograd.core import Tensor
 from retrograd.nn.module import Module
+from retrograd.nn.module_tree import MODULE, PARAMETER
 from retrograd.nn.parameter import Parameter
 
 
 class _IndexedContainer(Module):
     """Base of containers whose entries are named "0", "1", ...: the methods of lists."""
+
+    _entry_kind = MODULE
 
     def _entries(self) -> list[Any]:
         values = self.__dict__
@@ -53,7 +56,7 @@ class _IndexedContainer(Module):
     def _extend(self, values: Iterable[Any]) -> Self:
         """Add entries at the end; returns the container."""
         for value in self._checked(values):
-            setattr(self, str(len(self)), value)
+            self._register(self._entry_kind, str(len(self)), value)
         return self
 
     def pop(self, key: int | slice) -> Any:
@@ -73,13 +76,14 @@ class _IndexedContainer(Module):
         for name in list(self._kinds):
             delattr(self, name)
         for number, entry in enumerate(entries):
-            setattr(self, str(number), entry)
+            self._register(self._entry_kind, str(number), entry)
 
 
-def _check_modules(where: str, modules: Iterable[Any]) -> list[Module]:
+def _check_modules(where: str, modules: Iterable[Any]) -> list[Module | None]:
+    """Return modules as a list; None is a member that is absent."""
     modules = list(modules)
     for module in modules:
-        if not isinstance(module, Module):
+        if not isinstance(module, Module | None):
             way_out = "put a star before the list: Sequential(*layers)" if isinstance(module, list | tuple) else ""
             way_out = f"make one: {module.__name__}()" if isinstance(module, type) else way_out
             way_out = way_out or "there are layers for functions, as nn.ReLU() for relu" * callable(module)
@@ -170,7 +174,7 @@ def _positive(times: Any) -> int:
 
 
 class ModuleList(_IndexedContainer):
-    """A list of modules; it has no forward of its own.
+    """A list of modules, and of None for absent ones; it has no forward of its own.
 
     >>> from retrograd import nn
     >>> layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
@@ -295,6 +299,8 @@ class ParameterList(_IndexedContainer):
     >>> [name for name, _ in weights.named_parameters()]
     ['0', '1']
     """
+
+    _entry_kind = PARAMETER
 
     def __init__(self, values: Iterable[Tensor] = ()) -> None:
         super().__init__()
