@@ -25,7 +25,7 @@ def test_zeros_are_replaced_where_they_are_excluded():
     assert bool((make_tensor(500, dtype=rg.int8, **CPU) == 0).any())
 
 
-def test_the_layout_and_grad_are_those_that_are_asked_for():
+def test_the_layout_and_grad_follow_the_arguments():
     assert make_tensor(3, 4, dtype=rg.float32, noncontiguous=True, **CPU).stride() == (8, 2)
     images = make_tensor((2, 3, 4, 5), dtype=rg.float32, memory_format=rg.channels_last, requires_grad=True, **CPU)
     assert images.is_contiguous(memory_format=rg.channels_last)

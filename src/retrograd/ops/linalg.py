@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import string
 from functools import lru_cache
 
 from retrograd.core import Aval, Definition, Internal, op, registry, shape_of, xp
@@ -485,7 +484,7 @@ def _letters(names):
     """Return the term of an equation for a list of numbers and `...`; ValueError for numbers outside of 0 to 51."""
     if not all(name is ... or (isinstance(name, int) and 0 <= name < 52) for name in names):
         raise ValueError(f"einsum: dimensions are numbers from 0 to 51 or ..., got {list(names)}; not within range")
-    return "".join("..." if name is ... else string.ascii_letters[(name + 26) % 52] for name in names)
+    return "".join("..." if name is ... else chr(65 + name if name < 26 else 71 + name) for name in names)
 
 
 @op("einsum(str equation, Tensor[] operands) -> Tensor")
