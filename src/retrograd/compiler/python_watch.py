@@ -37,7 +37,7 @@ _PURE = (
     "linalg", "masked", "nested", "nn", "ode", "ops", "pipelining/split/manual_stages", "pipelining/split/modal_module",
     "pipelining/split/mutations", "signal", "sparse", "special", "types", "_",
 )  # fmt: skip
-_IMPURE = {  # their functions have effects of other kinds, or read values
+_IMPURE = {  # their functions have effects of other kinds, or read values: tests/compiler/functions_with_effects.txt
     "ops/printing": "prints or formats a tensor",
     "ops/storage": "reads the memory of a tensor",
     "ops/resize_memory": "resizes the memory of a tensor",
