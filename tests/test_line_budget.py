@@ -15,7 +15,7 @@ BUDGET = {
     "backends": 100,
     "bench": 1100,
     "cli": 3200,
-    "compiler": 8100,
+    "compiler": 8200,
     "core": 7200,
     "cuda": 600,
     "distributed": 5500,

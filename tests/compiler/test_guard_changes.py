@@ -230,3 +230,37 @@ def test_calls_notice_reloaded_functions_and_classes(reload):
     assert [6.0, 6.0] in expected
     for _ in range(2):
         assert [call(x).tolist() for call in calls] == expected
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda optimizer, rest: optimizer.add_param_group({"params": rest, "lr": 0.5}),
+        lambda optimizer, rest: optimizer.param_groups[0]["params"].__setitem__(0, rest[0]),
+        lambda optimizer, rest: optimizer.register_step_post_hook(lambda *_: [setattr(p, "grad", None) for p in rest]),
+    ],
+    ids=["a group", "another parameter", "a hook"],
+)
+def test_calls_notice_which_gradients_an_optimizer_clears(change):
+    def run(compile):
+        rg.manual_seed(0)
+        model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+        rest = list(model[2].parameters())
+        optimizer = rg.optim.Adam(model[0].parameters(), lr=0.1)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach(), [p.grad for p in rest]
+
+        compiled, seen = compile(step), []
+        for i in range(7):
+            if i == 4:
+                change(optimizer, rest)
+            seen.append(observe(compiled(numbers(2, 3, seed=i))))
+            seen.append(state_of(model.parameters()))
+        return seen
+
+    assert run(rg.compile) == run(lambda step: step)

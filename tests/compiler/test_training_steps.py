@@ -122,6 +122,28 @@ def test_gradients_are_accumulated_over_calls_without_zero_grad():
     assert_same_runs(make, lambda i: (numbers(3, 4, seed=i),), calls=5)
 
 
+@pytest.mark.parametrize("name", ["SGD momentum", "Adam", "RMSprop"])
+@pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
+def test_gradients_are_set_to_zero_in_place_of_none(name, first):
+    def make():
+        model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+        optimizer = getattr(rg.optim, name.split()[0])(model.parameters(), **OPTIMIZERS[name])
+
+        def step(x):
+            if first:
+                optimizer.zero_grad(set_to_none=False)
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            if not first:
+                optimizer.zero_grad(set_to_none=False)
+            return loss.detach()
+
+        return step, list(model.parameters())
+
+    assert_same_runs(make, lambda i: (numbers(4, 6, seed=i),))
+
+
 def test_gradient_descent_by_hand():
     def make():
         weights = [numbers(4, 4, seed=i).requires_grad_() for i in range(2)]

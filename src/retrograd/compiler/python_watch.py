@@ -200,6 +200,12 @@ class PythonWatch:
         name = variables["step"].__name__ if frame.f_code.co_name == "run" else frame.f_code.co_name
         given = [v for key, v in variables.items() if key not in ("self", "step", "__class__")]
         simple = all(v is None or v is True or (type(v) in (tuple, dict) and not v) for v in given)
+        if isinstance(owner, Optimizer):
+            self.surroundings.note_optimizer(owner)
+            if name == "zero_grad" and given == [False]:  # set to zero by operators, so these are recorded
+                self.surroundings.tensors.update((id(p), p) for group in owner.param_groups for p in group["params"])
+                self.watch_tensors()
+                return
         if not isinstance(owner, Optimizer | LRScheduler) or name not in EAGER_METHODS or not simple:
             self.recorder.refuse(f"the code calls {frame.f_code.co_qualname} of optimizers, with arguments")
             return

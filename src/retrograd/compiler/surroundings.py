@@ -331,6 +331,19 @@ class Surroundings:
         if descend:
             self.visit(value, name, attribute)
 
+    def note_optimizer(self, optimizer: Optimizer) -> None:
+        """Note the parameters and hooks of an optimizer: its methods change the .grad of these parameters."""
+        if (id(optimizer), "members") in self._seen:
+            return
+        self._seen[id(optimizer), "members"] = optimizer
+        noted = _members_of(optimizer)
+
+        def read(key: str, default: Any) -> list[int]:
+            now = _members_of(optimizer)
+            return noted if now == noted else now
+
+        self._note(_View(read), "members", noted, "the parameters or hooks of an optimizer", None, descend=False)
+
     # ---------------------------------------------------------------------------------------------- the result
 
     def _refuse(self, reason: str) -> None:
@@ -421,6 +434,13 @@ def _is_unwatched(value: Any) -> bool:
     """Return whether a value may change, or change others, in ways that nothing observes, as functions of Cython do."""
     is_function = type(value).__name__ == "cython_function_or_method" and not _is_ours(value)
     return is_function or array_programs.is_array(value)
+
+
+def _members_of(optimizer: Optimizer) -> list[int]:
+    """Return the ids of the parameters of an optimizer, and those of its hooks."""
+    fields = vars(optimizer)
+    hooks = [key for name in ("_pre_hooks", "_post_hooks") for key in fields.get(name, ())]
+    return [id(p) for group in optimizer.param_groups for p in group["params"]] + hooks
 
 
 def _slots_of(kind: type) -> tuple[str, ...]:
