@@ -43,7 +43,7 @@ BUDGET = {
     "sklearn": 400,
     "sparse": 2300,
     "testing": 5100,
-    "torch_alias": 300,
+    "torch_alias": 400,
     "utils": 4000,
 }
 

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.weight_norm import weight_norm
+from torch.utils._foreach_utils import _group_tensors_by_device_and_dtype
 import retrograd as rg
 import neighbor
 """
@@ -27,6 +28,9 @@ CHECKS = (
     "torch.__version__.startswith('2.')",
     "rg.__version__ != torch.__version__",
     "neighbor.torch is torch",
+    "[x.item() for x in torch._foreach_add([torch.ones(1), torch.zeros(1)], 2)] == [3, 2]",
+    "not hasattr(torch, '_foreach_spam')",
+    "len(_group_tensors_by_device_and_dtype([[torch.ones(1)]])) == 1",
     "'ones' in dir(torch)",
 )
 

@@ -18,10 +18,12 @@ from retrograd.core import Tensor
 from retrograd.core.dtype import is_floating, is_signed
 from retrograd.ops.dtype_aliases import dtype
 from retrograd.ops.layout import Size
+from retrograd.torch_alias import foreach
 
 PYTORCH_VERSION = "2.13.0"  # whose behavior the tests compare: what libraries that ask for `torch.__version__` get
 
-ALIAS_ONLY = {"jit"}  # paths of modules below `torch` that this package has only for the alias
+# Paths of modules below `torch` that exist only for the alias -> their names in this package.
+ALIAS_ONLY = {"jit": "jit", "utils._foreach_utils": "foreach_utils"}
 
 
 class _Alias(ModuleType):
@@ -32,6 +34,8 @@ class _Alias(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if _own(f"torch.{name}").startswith(__name__):
             return importlib.import_module(f"torch.{name}")
+        if name in foreach.NAMES:
+            return foreach.function(name)
         return getattr(importlib.import_module("retrograd"), name)
 
     def __dir__(self) -> list[str]:
@@ -58,7 +62,7 @@ class _Finder:
 def _own(name: str) -> str:
     """Return the name here of a module of PyTorch: one that exists for this alias alone, or that below the package."""
     path = name.removeprefix("torch.")
-    return f"{__name__}.{path}" if path in ALIAS_ONLY else f"retrograd.{path}"
+    return f"{__name__}.{ALIAS_ONLY[path]}" if path in ALIAS_ONLY else f"retrograd.{path}"
 
 
 _plain_shape = Tensor.shape
