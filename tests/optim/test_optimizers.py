@@ -7,6 +7,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn, optim
+from retrograd.optim.optimizer import required
 
 from ..case_groups import group_cases
 
@@ -344,3 +345,18 @@ def test_an_optimizer_prints_its_groups():
         "SGD (\nParameter Group 0\n    dampening: 0.0\n    differentiable: False\n    foreach: None\n    fused: None\n"
         "    lr: 0.5"
     )
+
+
+def test_a_group_must_have_settings_that_are_required():
+    class Descent(rg.optim.Optimizer):
+        def __init__(self, params, lr=required):
+            super().__init__(params, {"lr": lr})
+
+    x, y = (rg.ones(1, requires_grad=True) for _ in range(2))
+    with pytest.raises(ValueError, match="didn't specify a value of required optimization parameter lr"):
+        Descent([x])
+    optimizer = Descent([{"params": [x], "lr": 0.5}])
+    with pytest.raises(ValueError, match="required optimization parameter lr"):
+        optimizer.add_param_group({"params": [y]})
+    assert [group["lr"] for group in optimizer.param_groups] == [0.5]
+    assert repr(required) == "<required parameter>"

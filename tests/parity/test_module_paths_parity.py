@@ -77,6 +77,7 @@ USED = {
     "nn.modules.pooling": "_AdaptiveAvgPoolNd _AdaptiveMaxPoolNd _AvgPoolNd _LPPoolNd _MaxPoolNd _MaxUnpoolNd",
     "nn.modules.utils": "_ntuple _pair _quadruple _reverse_repeat_tuple _single _triple",
     "optim.lr_scheduler": "_LRScheduler",
+    "optim.optimizer": "ParamsT required",
     "utils.data._utils.collate": "default_collate",
     "utils.dlpack": "from_dlpack",
     "utils.hooks": "RemovableHandle",

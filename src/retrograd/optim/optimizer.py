@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from retrograd.autograd import enable_grad, no_grad
 from retrograd.core import Tensor, operator_named
@@ -24,6 +24,17 @@ _zeros_like = operator_named("zeros_like")
 Group = dict[str, Any]
 State = dict[str, Any]
 Update = Callable[[Any, Any, State, Group], None]
+ParamsT: TypeAlias = Iterable[Tensor] | Iterable[Group] | Iterable[tuple[str, Tensor]]
+
+
+class _RequiredParameter:
+    """The class of `required`."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _RequiredParameter()  # as a default: a setting that each group must have
 
 
 class Optimizer(StepHooks, StateDictHooks):
@@ -86,12 +97,18 @@ class Optimizer(StepHooks, StateDictHooks):
         """Add a group: {"params": tensors, and settings that differ from the defaults}.
 
         Raises TypeError or ValueError, and adds nothing, for a non-tensor, a non-leaf, a duplicate, or a
-        setting out of range.
+        setting out of range or missing.
         """
         if not isinstance(param_group, dict) or "params" not in param_group:
             raise TypeError(f"a parameter group must be a dict with 'params', got {describe(param_group)}")
         names, params = _split_names(param_group["params"])
         group = {**self.defaults, **param_group, "params": params, **names}
+        for name, value in group.items():
+            if value is required:
+                raise ValueError(
+                    f"{type(self).__name__}: parameter group didn't specify a value of required optimization parameter "
+                    f"{name}"
+                )
         self._check_params(params)
         self.check(group)
         self.param_groups.append(group)
