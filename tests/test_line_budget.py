@@ -36,7 +36,7 @@ BUDGET = {
     "numpy": 300,
     "ode": 900,
     "ops": 31900,
-    "optim": 3500,
+    "optim": 3600,
     "pipelining": 20700,
     "scipy": 8000,
     "signal": 100,

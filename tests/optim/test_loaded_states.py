@@ -134,7 +134,7 @@ def test_names_of_parameters_are_settings_of_their_group():
     layer = nn.Linear(2, 1)
     optimizer = optim.SGD(layer.named_parameters())
     assert optimizer.state_dict()["param_groups"][0]["param_names"] == ["weight", "bias"]
-    with pytest.raises(ValueError, match="either all parameters have names, or none"):
+    with pytest.raises(ValueError, match="Some param names are missing: got 1 for 2"):
         optim.SGD([("weight", layer.weight), layer.bias])
 
 

@@ -221,8 +221,16 @@ def test_named_parameters_are_taken_too():
         (lambda p: optim.SGD([{"params": [p], "lr": -2.0}]), ValueError, "lr must be at least 0, got -2.0"),
         (lambda p: optim.Adam([p], betas=(0.9, 1.0)), ValueError, r"not including 1, got \(0.9, 1.0\)"),
         (lambda p: optim.AdamW([p], eps=-1.0), ValueError, "eps must be at least 0, got -1.0"),
-        (lambda p: optim.Adam([rg.tensor([1j], requires_grad=True)]), TypeError, "complex"),
-        (lambda p: optim.Lion([rg.tensor([1j], requires_grad=True)]), TypeError, "Lion of complex"),
+        (lambda p: optim.Adafactor([rg.tensor([1j], requires_grad=True)]), RuntimeError, "not support complex"),
+        (lambda p: optim.Muon([rg.tensor([[1j]], requires_grad=True)]), RuntimeError, "not support complex"),
+        (lambda p: optim.SparseAdam([rg.tensor([1j], requires_grad=True)]), ValueError, r"indices \[\[0, 0\]\]"),
+        (lambda p: optim.Adam([p], lr=rg.ones(2)), ValueError, "Tensor lr must be 1-element"),
+        (lambda p: optim.Adam([("a", p), parameter(1.0)]), ValueError, "Some param names are missing"),
+        (
+            lambda p: optim.Adam([{"params": [p]}, {"params": [("a", parameter(1.0))]}]),
+            ValueError,
+            "cannot add param group with names",
+        ),
         (lambda p: optim.Adagrad([p], lr_decay=-1.0), ValueError, "lr_decay must be at least 0, got -1.0"),
         (lambda p: optim.Adadelta([p], rho=1.5), ValueError, "rho must lie between 0 and 1, got 1.5"),
         (lambda p: optim.RMSprop([p], momentum=-1), ValueError, "momentum"),
@@ -341,10 +349,59 @@ def test_an_optimizer_without_update_names_itself():
 
 
 def test_an_optimizer_prints_its_groups():
-    assert repr(optim.SGD([parameter(1.0)], lr=0.5)).startswith(
-        "SGD (\nParameter Group 0\n    dampening: 0.0\n    differentiable: False\n    foreach: None\n    fused: None\n"
-        "    lr: 0.5"
-    )
+    groups = [{"params": [parameter(1.0)]}, {"params": [parameter(2.0)], "lr": 1.5}]
+    settings = "dampening: 0\n    differentiable: False\n    foreach: None\n    fused: None\n    lr: {}\n    maximize: "
+    settings += "False\n    momentum: 0\n    nesterov: False\n    weight_decay: 0\n"
+    first, second = (f"Parameter Group {number}\n    {settings}".format(lr) for number, lr in enumerate((0.5, 1.5)))
+    assert repr(optim.SGD(groups, lr=0.5)) == f"SGD (\n{first}\n{second})"
+
+
+def test_a_state_dict_has_states_of_stepped_parameters_and_lists_parameters_last():
+    p = parameter(1.0)
+    optimizer = optim.SGD([p], lr=0.5)
+    optim.lr_scheduler.StepLR(optimizer, 2)
+    descend(optimizer, [p])
+    saved = optimizer.state_dict()
+    assert saved["state"] == {}  # descent without momentum has none
+    assert list(saved["param_groups"][0])[-2:] == ["initial_lr", "params"]
+
+
+def test_rprop_multiplies_its_steps_in_the_precision_of_the_parameter():
+    p = rg.tensor([1.0], dtype=rg.float64, requires_grad=True)
+    optimizer = optim.Rprop([p], lr=0.1)
+    for _ in range(3):
+        p.grad = rg.ones(1, dtype=rg.float64)
+        optimizer.step()
+    assert optimizer.state[p]["step_size"].item() == pytest.approx(0.144, rel=1e-15)
+
+
+def test_lbfgs_leaves_a_tensor_of_its_learning_rate_as_it_was():
+    p, lr = parameter(3.0), rg.tensor(0.5)
+    optimizer = optim.LBFGS([p], lr=lr, max_iter=2)
+    optimizer.step(lambda: lbfgs_loss(optimizer, p))
+    assert optimizer.param_groups[0]["lr"] is lr
+    assert lr.item() == 0.5
+
+
+def test_a_line_search_ends_after_the_evaluations_that_are_left():
+    p, calls = parameter(-1.2, 1.0), []
+    optimizer = optim.LBFGS([p], lr=1e-6, max_iter=1, max_eval=4, line_search_fn="strong_wolfe")
+    optimizer.step(lambda: (calls.append(1), lbfgs_loss(optimizer, p))[1])
+    assert len(calls) == 1 + 1 + 3  # at the start, of the first trial, and of as many others as are left
+
+
+def test_lbfgs_stores_the_length_of_a_step_that_it_does_not_take():
+    p = parameter(3.0)
+    optimizer = optim.LBFGS([p], lr=0.25, max_iter=1, tolerance_change=1e9)
+    optimizer.step(lambda: lbfgs_loss(optimizer, p))
+    assert optimizer.state[p]["t"] == 0.25 / 6  # lr / sum of the magnitudes of the gradient
+
+
+def lbfgs_loss(optimizer, p):
+    optimizer.zero_grad()
+    loss = p.square().sum()
+    loss.backward()
+    return loss
 
 
 def test_a_group_must_have_settings_that_are_required():

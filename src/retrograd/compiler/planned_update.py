@@ -67,7 +67,7 @@ class PlannedUpdate:
         for number, group in enumerate(optimizer.param_groups):
             params, grads, others = split_plain(group["params"], ANY_SIZE)
             states = [optimizer.state.get(p) for p in params]
-            if others or None in states:
+            if others or None in states or (optimizer.steps_on_parts and any(p.dtype.kind == "c" for p in params)):
                 return None
             if params:
                 update = self._update_of(number, params, states, optimizer.next_update(states[0], group))

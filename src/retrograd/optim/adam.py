@@ -45,7 +45,7 @@ class Adam(DeclaredOptimizer):
     lr: InitVar[float] = field(default=1e-3, check=check_non_negative)
     betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.999), check=check_betas)
     eps: InitVar[float] = field(default=1e-8, check=check_non_negative)
-    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
+    weight_decay: InitVar[float] = field(default=0, check=check_non_negative)
     amsgrad: InitVar[bool] = False
     maximize: InitVar[bool] = field(default=False, kw_only=True)
     foreach: InitVar[bool | None] = field(default=None, kw_only=True)

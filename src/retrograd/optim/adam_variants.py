@@ -52,7 +52,7 @@ class Adamax(DeclaredOptimizer):
     lr: InitVar[float] = field(default=2e-3, check=check_non_negative)
     betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.999), check=check_betas)
     eps: InitVar[float] = field(default=1e-8, check=check_non_negative)
-    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
+    weight_decay: InitVar[float] = field(default=0, check=check_non_negative)
     foreach: InitVar[bool | None] = field(default=None)
     differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable, kw_only=True)
     capturable: InitVar[bool] = field(default=False, kw_only=True)
@@ -89,7 +89,7 @@ class NAdam(DeclaredOptimizer):
     lr: InitVar[float] = field(default=2e-3, check=check_non_negative)
     betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.999), check=check_betas)
     eps: InitVar[float] = field(default=1e-8, check=check_non_negative)
-    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
+    weight_decay: InitVar[float] = field(default=0, check=check_non_negative)
     momentum_decay: InitVar[float] = field(default=4e-3, check=check_non_negative)
     decoupled_weight_decay: InitVar[bool] = False
     foreach: InitVar[bool | None] = field(default=None, kw_only=True)
@@ -132,7 +132,7 @@ class RAdam(DeclaredOptimizer):
     lr: InitVar[float] = field(default=1e-3, check=check_non_negative)
     betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.999), check=check_betas)
     eps: InitVar[float] = field(default=1e-8, check=check_non_negative)
-    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
+    weight_decay: InitVar[float] = field(default=0, check=check_non_negative)
     decoupled_weight_decay: InitVar[bool] = False
     foreach: InitVar[bool | None] = field(default=None, kw_only=True)
     capturable: InitVar[bool] = field(default=False, kw_only=True)

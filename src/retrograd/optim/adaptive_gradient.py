@@ -39,9 +39,9 @@ class Adagrad(DeclaredOptimizer):
     takes = ("dense", "sparse")
 
     lr: InitVar[float] = field(default=1e-2, check=check_non_negative)
-    lr_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
-    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
-    initial_accumulator_value: InitVar[float] = field(default=0.0, check=check_non_negative)
+    lr_decay: InitVar[float] = field(default=0, check=check_non_negative)
+    weight_decay: InitVar[float] = field(default=0, check=check_non_negative)
+    initial_accumulator_value: InitVar[float] = field(default=0, check=check_non_negative)
     eps: InitVar[float] = field(default=1e-10, check=check_non_negative)
     foreach: InitVar[bool | None] = field(default=None)
     differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable, kw_only=True)
@@ -75,7 +75,7 @@ def _decayed_rate(state: State, group: Group) -> float:
 
 def _from_0_to_1(name: str, value: Any) -> None:
     if not 0 <= value <= 1:
-        raise ValueError(f"{name} must lie between 0 and 1, got {value}")
+        raise ValueError(f"Invalid {name} value: {value}; {name} must lie between 0 and 1, got {value}")
 
 
 @with_settings
@@ -99,7 +99,7 @@ class Adadelta(DeclaredOptimizer):
     lr: InitVar[float] = field(default=1.0, check=check_non_negative)
     rho: InitVar[float] = field(default=0.9, check=_from_0_to_1)
     eps: InitVar[float] = field(default=1e-6, check=check_non_negative)
-    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
+    weight_decay: InitVar[float] = field(default=0, check=check_non_negative)
     foreach: InitVar[bool | None] = field(default=None)
     capturable: InitVar[bool] = field(default=False, kw_only=True)
     differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable, kw_only=True)
@@ -138,8 +138,8 @@ class RMSprop(DeclaredOptimizer):
     lr: InitVar[float] = field(default=1e-2, check=check_non_negative)
     alpha: InitVar[float] = field(default=0.99, check=check_non_negative)
     eps: InitVar[float] = field(default=1e-8, check=check_non_negative)
-    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
-    momentum: InitVar[float] = field(default=0.0, check=check_non_negative)
+    weight_decay: InitVar[float] = field(default=0, check=check_non_negative)
+    momentum: InitVar[float] = field(default=0, check=check_non_negative)
     centered: InitVar[bool] = False
     capturable: InitVar[bool] = field(default=False)
     foreach: InitVar[bool | None] = field(default=None)

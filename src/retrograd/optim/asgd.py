@@ -37,12 +37,12 @@ class ASGD(DeclaredOptimizer):
 
     entries = declare_entries("ax", step=count, eta=number, mu=number)
 
-    takes_complex = True
+    steps_on_parts = False
     lr: InitVar[float] = field(default=1e-2, check=check_non_negative)
     lambd: InitVar[float] = 1e-4
     alpha: InitVar[float] = 0.75
     t0: InitVar[float] = 1e6
-    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
+    weight_decay: InitVar[float] = field(default=0, check=check_non_negative)
     foreach: InitVar[bool | None] = field(default=None)
     maximize: InitVar[bool] = False
     differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable)

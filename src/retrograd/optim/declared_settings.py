@@ -6,6 +6,7 @@ from typing import Any, ClassVar, TypeVar
 
 from typing_extensions import dataclass_transform
 
+from retrograd.core import Tensor
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.number_arguments import check_number
 from retrograd.nn.constructor_fields import Check, add_constructor, field, fields_of
@@ -37,7 +38,8 @@ class DeclaredOptimizer(Optimizer):
     """
 
     params: InitVar[Iterable[Any]]
-    takes_complex: ClassVar[bool] = False
+    steps_on_parts: ClassVar[bool] = True
+    takes_complex: ClassVar[bool] = True
 
     @classmethod
     def complete_defaults(cls, settings: dict[str, Any]) -> dict[str, Any]:
@@ -45,15 +47,17 @@ class DeclaredOptimizer(Optimizer):
         return settings
 
     def check(self, group: Group) -> None:
-        """Check each setting, and that the parameters are real unless the formula is for complex ones too."""
+        """Check each setting, and that the parameters are real if the formula is for real ones only."""
         for name, declared in fields_of(type(self)).items():
+            if name == "lr" and isinstance(group[name], Tensor) and group[name].numel() != 1:
+                said = f"lr must be a number; Tensor lr must be 1-element, got shape {group[name].shape}"
+                raise ValueError(f"{type(self).__name__}: {said}")
             check_number(f"{type(self).__name__}: {name}", declared.annotation, group[name])
             if declared.check is not None:
                 declared.check(name, group[name])
         for param in group["params"]:
             if param.dtype.kind == "c" and not self.takes_complex:
-                name = type(self).__name__
-                raise TypeError(f"{name} of complex parameters is not supported yet, got {param.aval}")
+                raise RuntimeError(f"{type(self).__name__} does not support complex parameters, got {param.aval}")
 
 
 # ------------------------------------------------------------------------------------------------------- checks

@@ -43,7 +43,7 @@ def split_batches(optimizer: Any, group: Group) -> tuple[list[Batch], list[Any]]
     states = [optimizer.state[p] for p in plain]  # a defaultdict, which makes those that are missing
     batches: list[Batch] = []
     for batch in _batches_of_one_kind(plain, grads, states):
-        if _may_step_together(*batch):
+        if _may_step_together(*batch) and not (optimizer.steps_on_parts and batch[0][0].dtype.kind == "c"):
             batches += _buffers(*batch)
         else:
             others += batch[0]

@@ -15,13 +15,14 @@ from retrograd.optim.state_entries import count, declare_entries, list_of, numbe
 
 _cat = operator_named("cat")
 _clone = operator_named("clone")
+_view_as_real = operator_named("view_as_real")
 _zeros_like = operator_named("zeros_like")
 _HISTORY = {"d", "t", "prev_flat_grad", "old_dirs", "old_stps", "ro", "H_diag"}
 _MIN_CURVATURE = 1e-10  # steps with less curvature are ignored
 
 
 class _Closure:
-    """A user's closure, and the parameters that it reads, as one vector."""
+    """A user's closure, and the parameters that it reads, as one vector of real numbers."""
 
     def __init__(self, function: Callable[[], Any], params: list[Any]) -> None:
         self.function = function
@@ -36,12 +37,12 @@ class _Closure:
     def gradient(self) -> Any:
         """Return all gradients as one vector; zeros for missing ones."""
         parts = [_zeros_like(p.detach()) if p.grad is None else p.grad.detach().to_dense() for p in self.params]
-        return _cat([part.reshape(-1) for part in parts])
+        return _cat([_real_parts(part).reshape(-1) for part in parts])
 
     def set_parameters(self, origin: list[Any], d: Any, t: float) -> None:
         """Set the parameters to origin + t d."""
         begin = 0
-        for p, x in zip(self.params, origin, strict=True):
+        for p, x in zip(map(_real_parts, self.params), map(_real_parts, origin), strict=True):
             p.copy_(x + d[begin : begin + p.numel()].reshape(p.shape) * t)
             begin += p.numel()
 
@@ -85,7 +86,7 @@ class LBFGS(DeclaredOptimizer):
         t=number, H_diag=number, prev_loss=number, func_evals=count, n_iter=count,
     )  # fmt: skip
 
-    lr: InitVar[float] = field(default=1.0, check=check_non_negative)
+    lr: InitVar[float] = field(default=1, check=check_non_negative)
     max_iter: InitVar[int] = 20
     max_eval: InitVar[int | None] = None
     tolerance_grad: InitVar[float] = field(default=1e-7, check=check_non_negative)
@@ -140,34 +141,38 @@ class LBFGS(DeclaredOptimizer):
                 break
             state["n_iter"] += 1
             d = _direction(g, state, group["history_size"])
-            state.update(d=d, prev_flat_grad=g, prev_loss=loss)
+            t = float(group["lr"]) * (min(1.0, 1 / float(g.abs().sum())) if state["n_iter"] == 1 else 1.0)
+            state.update(d=d, t=t, prev_flat_grad=g, prev_loss=loss)
             slope = _dot(g, d)
             if slope > -group["tolerance_change"]:
                 break
             start = Point(0.0, loss, g, slope)
             before = closure.count
-            now = self._take_step(closure, start, d, state, group, last=left == 0)
+            now = self._take_step(closure, start, d, t, group, last=left == 0)
             state["t"], loss, g = now.t, now.value, now.gradient
             state["func_evals"] += closure.count - before
             if closure.count >= group["max_eval"] or _is_converged(now, start, d, group["tolerance_change"]):
                 break
         return first
 
-    def _take_step(self, closure: _Closure, start: Point, d: Any, state: State, group: Group, last: bool) -> Point:
+    def _take_step(self, closure: _Closure, start: Point, d: Any, t: float, group: Group, last: bool) -> Point:
         """Move the parameters along d; return the new point, not evaluated after a `last` step of fixed length."""
-        t = group["lr"]
-        if state["n_iter"] == 1:
-            t *= min(1.0, 1 / float(start.gradient.abs().sum()))
         origin = [_clone(p) for p in group["params"]]
         if group["line_search_fn"]:
             evaluate = closure.loss_along(origin, d)
-            now = strong_wolfe(evaluate, start, t, _max_abs(d), group["tolerance_change"])
+            most = group["max_eval"] - closure.count
+            now = strong_wolfe(evaluate, start, t, _max_abs(d), group["tolerance_change"], most)
             closure.set_parameters(origin, d, now.t)
             return now
         if not last:
             return closure.loss_along(origin, d)(t)
         closure.set_parameters(origin, d, t)
         return start._replace(t=t)
+
+
+def _real_parts(x: Any) -> Any:
+    """Return a real tensor itself; the parts of a complex one along a last dimension of size 2."""
+    return _view_as_real(x) if x.dtype.kind == "c" else x
 
 
 def _as_float(loss: Any) -> float:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 SUFFICIENT, CURVATURE = 1e-4, 0.9  # of the two conditions, as usual for quasi-Newton methods
-MAX_EVALUATIONS = 25
 
 
 class Point(NamedTuple):
@@ -18,22 +17,22 @@ class Point(NamedTuple):
 
 
 def strong_wolfe(
-    evaluate: Callable[[float], Point], start: Point, t: float, direction_norm: float, tolerance: float
+    evaluate: Callable[[float], Point], start: Point, t: float, direction_norm: float, tolerance: float, most: int
 ) -> Point:
     """Return a point with sufficient decrease and a small slope: the strong Wolfe conditions.
 
     Nocedal and Wright, Numerical Optimization, algorithms 3.5 and 3.6, with cubic interpolation. `t` is tried
-    first; `direction_norm` is the largest element of the direction, and brackets that are narrower than `tolerance` end
-    the search, with the best point so far.
+    first; `direction_norm` is the largest element of the direction. Brackets that are narrower than `tolerance`, and
+    `most` further evaluations, end the search, with the best point so far.
     """
     before, now = start, evaluate(t)
-    for tries in range(MAX_EVALUATIONS):
+    for tries in range(most):
         if _lacks_decrease(now, start) or (tries > 1 and now.value >= before.value):
-            return _zoom(evaluate, start, (before, now), tries, direction_norm, tolerance)
+            return _zoom(evaluate, start, (before, now), range(tries, most), direction_norm, tolerance)
         if _has_small_slope(now, start):
             return now
         if now.slope >= 0:
-            return _zoom(evaluate, start, (before, now), tries, direction_norm, tolerance)
+            return _zoom(evaluate, start, (before, now), range(tries, most), direction_norm, tolerance)
         bounds = (now.t + 0.01 * (now.t - before.t), now.t * 10)
         before, now = now, evaluate(cubic_minimizer(before, now, bounds))
     return min(start, now, key=lambda point: point.value)
@@ -43,14 +42,14 @@ def _zoom(
     evaluate: Callable[[float], Point],
     start: Point,
     ends: tuple[Point, Point],
-    tries: int,
+    tries: range,
     direction_norm: float,
     tolerance: float,
 ) -> Point:
     """Narrow a bracket that contains a suitable point; `low` is its end with the smaller value."""
     low, high = sorted(ends, key=lambda point: point.value)
     near = False  # whether the last trial was close to an end
-    for _ in range(tries, MAX_EVALUATIONS):
+    for _ in tries:
         left, right = sorted((low.t, high.t))
         if (right - left) * direction_norm < tolerance:
             break

@@ -34,6 +34,7 @@ class Adafactor(DeclaredOptimizer):
     """
 
     entries = declare_entries("variance", step=count, row_var=mean_of(-1), col_var=mean_of(-2))
+    takes_complex = False
 
     lr: InitVar[float] = field(default=1e-2, check=check_non_negative)
     beta2_decay: InitVar[float] = -0.8
@@ -47,9 +48,17 @@ class Adafactor(DeclaredOptimizer):
         """Check the settings."""
         super().check(group)
         if group["beta2_decay"] > 0:
-            raise ValueError(f"beta2_decay must be at most 0, got {group['beta2_decay']}")
-        if not all(eps is None or eps >= 0 for eps in group["eps"]) or not group["d"] >= 1:
-            raise ValueError(f"eps must be at least 0 and d at least 1, got eps={group['eps']} and d={group['d']}")
+            raise ValueError(
+                f"beta2_decay must be at most 0, got {group['beta2_decay']}; beta2_decay should be <= 0 but is: "
+                f"{group['beta2_decay']}"
+            )
+        for name, eps in zip(("epsilon1", "epsilon2"), group["eps"], strict=True):
+            if eps is not None and not eps >= 0:
+                raise ValueError(f"eps must be at least 0, got eps={group['eps']}; {name} should be >= 0 but is: {eps}")
+        if not group["d"] >= 1:
+            raise ValueError(
+                f"d must be at least 1, got d={group['d']}; Clipping threshold d should be >= 1 but is: {group['d']}"
+            )
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
@@ -104,6 +113,7 @@ class Muon(DeclaredOptimizer):
     """
 
     entries = declare_entries("momentum_buffer")
+    takes_complex = False
 
     lr: InitVar[float] = field(default=1e-3, check=check_non_negative)
     weight_decay: InitVar[float] = field(default=0.1, check=check_non_negative)
@@ -119,7 +129,10 @@ class Muon(DeclaredOptimizer):
         super().check(group)
         for param in group["params"]:
             if param.ndim != 2:
-                raise ValueError(f"Muon takes matrices only, got {param.aval}; give it to another optimizer")
+                raise ValueError(
+                    f"Muon takes matrices only, got {param.aval}; give it to another optimizer; Muon only supports 2D "
+                    f"parameters whereas we found a parameter with size: {list(param.shape)}"
+                )
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""

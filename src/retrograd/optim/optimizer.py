@@ -19,6 +19,8 @@ from retrograd.optim.state_dict_hooks import StateDictHooks
 from retrograd.optim.state_entries import Entry, load_entries
 from retrograd.optim.step_hooks import StepHooks
 
+_view_as_complex = operator_named("view_as_complex")
+_view_as_real = operator_named("view_as_real")
 _zeros_like = operator_named("zeros_like")
 
 Group = dict[str, Any]
@@ -44,7 +46,8 @@ class Optimizer(StepHooks, StateDictHooks):
     that differ from `defaults`. A subclass passes its defaults, and defines `check`, which refuses bad
     settings, and `update`, which takes one step for one parameter with a gradient. `entries` declares what its states
     contain, which `load_state_dict` checks. With "sparse" in `takes`, `update_sparse` takes a step with a sparse
-    gradient, as `Embedding(sparse=True)` has one.
+    gradient, as `Embedding(sparse=True)` has one. With `steps_on_parts`, `update` gets the real and imaginary parts of
+    a complex parameter, of its gradient and of its state, along a last dimension of size 2.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import Optimizer
@@ -64,6 +67,7 @@ class Optimizer(StepHooks, StateDictHooks):
 
     entries: ClassVar[Mapping[str, Entry]] = {}
     takes: ClassVar[tuple[str, ...]] = ("dense",)  # the kinds of gradients that `step` takes
+    steps_on_parts: ClassVar[bool] = False
 
     def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -110,8 +114,18 @@ class Optimizer(StepHooks, StateDictHooks):
                     f"{name}"
                 )
         self._check_params(params)
+        self._check_names(group)
         self.check(group)
         self.param_groups.append(group)
+
+    def _check_names(self, group: Group) -> None:
+        """Raise ValueError if only one of the group and the earlier ones names its parameters."""
+        if self.param_groups and ("param_names" in group) != ("param_names" in self.param_groups[0]):
+            given = "with names" if "param_names" in group else "without names"
+            raise ValueError(
+                f"{type(self).__name__}: all optimizer param groups should be with/without names. cannot add param "
+                f"group {given} to the optimizer"
+            )
 
     def _check_params(self, params: list[Any]) -> None:
         known = {id(p) for group in self.param_groups for p in group["params"]}
@@ -173,8 +187,22 @@ class Optimizer(StepHooks, StateDictHooks):
                     is_sparse = has_sparse_layout(grad)
                     if is_sparse or "dense" not in self.takes:
                         self._check_kind(is_sparse, group)
-                    planned.append((self.update_sparse if is_sparse else self.update, p, grad, group))
+                    planned.append((self._update_for(p, is_sparse), p, grad, group))
         return together, planned
+
+    def _update_for(self, param: Any, is_sparse: bool) -> Update:
+        """Return the function that takes a step for a parameter."""
+        if is_sparse:
+            return self.update_sparse
+        return self._update_parts if self.steps_on_parts and param.dtype.kind == "c" else self.update
+
+    def _update_parts(self, param: Any, grad: Any, state: State, group: Group) -> None:
+        """Update a complex parameter and its complex states by a step of their real and imaginary parts."""
+        parts = {name: _view_as_real(v) if _is_like(v, param.shape) else v for name, v in state.items()}
+        pairs = _view_as_real(param)
+        self.update(pairs, _view_as_real(grad), parts, group)
+        for name, v in parts.items():
+            state[name] = _view_as_complex(v) if _is_like(v, pairs.shape) else v
 
     def _check_kind(self, is_sparse: bool, group: Group) -> None:
         """Raise RuntimeError for a kind of gradient that the optimizer, or the group's weight decay, does not take."""
@@ -204,9 +232,10 @@ class Optimizer(StepHooks, StateDictHooks):
         self._run_state_hooks(SAVE_PRE)
         number = {id(p): i for i, p in enumerate(self._params())}
         found = {
-            "state": {number[id(p)]: _saved_state(p, state) for p, state in self.state.items()},
+            "state": {number[id(p)]: _saved_state(p, state) for p, state in self.state.items() if state},
             "param_groups": [
-                {**group, "params": [number[id(p)] for p in group["params"]]} for group in self.param_groups
+                {**_settings_of(group), "params": [number[id(p)] for p in group["params"]]}
+                for group in self.param_groups
             ],
         }
         return self._state_dict_by_hooks(SAVE, found)
@@ -273,9 +302,19 @@ class Optimizer(StepHooks, StateDictHooks):
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for number, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {number}")
+            lines += ["", f"Parameter Group {number}"] if number else [f"Parameter Group {number}"]
             lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
         return "\n".join([*lines, ")"])
+
+
+def _is_like(value: Any, shape: tuple[int, ...]) -> bool:
+    """Return whether an entry of a state has an element for each one of its parameter."""
+    return isinstance(value, Tensor) and value.shape == shape
+
+
+def _settings_of(group: Group) -> Group:
+    """Return a group without its parameters."""
+    return {name: value for name, value in group.items() if name != "params"}
 
 
 def _saved_state(param: Any, state: State) -> State:
@@ -303,7 +342,10 @@ def _split_names(params: Any) -> tuple[dict[str, list[str]], list[Any]]:
     if not pairs:
         return {}, listed
     if len(pairs) < len(listed):
-        raise ValueError(f"params: either all parameters have names, or none; got {len(pairs)} of {len(listed)}")
+        raise ValueError(
+            "params: all optimizer params should be with/without names. Some param names are missing: got "
+            f"{len(pairs)} for {len(listed)} parameters"
+        )
     return {"param_names": [name for name, _ in pairs]}, [p for _, p in pairs]
 
 

@@ -40,11 +40,11 @@ class SGD(DeclaredOptimizer):
 
     entries = declare_entries("momentum_buffer")
     takes = ("dense", "sparse")
-    takes_complex = True
+    steps_on_parts = False
     lr: InitVar[float] = field(default=1e-3, check=check_non_negative)
-    momentum: InitVar[float] = field(default=0.0, check=check_non_negative)
-    dampening: InitVar[float] = 0.0
-    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
+    momentum: InitVar[float] = field(default=0, check=check_non_negative)
+    dampening: InitVar[float] = 0
+    weight_decay: InitVar[float] = field(default=0, check=check_non_negative)
     nesterov: InitVar[bool] = False
     maximize: InitVar[bool] = field(default=False, kw_only=True)
     foreach: InitVar[bool | None] = field(default=None, kw_only=True)

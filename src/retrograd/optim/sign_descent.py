@@ -23,7 +23,9 @@ _zeros_like = operator_named("zeros_like")
 
 def _check_etas(name: str, value: Any) -> None:
     if not 0 < value[0] < 1 < value[1]:
-        raise ValueError(f"{name} must lie between 0 and 1, and above 1, got {value}")
+        raise ValueError(
+            f"Invalid eta values: {value[0]}, {value[1]}; {name} must lie between 0 and 1, and above 1, got {value}"
+        )
 
 
 def _check_step_sizes(name: str, value: Any) -> None:
@@ -52,7 +54,7 @@ class Rprop(DeclaredOptimizer):
 
     lr: InitVar[float] = field(default=1e-2, check=check_non_negative)
     etas: InitVar[tuple[float, float]] = field(default=(0.5, 1.2), check=_check_etas)
-    step_sizes: InitVar[tuple[float, float]] = field(default=(1e-6, 50.0), check=_check_step_sizes)
+    step_sizes: InitVar[tuple[float, float]] = field(default=(1e-6, 50), check=_check_step_sizes)
     capturable: InitVar[bool] = field(default=False, kw_only=True)
     foreach: InitVar[bool | None] = field(default=None, kw_only=True)
     differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable, kw_only=True)
@@ -67,8 +69,9 @@ class Rprop(DeclaredOptimizer):
             state["step_size"] = _full_like(grad, group["lr"])
         agree = g * state["prev"]
         less, more = group["etas"]
-        factor = _where(agree > 0, more, _where(agree < 0, less, 1.0))
-        state["step_size"] = (state["step_size"] * factor).clamp(*group["step_sizes"])
+        size = state["step_size"]
+        size = _where(agree > 0, size * more, _where(agree < 0, size * less, size))
+        state["step_size"] = size.clamp(*group["step_sizes"])
         state["prev"] = g = _where(agree < 0, 0.0, g)
         param.sub_(g.sign() * state["step_size"])
 
@@ -94,7 +97,7 @@ class Lion(DeclaredOptimizer):
 
     lr: InitVar[float] = field(default=1e-4, check=check_non_negative)
     betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.99), check=check_betas)
-    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
+    weight_decay: InitVar[float] = field(default=0, check=check_non_negative)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
     decoupled_weight_decay: InitVar[bool] = field(default=True, init=False)
 

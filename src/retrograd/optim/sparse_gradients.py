@@ -46,12 +46,15 @@ class SparseAdam(DeclaredOptimizer):
     maximize: InitVar[bool] = False
 
     def check(self, group: Group) -> None:
-        """Check the settings, and that the parameters are dense."""
+        """Check the settings, and that the parameters are dense and real."""
         super().check(group)
-        sparse = [number for number, p in enumerate(group["params"]) if has_sparse_layout(p)]
-        if sparse:
-            at = [[len(self.param_groups), number] for number in sparse]
-            raise ValueError(f"Sparse params at indices {at}: SparseAdam requires dense parameter tensors")
+        for word, is_bad, needs in (
+            ("Sparse", has_sparse_layout, "requires dense parameter tensors"),
+            ("Complex", lambda p: p.dtype.kind == "c", "does not support complex parameters"),
+        ):
+            at = [[len(self.param_groups), number] for number, p in enumerate(group["params"]) if is_bad(p)]
+            if at:
+                raise ValueError(f"{word} params at indices {at}: SparseAdam {needs}")
 
     def update_sparse(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""

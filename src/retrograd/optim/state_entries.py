@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from retrograd.core import Tensor, operator_named
-from retrograd.core.dtype import is_differentiable
+from retrograd.core.dtype import is_differentiable, real_of
 from retrograd.foundation.describe_value import describe
 from retrograd.ops.create import as_tensor
 from retrograd.ops.layout import array_device, place
@@ -39,8 +39,9 @@ def mean_of(dim: int) -> Entry:
 
 
 def vector(value: Any, params: list[Any]) -> Any:
-    """Return a vector with an element for each of all parameters."""
-    return _tensor(value, (sum(math.prod(p.shape) for p in params),), params[0].dtype)
+    """Return a vector with an element for each of all parameters, two for each complex one."""
+    size = sum(math.prod(p.shape) * (1 + (p.dtype.kind == "c")) for p in params)
+    return _tensor(value, (size,), real_of(params[0].dtype))
 
 
 def number(value: Any, params: list[Any]) -> float:
