@@ -10,13 +10,14 @@ import retrograd as rg
 from retrograd import nn
 from retrograd.nn.functional import mse_loss
 from retrograd.pipelining import AutoSchedule, Pipeline, TrivialLossWrapper, simulate_costs
-from retrograd.pipelining.planning.auto_schedule import TRIED, AutoSearch
+from retrograd.pipelining.planning.auto_schedule import AutoSearch, _halved
 from retrograd.pipelining.planning.schedule_search import search_schedule
 from retrograd.pipelining.planning.simulate import unit_cost
 from retrograd.pipelining.planning.stage_cost import TrialStep
 from retrograd.pipelining.planning.stage_memory import measure_memory
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule
 from retrograd.pipelining.schedules.lowering import chain
+from retrograd.pipelining.schedules.program import make_program
 from retrograd.pipelining.split.manual_stages import ManualPipe
 from retrograd.pipelining.transports.threads import Threads
 
@@ -65,23 +66,37 @@ def test_ranks_hold_no_more_than_the_limit_in_bytes():
         found_by(replace(small, recompute=False))
 
 
-def test_the_schedule_with_the_quickest_trial_step_is_kept(monkeypatch):
-    tried = []
+def test_the_schedule_with_the_quickest_trial_steps_is_kept(monkeypatch):
+    runs = []
 
     def seconds(step, transport):
-        if step.program not in tried:
-            tried.append(step.program)
-        return 5.0 - tried.index(step.program)  # the last one is the quickest
+        runs.append(step.program)
+        return {"1F1B": 3.0, "ZB-H2": 1.0}.get(names.get(str(step.program.actions)), 2.0) + len(runs) % 2
 
+    programs = {name: make_program(make_schedule(name, 4, 8, ranks=2), 4, 8, chain(4)) for name in ("1F1B", "ZB-H2")}
+    names = {str(program.actions): name for name, program in programs.items()}
     monkeypatch.setattr(TrialStep, "seconds", seconds)
     pipeline = found_by(AutoSchedule(seconds=2.0, rounds=1, memory_limit=1e6))
     found = pipeline.found
-    assert 1 < len(tried) == len(found.measured) <= TRIED
-    assert found.measured[found.origin] == min(found.measured.values()) == 6.0 - len(tried)
-    assert pipeline.program() == tried[-1].actions
+    assert found.origin == "ZB-H2"
+    assert pipeline.program() == programs["ZB-H2"].actions
     assert max(found.peaks) <= 1e6
+    assert set(found.measured) >= set(programs)
+    tried = len(runs)
     again = found_by(AutoSchedule(seconds=1e-6, rounds=1))  # no time for trials
-    assert (again.found.measured, len(tried)) == ({}, len(found.measured))
+    assert (again.found.measured, len(runs)) == ({}, tried)
+
+
+def test_trials_run_in_turns_and_drop_the_slower_half_after_each_round():
+    calls = []
+
+    def timer(number, *seconds):
+        values = iter(seconds)
+        return lambda: calls.append(number) or next(values)
+
+    several = [timer(1, 2.0, 8.0), timer(2, 3.0, 3.0, 6.0, 6.0), timer(3, 9.0), timer(4, *[4.0] * 4)]
+    assert list(_halved([timer(0, 5.0), *several], 4).items()) == [(4, 4.0), (2, 4.5), (1, 5.0), (0, 5.0), (3, 9.0)]
+    assert calls == [0, 1, 2, 3, 4, 1, 2, 4, 2, 4, 2, 4]
 
 
 def test_measuring_changes_no_gradient_buffer_or_generator():

@@ -88,13 +88,23 @@ def test_whole_backward_passes_and_halves_are_mixed_where_whole_ones_are_quicker
     assert found.step < search_schedule(4, 8, cost, **arguments).step
 
 
-def test_the_alternatives_are_the_best_named_schedules_with_whole_backward_passes_and_with_halves():
+def test_the_alternatives_are_the_different_named_schedules_the_best_of_each_kind_first():
     found = search_schedule(4, 8, random_costs(1, 4), ranks=2, memory_limit=8, seconds=0.1)
-    assert [one.step for one in found.alternatives] == sorted(found.named[one.origin] for one in found.alternatives)
     kinds = [{action.kind.value for actions in one.schedule for action in actions} for one in found.alternatives]
     assert min(found.named.values()) == found.alternatives[0].step
-    groups = {(*one.placement, "I" in own) for one, own in zip(found.alternatives, kinds, strict=True)}
-    assert len(groups) == len(kinds) > 3
+    groups = [(*one.placement, "I" in own) for one, own in zip(found.alternatives, kinds, strict=True)]
+    first = len(set(groups))
+    assert len(groups) > first > 3
+    assert len(set(groups[:first])) == first
+    for best, group in zip(found.alternatives[:first], groups, strict=False):
+        others = [one.step for one, own in zip(found.alternatives, groups, strict=True) if own == group]
+        assert best.step == others[0]
+        assert others == sorted(others)
+    within = {name for name, value in found.named.items() if value < math.inf}
+    assert within >= {one.origin for one in found.alternatives}
+    ours = [found.schedule, *(one.schedule for one in found.alternatives)]
+    assert all(make_schedule(name, 4, 8, ranks=2) in ours for name in within)
+    assert all(ours.count(schedule) == 1 for schedule in ours)
     assert all(max(one.peaks) <= 8 for one in found.alternatives)
 
 

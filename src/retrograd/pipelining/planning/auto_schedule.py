@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from statistics import median
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor
@@ -26,7 +29,6 @@ from retrograd.pipelining.transports import Transport
 
 LossOfOutputs = Callable[[dict[str, Any]], Tensor]
 Edges = frozenset[tuple[int, int]]
-TRIED = 4  # schedules under which trial steps run
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,11 @@ class AutoSchedule:
     """The settings of `Pipeline(schedule="auto")`: pass `schedule=AutoSchedule(...)` to change them.
 
     The first step measures each stage, the messages and the memory, and searches for a schedule with `search_schedule`:
-    for these costs, it is at least as fast as every named schedule within the limit.  Then some steps run under it and
-    the best named ones, in turns, and the one with the quickest step is kept.  Later steps run it; another number of
-    microbatches causes another search with the same costs and the same stages on ranks.
+    for these costs, it is at least as fast as every named schedule within the limit.  Then steps run under it and the
+    named ones, in turns; after each round the slower half is dropped, and in the end the quickest is kept.  So the
+    choice is right also where costs do not predict steps: ranks that share processors wait for each other in ways that
+    depend on the schedule.  Later steps run it; another number of microbatches causes another search with the same
+    costs and the same stages on ranks.
 
     memory_limit: bytes that a rank may hold for backward passes, for all ranks or each; None: no limit.  Parameters,
      their gradients and optimizer state do not count.
@@ -50,7 +54,7 @@ class AutoSchedule:
     placements: the rank of each stage, several to choose among; None: blocks, looped and zigzag.
     seconds, seed: of the search, as for `search_schedule`.
     rounds: how often each stage is timed, a microbatch at a time; the lower decile is used.
-    trials: how often a step runs under each of up to `TRIED` schedules; fewer, if all would take longer than `seconds`.
+    trials: how many rounds of steps run under the schedules that are left, of as many as take about `seconds` in all.
      0, or given costs: the schedule of the search is used.
 
     Ranks that are processes need the same settings.  Errors are those of `search_schedule`, in the first step.
@@ -78,7 +82,7 @@ class AutoSchedule:
     seconds: float = 5.0
     seed: int = 0
     rounds: int = 3
-    trials: int = 3
+    trials: int = 5
 
 
 class _Costs(NamedTuple):
@@ -148,19 +152,22 @@ class AutoSearch:
                 self._run_trials(pipe, batch, micro_batches, loss)
 
     def _run_trials(self, pipe: AnyPipe, batch: MicroBatch, micro_batches: int, loss: LossOfOutputs) -> None:
-        """Search, run some steps under the best schedules, and keep the one with the quickest step."""
+        """Search, run steps under the best schedules, and keep the one with the quickest steps.
+
+        Source: successive halving, K. Jamieson and A. Talwalkar, "Non-stochastic Best Arm Identification and
+        Hyperparameter Optimization" (2016).
+        """
         stages, edges = pipe.num_stages, frozenset(pipe.carried())
         best = self._search(stages, micro_batches, edges)
-        tried = [best, *best.alternatives][:TRIED]
-        rounds = min(self.settings.trials, int(self.settings.seconds / sum(found.step for found in tried)))
-        workers = self._transport.world or len(best.schedule)
-        steps = [TrialStep(pipe, batch, lambda _, out: loss(out), found.schedule, workers) for found in tried]
-        seconds = [[step.seconds(self._transport) for step in steps] for _ in range(rounds)]
-        measured = list(map(min, zip(*seconds, strict=True)))
-        if measured:
-            chosen = min(zip(measured, range(len(tried)), strict=True))[1]
-            names = [found.origin for found in tried]
-            best = tried[chosen]._replace(measured=dict(zip(names, measured, strict=True)))
+        choices = [best, *best.alternatives]
+        totals = accumulate(2 * found.step for found in choices)  # one, a half, a quarter and so on of the steps
+        tried = [found for found, total in zip(choices, totals, strict=True) if total <= self.settings.seconds]
+        if len(tried) > 1:
+            workers = self._transport.world or len(best.schedule)
+            steps = [TrialStep(pipe, batch, lambda _, out: loss(out), found.schedule, workers) for found in tried]
+            measured = _halved([partial(step.seconds, self._transport) for step in steps], self.settings.trials)
+            best = tried[next(iter(measured))]
+            best = best._replace(measured={tried[number].origin: value for number, value in measured.items()})
         self.found = best
         self._programs[stages, micro_batches, edges, False] = make_program(
             best.schedule, stages, micro_batches, dict.fromkeys(edges), ranks=self._ranks
@@ -232,6 +239,22 @@ class AutoSearch:
         if self._in_parts:
             return [make_program("gpipe", stages, micro_batches, dict.fromkeys(edges), ranks=self._ranks).placement]
         return self.settings.placements
+
+
+def _halved(timers: Sequence[Callable[[], float]], rounds: int) -> dict[int, float]:
+    """Return the median of what each timer has returned, in the order of choice: the best first.
+
+    All are called in turns, then the better half, and so on, but at least two in each round.
+    """
+    seconds: list[list[float]] = [[] for _ in timers]
+    order = list(range(len(timers)))
+    left = len(order)
+    for _ in range(rounds):
+        for number in order[:left]:
+            seconds[number].append(timers[number]())
+        order[:left] = sorted(order[:left], key=lambda number: median(seconds[number]))
+        left = max(2, -(-left // 2))
+    return {number: median(seconds[number]) for number in order}
 
 
 def _with(part: Callable[[Action, MessageCost], float], messages: MessageCost) -> Cost:

@@ -44,7 +44,7 @@ class FoundSchedule(NamedTuple):
     offloaded: the stages that move the activations of some forward passes to a file and back.
     alternatives: the best named schedules within the limit, for each placement one with whole backward passes and one
     with halves, the shortest first; without those that this one equals.
-    measured: by origin, the seconds of the quickest trial step of `AutoSchedule` under this one and some alternatives.
+    measured: by origin, the median seconds of the trial steps of `AutoSchedule` under this one and some alternatives.
     """
 
     schedule: list[list[Action]]
@@ -173,9 +173,14 @@ def search_schedule(
             f"search_schedule: no schedule is within the memory limit of {memory_limit}; a rank's stages save {least} "
             f"bytes for one microbatch"
         )
-    others = [search.found(one, named, bound) for search in plain for one in search.best_named()]
-    others = sorted((one for one in others if one.schedule != best.schedule), key=lambda one: named[one.origin])
-    return best._replace(bound=bound, alternatives=others)
+    others = [
+        (turn, search.found(one, named, bound))
+        for search in plain
+        for group in search.ranked_named()
+        for turn, one in enumerate(group)
+    ]
+    others.sort(key=lambda pair: (pair[0], named[pair[1].origin]))
+    return best._replace(bound=bound, alternatives=[other for _, other in others if other.schedule != best.schedule])
 
 
 def _with(cost: Cost, moves: Cost) -> Cost:
@@ -296,11 +301,17 @@ class _Search:
 
     def best_named(self) -> list[_Candidate]:
         """Return the best named schedules with whole backward passes, and with halves."""
+        return [group[0] for group in self.ranked_named()]
+
+    def ranked_named(self) -> list[list[_Candidate]]:
+        """Return the different named schedules with whole backward passes, and those with halves, the best first."""
         halves = range(I * self.problem.stages, B * self.problem.stages)
         groups: dict[bool, list[_Candidate]] = {}
-        for candidate in self.named:
-            groups.setdefault(any(code in halves for order in candidate.orders for code in order), []).append(candidate)
-        return [min(group, key=lambda candidate: candidate.score) for group in groups.values()]
+        for candidate in sorted(self.named, key=lambda candidate: candidate.score):
+            group = groups.setdefault(any(code in halves for order in candidate.orders for code in order), [])
+            if all(candidate.orders != other.orders for other in group):
+                group.append(candidate)
+        return list(groups.values())
 
     def found(self, candidate: _Candidate, named: dict[str, float], bound: float) -> FoundSchedule:
         """Return a candidate as a result of the search."""
