@@ -103,6 +103,13 @@ def test_a_member_of_a_dict_of_modules_may_be_absent():
     assert [*heads] == ["none", "some"]
 
 
+def test_a_parameter_of_a_list_or_dict_may_be_absent():
+    for weights in (nn.ParameterList([None, rg.ones(2)]), nn.ParameterDict({"0": None, "1": rg.ones(2)})):
+        assert [name for name, _ in weights.named_parameters()] == ["1"]
+        assert "(0): None" in repr(weights)
+    assert [weight is None for weight in nn.ParameterList([rg.ones(2)]).append(None)] == [False, True]
+
+
 def test_lists_are_added_and_entries_popped():
     a, b = nn.ReLU(), nn.Tanh()
     layers = nn.ModuleList([a]) + nn.ModuleList([b])

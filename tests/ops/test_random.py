@@ -166,6 +166,7 @@ def test_integers_keep_to_their_dtype():
     with pytest.raises(ValueError, match="uint8 does not hold"):
         rg.randint(-1, 2, (3,), dtype=rg.uint8)
     assert set(rg.randint_like(rg.zeros(60), 2, 4).tolist()) == {2.0, 3.0}
+    assert set(rg.randint_like(rg.zeros(60), high=2).tolist()) == {0.0, 1.0}
 
 
 @pytest.mark.parametrize("dtype", [rg.float16, rg.float32, rg.float64])

@@ -417,3 +417,27 @@ def test_a_group_must_have_settings_that_are_required():
         optimizer.add_param_group({"params": [y]})
     assert [group["lr"] for group in optimizer.param_groups] == [0.5]
     assert repr(required) == "<required parameter>"
+
+
+def test_states_whose_keys_are_names_are_saved_and_loaded():
+    class Counting(optim.Optimizer):
+        def __init__(self, params):
+            super().__init__(params, {})
+            self.state["total"] = rg.zeros(1)
+
+        def update(self, param, grad, state, group):
+            self.state["total"].add_(1)
+
+    x = rg.ones(1, requires_grad=True)
+    x.grad = rg.ones(1)
+    one, other = Counting([x]), Counting([x])
+    one.step()
+    assert sorted(one.state_dict()["state"], key=str) == [0, "total"]
+    other.load_state_dict(one.state_dict())
+    one.step()
+    assert (one.state["total"].item(), other.state["total"].item()) == (2.0, 1.0)
+
+
+def test_an_optimizer_takes_a_list_of_parameters():
+    weights = nn.ParameterList([rg.ones(2), None, rg.zeros(3)])
+    assert [p.shape for p in optim.SGD(weights, lr=0.1).param_groups[0]["params"]] == [(2,), (3,)]

@@ -291,7 +291,7 @@ class ModuleDict(_KeyedContainer):
 
 
 class ParameterList(_IndexedContainer):
-    """A list of parameters; tensors put into it become parameters.
+    """A list of parameters, and of None for absent ones; tensors put into it become parameters.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -379,8 +379,9 @@ class ParameterDict(_KeyedContainer):
 
 def _parameter_lines(module: Module) -> Iterator[tuple[str, str]]:
     """Return one line per parameter: its dtype and shape."""
-    return ((name, f"Parameter({value.aval})") for name, value in module._members("parameter"))
+    members = module._members("parameter")
+    return ((name, "None" if value is None else f"Parameter({value.aval})") for name, value in members)
 
 
-def _as_parameter(value: Tensor) -> Parameter:
-    return value if isinstance(value, Parameter) else Parameter(value)
+def _as_parameter(value: Tensor | None) -> Parameter | None:
+    return value if value is None or isinstance(value, Parameter) else Parameter(value)

@@ -227,12 +227,17 @@ class Optimizer(StepHooks, StateDictHooks):
 
         {"state": {0: {"exp_avg": Tensor, ...}, ...}, "param_groups": [{"lr": ..., "params": [0, 1]}, ...]};
         the tensors are those of the optimizer, which later steps write to, not copies.  Those with the shape of a
-        parameter that is a part of a whole tensor, as by `fully_shard`, are parts too.
+        parameter that is a part of a whole tensor, as by `fully_shard`, are parts too.  Entries of `self.state`
+        whose keys are names keep them.
         """
         self._run_state_hooks(SAVE_PRE)
         number = {id(p): i for i, p in enumerate(self._params())}
         found = {
-            "state": {number[id(p)]: _saved_state(p, state) for p, state in self.state.items() if state},
+            "state": {
+                number[id(p)] if isinstance(p, Tensor) else p: _saved_state(p, state)
+                for p, state in self.state.items()
+                if isinstance(p, str) or state
+            },
             "param_groups": [
                 {**_settings_of(group), "params": [number[id(p)] for p in group["params"]]}
                 for group in self.param_groups
@@ -262,7 +267,8 @@ class Optimizer(StepHooks, StateDictHooks):
                 f"state's {given}"
             )
         numbers = [number for group in saved for number in group["params"]]
-        unknown = [number for number in saved_states if number not in numbers]
+        others: Any = {key: deepcopy(value) for key, value in saved_states.items() if isinstance(key, str)}
+        unknown = [number for number in saved_states if number not in numbers and number not in others]
         if unknown:
             raise ValueError(f"load_state_dict: there are states of parameters {unknown}, which are in no group")
         states = self._load_states(saved_states, numbers)
@@ -272,7 +278,7 @@ class Optimizer(StepHooks, StateDictHooks):
         ]
         for group in groups:
             self.check(group)
-        self.state = defaultdict(dict, states)
+        self.state = defaultdict(dict, states | others)
         for group, new in zip(self.param_groups, groups, strict=True):
             group.update(new)
         self._run_state_hooks(LOAD)
@@ -317,10 +323,10 @@ def _settings_of(group: Group) -> Group:
     return {name: value for name, value in group.items() if name != "params"}
 
 
-def _saved_state(param: Any, state: State) -> State:
-    """Return the state of a parameter; tensors of its shape are parts of whole ones if it is."""
+def _saved_state(param: Any, state: Any) -> Any:
+    """Return the state of a parameter, or another value; tensors of its shape are parts of whole ones if it is."""
     if not isinstance(param, TensorPart):
-        return dict(state)
+        return dict(state) if isinstance(param, Tensor) else state
     return {
         name: param.as_part(value) if isinstance(value, Tensor) and value.shape == param.shape else value
         for name, value in state.items()
