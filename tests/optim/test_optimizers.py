@@ -432,7 +432,7 @@ def test_states_whose_keys_are_names_are_saved_and_loaded():
     x.grad = rg.ones(1)
     one, other = Counting([x]), Counting([x])
     one.step()
-    assert sorted(one.state_dict()["state"], key=str) == [0, "total"]
+    assert list(one.state_dict()["state"]) == ["total"]  # without those of parameters that are empty
     other.load_state_dict(one.state_dict())
     one.step()
     assert (one.state["total"].item(), other.state["total"].item()) == (2.0, 1.0)
