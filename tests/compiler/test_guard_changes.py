@@ -264,3 +264,77 @@ def test_calls_notice_which_gradients_an_optimizer_clears(change):
         return seen
 
     assert run(rg.compile) == run(lambda step: step)
+
+
+class Doubling:
+    def __init__(self):
+        self.factor = 2.0
+
+    def __call__(self, x):
+        return x * self.factor
+
+    def __getattr__(self, name):
+        return 7.0
+
+
+class Tripling(Doubling):
+    def __call__(self, x):
+        return x * 3
+
+
+def multiplying(factors):
+    return lambda x: x * factors[0]
+
+
+class Parts:
+    """What a function reads in ways that do not name it: defaults, closures, classes, special methods, orders."""
+
+    def __init__(self):
+        self.first, self.second = [2.0], [3.0]
+        self.functions = [multiplying(self.first), multiplying(self.second)]
+        self.ordered = {"a": 2.0, "b": 3.0}
+        self.object = type("Own", (Doubling,), {"__call__": fresh(Doubling.__call__)})()
+
+        def default(x, factor=2.0, *, shift=1.0):
+            return x * factor + shift
+
+        def scaled(x):
+            return x * scaled.factor
+
+        scaled.factor = 2.0
+        self.default, self.scaled = default, scaled
+
+    def step(self, x, y):
+        out = x if x is y else self.object(x) + self.object.shift
+        for function in (*self.functions, self.default, self.scaled):
+            out = function(out)
+        for value in self.ordered.values():
+            out = out * value + y
+        return out
+
+
+PARTS = {
+    "the first closure of two with one code": lambda parts: parts.first.__setitem__(0, 5.0),
+    "the second closure of two with one code": lambda parts: parts.second.__setitem__(0, 5.0),
+    "the order of a dict": lambda parts: parts.ordered.update(a=parts.ordered.pop("a")),
+    "the class of an object": lambda parts: setattr(parts.object, "__class__", Tripling),
+    "a special method": lambda parts: setattr(type(parts.object), "__call__", lambda self, x: x * 9),
+    "an attribute that __getattr__ gave": lambda parts: setattr(parts.object, "shift", 4.0),
+    "defaults": lambda parts: setattr(parts.default, "__defaults__", (5.0,)),
+    "defaults of keywords": lambda parts: setattr(parts.default, "__kwdefaults__", {"shift": 5.0}),
+    "an attribute of a function": lambda parts: setattr(parts.scaled, "factor", 5.0),
+    "nothing": lambda parts: None,
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_calls_notice_what_is_read_without_its_name(name):
+    parts = Parts()
+    compiled, x, y = rg.compile(lambda x, y: parts.step(x, y)), numbers(3), numbers(3, seed=1)
+    for _ in range(2):
+        assert observe(compiled(x, y)) == observe(parts.step(x, y))
+    PARTS[name](parts)
+    for _ in range(2):
+        assert observe(compiled(x, y)) == observe(parts.step(x, y))
+        assert observe(compiled(x, x)) == observe(parts.step(x, x))
+    assert compiled.programs

@@ -66,8 +66,6 @@ class ArgumentGuards:
         self.kwargs = {name: self._pattern(a, f"argument {name!r}") for name, a in kwargs.items()}
         self._is_flat = not self.containers
         self.repetitions = _repetitions(self.tensors)
-        # A program for different tensors does not compute the sum of gradients that a tensor given twice gets.
-        self._identity = any(t.requires_grad for t in self.tensors)
 
     def _pattern(self, value: Any, name: str) -> Any:
         kind = type(value)
@@ -110,12 +108,12 @@ class ArgumentGuards:
         return tensors if self._repeats(tensors) else None
 
     def _repeats(self, tensors: list[Any]) -> bool:
-        """Return whether arguments repeat as they did: the program has one operand for repeated arguments."""
+        """Return whether arguments repeat as they did: the code may ask, and gradients of a repeated one are added."""
         if not self.repetitions:
-            return not self._identity or have_arrays_of_their_own(tensors)
+            return have_arrays_of_their_own(tensors)
         if any(tensors[i].value is not tensors[j].value for i, j in self.repetitions):
             return False
-        return not self._identity or _repetitions(tensors) == self.repetitions
+        return _repetitions(tensors) == self.repetitions
 
     def is_unchanged(self, args: tuple, kwargs: dict[str, Any]) -> bool:
         """Return whether the arguments have the same members as when the guards were made, whatever their values."""

@@ -49,21 +49,26 @@ IMPORTS = ("retrograd", "math")  # a module that is imported in a function is no
 
 
 class Entry:
-    """One value that was read: `container[key]`, the number of members if `key` is LENGTH, the code if it is CODE."""
+    """One value that was read: `container[key]`, or what `key` names of the container: LENGTH, KEYS, CODE or KIND."""
 
     __slots__ = ("attribute", "container", "key", "name", "value")
 
-    def __init__(self, container: Any, key: Any, value: Any, name: str, attribute: str | None) -> None:
+    def __init__(self, container: Any, key: Any, value: Any, name: str, attribute: Any) -> None:
         self.container, self.key, self.value, self.name = container, key, value, name
-        self.attribute = attribute  # the name by which the code reads it from an object; None if it is always read
+        # The name by which the code reads it from an object; of a special method, its code; None if it is always read.
+        self.attribute = attribute
 
     def now(self) -> Any:
         """Return the value as it is now."""
         container, key = self.container, self.key
         if key is LENGTH:
             return len(container)
+        if key is KEYS:
+            return tuple(container)
         if key is CODE:
-            return container.__code__
+            return container.__code__, container.__defaults__, container.__kwdefaults__
+        if key is KIND:
+            return type(container)
         if isinstance(container, types.CellType):
             return container.cell_contents
         if isinstance(container, list):
@@ -75,7 +80,7 @@ class Entry:
         return is_same(self.now(), self.value)
 
 
-LENGTH, CODE = object(), object()
+LENGTH, KEYS, CODE, KIND = object(), object(), object(), object()
 
 
 class _View:
@@ -111,7 +116,7 @@ class Surroundings:
         self.reads_sizes = False  # whether the code may read sizes of tensors
         self._unknown: list[tuple[str, str | None]] = []  # what is read, and the attribute as in `Entry`
         self._seen: dict[tuple[int, str | None], Any] = {}
-        self._functions: dict[types.CodeType, Any] = {}
+        self._functions: dict[types.CodeType, list[Any]] = {}
         self._entered: set[types.CodeType] = set()
         self._local: set[types.CodeType] = set()  # functions that the code defines
         self._texts: set[str] = set()  # the strings in the code that may be names of attributes
@@ -131,10 +136,10 @@ class Surroundings:
         self.reads_sizes = self.reads_sizes or not _SIZES.isdisjoint([*code.co_names, *self._texts])
         for chain in self._chains(code):
             self._read_chain(chain, variables)
-        function = self._functions.get(code)
-        if function is not None:
-            self._read_closure(function)
-        elif code not in self._local and set(code.co_freevars) - {"__class__"}:
+        known = list(self._functions.get(code, ()))
+        for function in known:
+            self._read_function(function)
+        if not known and code not in self._local and set(code.co_freevars) - {"__class__"}:
             self._refuse(f"{code.co_qualname} reads variables of a function around it that cannot be found")
         self._read_namespaces()
 
@@ -146,7 +151,7 @@ class Surroundings:
         pending: list[tuple[types.CodeType, dict[str, Any]]] = []
         explored: set[types.CodeType] = set()
         while len(explored) < MOST_EXPLORED:
-            pending += [(f.__code__, f.__globals__) for f in self._functions.values()]
+            pending += [(f.__code__, f.__globals__) for found in self._functions.values() for f in found]
             pending = [(code, variables) for code, variables in pending if code not in explored and is_user(code)]
             if not pending:
                 return
@@ -210,12 +215,23 @@ class Surroundings:
                 if (id(owner), key) not in self._named:
                     self._named.add((id(owner), key))
                     self._note(fields, key, fields[key], f"{name}.{key}", key)
+            if isinstance(value, type) and (id(owner), "__dict__") not in self._named:
+                self._named.add((id(owner), "__dict__"))
+                self._note_special_methods(owner)
         for key in self._texts:  # as in getattr(Config, "name", None)
             if (id(value), key) not in self._named and not any(key in vars(owner) for owner in owners):
                 self._named.add((id(value), key))
                 self._note(vars(value), key, MISSING, f"{name}.{key}", key)
 
-    def _read_closure(self, function: Any) -> None:
+    def _note_special_methods(self, kind: type) -> None:
+        """Note the methods that Python calls without their names; those that have run become guards."""
+        for key, member in list(vars(kind).items()):
+            if key.startswith("__") and isinstance(member, types.FunctionType):
+                self._note(vars(kind), key, member, f"{kind.__qualname__}.{key}", member.__code__)
+
+    def _read_function(self, function: Any) -> None:
+        parts = function.__code__, function.__defaults__, function.__kwdefaults__
+        self.entries.append(Entry(function, CODE, parts, f"the code or defaults of {function.__qualname__}", None))
         cells = function.__closure__ or ()
         for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
             try:
@@ -244,8 +260,7 @@ class Surroundings:
         elif isinstance(value, list | tuple):
             self._visit_sequence(value, name, attribute)
         elif isinstance(value, types.FunctionType):
-            self._functions[value.__code__] = value
-            self._visit_wrapped(value, name)
+            self._visit_function(value, name)
         elif isinstance(value, types.MethodType):
             self.visit(value.__self__, name, attribute)
             self.visit(value.__func__, name, attribute)
@@ -263,12 +278,22 @@ class Surroundings:
         elif not isinstance(value, _UNCHANGING):
             self._visit_object(value, name, attribute)
 
-    def _visit_wrapped(self, function: Any, name: str) -> None:
-        if "__wrapped__" in vars(function) and not _is_ours(function):
-            self.visit(function.__wrapped__, name, None)
+    def _visit_function(self, function: Any, name: str) -> None:
+        code = function.__code__
+        known = self._functions.setdefault(code, [])
+        if function in known:
+            return
+        known.append(function)
+        if code in self._entered:  # by another function that has it
+            self._read_function(function)
+        if not _is_ours(function):
+            self._note_length(vars(function), f"the number of attributes of {name}", None)
+            for key, member in vars(function).items():
+                self._note(vars(function), key, member, f"{name}.{key}", None if key == "__wrapped__" else key)
 
     def _visit_object(self, value: Any, name: str, attribute: str | None) -> None:
-        fields = getattr(value, "__dict__", None)
+        overridden = isinstance(type(value).__getattribute__, types.FunctionType)
+        fields = None if overridden else getattr(value, "__dict__", None)
         if type(value) is set and all(map(is_plain_value, value)):
             view = _View(lambda key, default: frozenset(value))
             self._note(view, "members", frozenset(value), f"the members of {name}", attribute)
@@ -277,9 +302,12 @@ class Surroundings:
         elif type(value).__module__ == "builtins" or fields is None or _is_unwatched(value):
             self._unknown.append((f"reads {name}, a {type(value).__name__}", attribute))
         else:
+            self.entries.append(Entry(value, KIND, type(value), f"the class of {name}", attribute))
             for key, member in fields.items():
                 self._note(fields, key, member, f"{name}.{key}", key)
             self._visit_class(type(value), fields, name)
+            if not _is_ours(type(value)):
+                self._note_length(fields, f"the number of attributes of {name}", attribute)
 
     def _visit_slots(self, value: Any, name: str) -> None:
         """Note the fields of an object without a dict."""
@@ -291,7 +319,8 @@ class Surroundings:
     def _visit_module(self, module: Any, name: str) -> None:
         """Note all fields of a module, because code of the library reads them too."""
         fields, ours = vars(module), _is_ours(type(module))
-        self.entries.append(Entry(fields, LENGTH, len(fields), f"the number of attributes of {name}", None))
+        self.entries.append(Entry(module, KIND, type(module), f"the class of {name}", None))
+        self._note_length(fields, f"the number of attributes of {name}", None)
         for key, member in fields.items():
             self._note(fields, key, member, f"{name}.{key}", None, descend=False)
             self.visit(member, f"{name}.{key}", None if ours else key)
@@ -301,6 +330,7 @@ class Surroundings:
         """Note the attributes of a user's class that objects of the class have; the library reads some of them."""
         owners = [owner for owner in kind.__mro__ if not _is_ours(owner) and owner.__module__ != "builtins"]
         for i, owner in enumerate(owners):
+            self._note_special_methods(owner)
             for key, member in vars(owner).items():
                 if not key.startswith("__"):
                     attribute = None if key in read_here else key
@@ -310,26 +340,31 @@ class Surroundings:
                             self._note(before, key, MISSING, f"{name}.{key}", attribute)
 
     def _visit_dict(self, value: dict, name: str, attribute: str | None) -> None:
-        self.entries.append(Entry(value, LENGTH, len(value), f"the length of {name}", attribute))
+        is_ordered = len(value) > 1 and all(type(key) is str for key in value)
+        if is_ordered:
+            self.entries.append(Entry(value, KEYS, tuple(value), f"the keys of {name}", attribute))
+        else:
+            self._note_length(value, f"the length of {name}", attribute)
         for key, member in value.items():
             self._note(value, key, member, f"{name}[{key!r}]", attribute)
 
     def _visit_sequence(self, value: Any, name: str, attribute: str | None) -> None:
         is_list = isinstance(value, list)
         if is_list:
-            self.entries.append(Entry(value, LENGTH, len(value), f"the length of {name}", attribute))
+            self._note_length(value, f"the length of {name}", attribute)
         for i, member in enumerate(value):
             if is_list:
                 self._note(value, i, member, f"{name}[{i}]", attribute)
             else:
                 self.visit(member, f"{name}[{i}]", attribute)
 
-    def _note(
-        self, container: Any, key: Any, value: Any, name: str, attribute: str | None, descend: bool = True
-    ) -> None:
+    def _note(self, container: Any, key: Any, value: Any, name: str, attribute: Any, descend: bool = True) -> None:
         self.entries.append(Entry(container, key, value, name, attribute))
         if descend:
             self.visit(value, name, attribute)
+
+    def _note_length(self, container: Any, name: str, attribute: Any) -> None:
+        self.entries.append(Entry(container, LENGTH, len(container), name, attribute))
 
     def note_optimizer(self, optimizer: Optimizer) -> None:
         """Note the parameters and hooks of an optimizer: its methods change the .grad of these parameters."""
@@ -368,12 +403,8 @@ class Surroundings:
 
     def guards(self) -> list[Entry]:
         """Return the entries that the code can have read, and the code itself: reloading a module replaces it."""
-        codes = [
-            Entry(function, CODE, code, f"the code of {function.__qualname__}", None)
-            for code, function in self._functions.items()
-            if code in self._entered
-        ]
-        return codes + [e for e in self.entries if e.attribute is None or e.attribute in self.names]
+        read = {None, *self.names, *self._entered}
+        return [e for e in self.entries if e.attribute in read]
 
 
 class Guards:
@@ -382,14 +413,20 @@ class Guards:
     def __init__(self, entries: list[Entry]) -> None:
         self.entries = entries
         self._lengths: list[tuple[Any, int]] = []
-        self._codes: list[tuple[Any, types.CodeType]] = []
+        self._keys: list[tuple[dict, tuple]] = []
+        self._codes: list[tuple[Any, Any, Any, Any]] = []
+        self._kinds: list[tuple[Any, type]] = []
         self._fields: list[tuple[dict, Any, Any]] = []
         self._others: list[Entry] = []
         for entry in entries:
             if entry.key is LENGTH:
                 self._lengths.append((entry.container, entry.value))
+            elif entry.key is KEYS:
+                self._keys.append((entry.container, entry.value))
             elif entry.key is CODE:
-                self._codes.append((entry.container, entry.value))
+                self._codes.append((entry.container, *entry.value))
+            elif entry.key is KIND:
+                self._kinds.append((entry.container, entry.value))
             elif type(entry.container) is dict:
                 self._fields.append((entry.container, entry.key, entry.value))
             else:
@@ -400,8 +437,16 @@ class Guards:
         for container, length in self._lengths:
             if len(container) != length:
                 return False
-        for function, code in self._codes:
-            if function.__code__ is not code:
+        for mapping, keys in self._keys:
+            if tuple(mapping) != keys:
+                return False
+        for function, code, defaults, named in self._codes:
+            if function.__code__ is not code or function.__defaults__ is not defaults:
+                return False
+            if function.__kwdefaults__ is not named:
+                return False
+        for value, kind in self._kinds:
+            if type(value) is not kind:
                 return False
         return fields_hold(self._fields, MISSING, is_same) and first_change(self._others) is None
 
