@@ -1,4 +1,5 @@
 from retrograd.core.dispatch cimport Op, call1, call2
+from retrograd.core.op cimport takes_over
 from retrograd.core.tensor cimport TensorBase
 
 cdef extern from *:

@@ -14,4 +14,5 @@ cdef class OpBase:
 
 @cython.locals(t=TensorBase)
 cpdef bint is_foreign(object a) except -1
+cpdef bint takes_over(object a, str reflected) except -1
 cpdef object compound(TensorBase t)

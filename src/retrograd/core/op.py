@@ -30,6 +30,16 @@ def is_foreign(a):
     return hasattr(kind, "__tensor_function__") or (hasattr(kind, "__torch_function__") and not from_torch(kind))
 
 
+def takes_over(a, reflected):
+    """Return whether an operand that no operator takes has the reflected method, such as `__radd__`."""
+    if isinstance(a, TensorBase):
+        return False
+    kind = type(a)
+    if kind is float or kind is int:  # asked most often, as in `is_foreign`
+        return False
+    return hasattr(kind, reflected) and not (isinstance(a, (int, float, complex)) or is_array(a) or is_foreign(a))
+
+
 def from_torch(kind):
     """Return whether a class has its `__torch_function__` from PyTorch, so that it handles PyTorch's functions."""
     (owner, *_) = [base for base in kind.__mro__ if "__torch_function__" in vars(base)]

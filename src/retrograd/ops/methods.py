@@ -13,7 +13,7 @@ from retrograd.core.dispatch import note_cut
 from retrograd.core.dtype import is_differentiable, is_floating
 from retrograd.core.errors import OperandValueError
 from retrograd.core.level import ReadError
-from retrograd.core.op import compound, is_foreign
+from retrograd.core.op import compound, is_foreign, takes_over
 from retrograd.core.overrides import override_result
 from retrograd.core.state import is_recording
 from retrograd.core.tensor import make, new_of_class
@@ -223,17 +223,17 @@ def __index__(x) -> int:
 
 @method
 def __and__(x, other) -> Tensor:
-    return registry["bitwise_and"](x, other)
+    return NotImplemented if takes_over(other, "__rand__") else registry["bitwise_and"](x, other)
 
 
 @method
 def __or__(x, other) -> Tensor:
-    return registry["bitwise_or"](x, other)
+    return NotImplemented if takes_over(other, "__ror__") else registry["bitwise_or"](x, other)
 
 
 @method
 def __xor__(x, other) -> Tensor:
-    return registry["bitwise_xor"](x, other)
+    return NotImplemented if takes_over(other, "__rxor__") else registry["bitwise_xor"](x, other)
 
 
 @method
@@ -243,12 +243,12 @@ def __invert__(x) -> Tensor:
 
 @method
 def __lshift__(x, other) -> Tensor:
-    return registry["bitwise_left_shift"](x, other)
+    return NotImplemented if takes_over(other, "__rlshift__") else registry["bitwise_left_shift"](x, other)
 
 
 @method
 def __rshift__(x, other) -> Tensor:
-    return registry["bitwise_right_shift"](x, other)
+    return NotImplemented if takes_over(other, "__rrshift__") else registry["bitwise_right_shift"](x, other)
 
 
 @method
@@ -274,11 +274,11 @@ def __rdivmod__(x, other):
 Tensor.__rand__, Tensor.__ror__, Tensor.__rxor__ = Tensor.__and__, Tensor.__or__, Tensor.__xor__
 
 
-def _augmented_assignment(name):
+def _augmented_assignment(name, reflected):
     """The method for `x &= other` and the like, from the in-place method."""
 
     def write(x, other) -> Tensor:
-        return getattr(x, name)(other)
+        return NotImplemented if takes_over(other, reflected) else getattr(x, name)(other)
 
     return write
 
@@ -293,7 +293,7 @@ for _symbol, _name in {
     "mod": "remainder_",
     "pow": "pow_",
 }.items():
-    setattr(Tensor, f"__i{_symbol}__", _augmented_assignment(_name))
+    setattr(Tensor, f"__i{_symbol}__", _augmented_assignment(_name, f"__r{_symbol}__"))
 
 
 @method

@@ -12,7 +12,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import ground, write_plain, write_ufunc
 from retrograd.core.errors import OperandValueError
 from retrograd.core.hooks import conjugate, share_tensor_hooks
-from retrograd.core.op import composite_arrays, compound, is_foreign
+from retrograd.core.op import composite_arrays, compound, is_foreign, takes_over
 from retrograd.core.overrides import override_result
 from retrograd.core.record import missing_rule, record, saved_version
 from retrograd.core.state import is_recording
@@ -751,7 +751,17 @@ def set_item(x, key, value) -> None:
         _record_write(index_put, x, (before, value, *ids), {"spec": spec})
 
 
-Tensor.__iadd__, Tensor.__isub__, Tensor.__imul__, Tensor.__itruediv__ = add_, sub_, mul_, div_
+def _augmented_assignment(operator, reflected):
+    """Return the method for `x += other` and the like."""
+
+    def write(x, other) -> Tensor:
+        return NotImplemented if takes_over(other, reflected) else in_place(operator, x, (other,), {})
+
+    return write
+
+
+for _symbol, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div")):
+    setattr(Tensor, f"__i{_symbol}__", _augmented_assignment(registry[_name], f"__r{_symbol}__"))
 for _write in (copy_, zero_, fill_, add_, sub_, mul_, div_, detach_):
     setattr(Tensor, _write.__name__, _write)
 Tensor.__setitem__ = set_item
