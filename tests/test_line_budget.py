@@ -16,7 +16,7 @@ BUDGET = {
     "bench": 1100,
     "cli": 3200,
     "compiler": 8200,
-    "core": 7200,
+    "core": 7300,
     "cuda": 600,
     "distributed": 6000,
     "distributions": 5900,
