@@ -1,6 +1,7 @@
 """Calling operators: aliases, additional keywords, in-place forms, and the text of `help`."""
 
 import inspect
+import operator
 
 import numpy as np
 import pytest
@@ -162,3 +163,14 @@ def test_arrays_that_repeat_their_elements_are_not_written_to():
     array = np.lib.stride_tricks.as_strided(np.zeros(1), (3,), (0,))
     with pytest.raises(RuntimeError, match="refers to a single memory location"):
         rg.from_numpy(array).add_(1)
+
+
+@pytest.mark.parametrize("name", ["add", "exp", "sum", "matmul", "linalg.cholesky_ex", "linalg.solve", "max", "norm"])
+def test_out_may_be_none_and_is_as_if_not_given(name):
+    function = operator.attrgetter(name)(rg)
+    x = rg.tensor([[2.0, 1.0], [1.0, 3.0]], requires_grad=True)
+    operands = [x, x] if name in ("add", "matmul", "linalg.solve") else [x, 0] if name == "max" else [x]
+    first, second = function(*operands, out=None), function(*operands)
+    for found, expected in zip(*[r if isinstance(r, tuple) else (r,) for r in (first, second)], strict=True):
+        assert rg.equal(found, expected)
+        assert found.requires_grad == expected.requires_grad

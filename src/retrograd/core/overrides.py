@@ -175,9 +175,11 @@ def check_no_tangent(op, operands):
 
 
 def write_out(op, args, kwargs):
-    """Run `op(..., out=tensor)`: write the result into an existing tensor."""
+    """Run `op(..., out=tensor)`: write the result into an existing tensor; with None, return a new one."""
     rest = dict(kwargs)
     out = rest.pop("out")
+    if out is None:
+        return op(*args, **rest)
     outs = out if isinstance(out, (tuple, list)) else (out,)
     inputs, _ = op.schema.bind(args, rest)
     if current().grad_enabled and (op.differentiable or op.composite):
