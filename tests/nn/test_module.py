@@ -801,3 +801,51 @@ def test_a_state_of_data_parallel_loads_once_its_prefix_is_removed():
     nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
     model.load_state_dict(state)
     assert model.weight.tolist() == state["weight"].tolist()
+
+
+class _Doubled(nn.Linear):
+    def __getattr__(self, name):
+        member = super().__getattr__(name)
+        return member * 2 if name == "weight" else member
+
+
+def test_members_are_found_by_getattr_and_by_that_of_a_subclass():
+    layer, plain = _Doubled(2, 1), nn.Linear(2, 1)
+    layer.load_state_dict(plain.state_dict())
+    assert plain.__getattr__("weight") is plain.weight
+    assert rg.equal(layer.weight, plain.weight * 2)
+    assert rg.equal(layer(rg.ones(2)), plain.weight.sum(1) * 2 + plain.bias)
+    assert rg.equal(layer.state_dict()["weight"], plain.weight)
+    with pytest.raises(AttributeError, match="no attribute 'missing'"):
+        layer.missing  # noqa: B018
+
+
+class _Renamed(nn.Linear):
+    def _load_from_state_dict(self, state_dict, prefix, *args):
+        if prefix + "old" in state_dict:
+            state_dict[prefix + "weight"] = state_dict.pop(prefix + "old")
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+@pytest.mark.parametrize("assign", [False, True])
+def test_loading_calls_the_load_from_state_dict_of_a_class(assign):
+    net = nn.Sequential(nn.Linear(2, 2), _Renamed(2, 1))
+    state = {name.replace("1.weight", "1.old"): rg.ones(value.shape) for name, value in net.state_dict().items()}
+    assert net.load_state_dict(state, assign=assign) == ([], [])
+    assert all(bool((p == 1).all()) for p in net.parameters())
+    assert "1.old" in state  # the caller's dict stays as it is
+    for fault, message in (({"1.bias": None}, "Missing"), ({"1.new": rg.ones(1)}, "Unexpected")):
+        faulty = {name: value for name, value in (state | fault).items() if value is not None}
+        with pytest.raises(RuntimeError, match=message):
+            net.load_state_dict(faulty, assign=assign)
+    with pytest.raises(RuntimeError, match=r"size mismatch for 1\.weight"):
+        net.load_state_dict(state | {"1.old": rg.ones(3)}, assign=assign)
+
+
+def test_private_names_that_libraries_use_name_members_and_register_hooks():
+    net, seen = nn.Sequential(nn.Linear(2, 1, bias=False), nn.Identity()), []
+    net._register_load_state_dict_pre_hook(lambda state, prefix, *rest: seen.append(sorted(state)))
+    net._register_load_state_dict_pre_hook(lambda module, *rest: seen.append(module is net), with_module=True)
+    net.load_state_dict(net.state_dict())
+    assert seen == [["0.weight"], True]
+    assert [name for name, _ in net._named_members(lambda m: m._parameters.items(), prefix="net")] == ["net.0.weight"]

@@ -32,7 +32,7 @@ from retrograd.nn.hooks import (
 )
 from retrograd.nn.module_tree import BUFFER, MODULE, PARAMETER, TRANSIENT, ModuleTree
 from retrograd.nn.parameter import convert_dtype, convert_format, empty_on, move_to
-from retrograd.nn.state_loading import EXTRA_STATE, IncompatibleKeys, load_state
+from retrograd.nn.state_loading import EXTRA_STATE, IncompatibleKeys, load_own, load_state
 from retrograd.ops.create import zeros
 from retrograd.ops.layout import find_device, is_device
 from retrograd.ops.to_dtype import target_device, target_dtype
@@ -261,6 +261,22 @@ class Module(ModuleTree):
         """
         return load_state(self, state_dict, strict, assign)
 
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Load the module's own tensors; `load_state_dict` calls a subclass's own method, which may call this one.
+
+        It may change `state_dict`, a copy, and adds the faults that it finds to the lists.
+        """
+        load_own(self, state_dict, prefix, local_metadata, missing_keys, error_msgs)
+
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(module, prefix, keep_vars)` before the module's entries of a state dict are made."""
         return register_hook(self._state_hooks, Hook(hook, SAVE_PRE))
@@ -276,6 +292,12 @@ class Module(ModuleTree):
         error_msgs)`; what it adds to the last three lists is reported.
         """
         return register_hook(self._state_hooks, Hook(hook, LOAD_PRE))
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        """Run a hook before a state is loaded, without the module as first argument; PyTorch's older name."""
+        return self.register_load_state_dict_pre_hook(hook if with_module else lambda _, *given: hook(*given))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(module, incompatible_keys)` after a state was loaded; it may change the two lists in place."""

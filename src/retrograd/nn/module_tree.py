@@ -1,6 +1,6 @@
 """`ModuleTree`: the parameters, buffers and submodules of a module by name."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from retrograd.core import Tensor
@@ -23,6 +23,11 @@ class ModuleTree(ChecksNumbers):
     """Base of `Module`: registers members where they are assigned, and finds them by dotted names."""
 
     _kinds: dict[str, str]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__getattr__" in vars(cls) and "__getattribute__" not in vars(cls):
+            cls.__getattribute__ = _member_by_getattr  # type: ignore[method-assign,assignment]
 
     def __init__(self) -> None:
         # Registered values are stored in the instance's dictionary, so that attribute access is fast; this lists their
@@ -60,7 +65,9 @@ class ModuleTree(ChecksNumbers):
         return kind
 
     def __getattr__(self, name: str) -> Any:
-        # Python calls this only if the attribute does not exist.
+        # Python calls this if the attribute does not exist; for members only a class that overrides it does.
+        if name in self.__dict__.get("_kinds", ()):
+            return self.__dict__[name]
         if "_kinds" not in self.__dict__ and not name.startswith("__"):
             raise AttributeError(f"{type(self).__name__} has no {name!r}: its __init__ must call super().__init__()")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -178,6 +185,23 @@ class ModuleTree(ChecksNumbers):
                         visited.add(id(tensor))
                     yield prefix + name, tensor
 
+    def _named_members(
+        self,
+        get_members_fn: "Callable[[Module], Iterable[tuple[str, Any]]]",
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
+    ) -> Iterator[tuple[str, Any]]:
+        """Iterate over dotted names and members of modules, given by a function; PyTorch's name, for subclasses."""
+        visited = set()
+        owners = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in owners:
+            for name, member in get_members_fn(module):  # type: ignore[arg-type]
+                if member is not None and id(member) not in visited:
+                    if remove_duplicate:
+                        visited.add(id(member))
+                    yield f"{path}.{name}" if path else name, member
+
     def _unnamed_tensors(self, kinds: tuple[str, ...], recurse: bool) -> Iterator[Any] | None:
         """Return the tensors of `_named_tensors`, without making names; None if a class overrides `named_modules`."""
         found: dict[int, Any] = {}
@@ -287,3 +311,10 @@ def _kind_of(value: Any) -> str | None:
     if isinstance(value, Buffer):
         return BUFFER if value.persistent else TRANSIENT
     return None
+
+
+def _member_by_getattr(self: ModuleTree, name: str) -> Any:
+    """Look up an attribute: members by the `__getattr__` of a class that defines it, which gets them in PyTorch too."""
+    if name in object.__getattribute__(self, "__dict__").get("_kinds", ()):
+        return type(self).__getattr__(self, name)
+    return object.__getattribute__(self, name)

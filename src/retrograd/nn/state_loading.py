@@ -40,6 +40,7 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
     state_dict.update(renamed)
 
 
+ASSIGN = "assign_to_params_buffers"  # in the metadata of a module, as in PyTorch
 EXTRA_STATE = "_extra_state"  # the last part of the name under which a module's `get_extra_state` is saved
 
 
@@ -59,15 +60,17 @@ def load_state(module: Any, state_dict: Mapping[str, Any], strict: bool, assign:
         for hook in of_kind(owner._state_hooks, LOAD_PRE) if owner._state_hooks else ():
             prefix = f"{path}." if path else ""
             hook.function(owner, given, prefix, {}, True, keys.missing_keys, keys.unexpected_keys, problems)
-    slots = _slots(owners)
-    keys.missing_keys.extend(name for name in slots if name not in given)
-    keys.unexpected_keys.extend(name for name in given if name not in slots)
+    loads_alone = {id(owner) for _, owner in owners if _loads_alone(owner)}
+    for path, owner in owners if loads_alone else ():
+        if id(owner) in loads_alone:
+            prefix = f"{path}." if path else ""
+            lists = keys.missing_keys, keys.unexpected_keys, problems
+            owner._load_from_state_dict(given, prefix, {ASSIGN: assign}, True, *lists)
     writes = _Writes([], [])
-    for path, (owner, name) in slots.items():
-        if path in given:
-            problem = writes.add(path, owner, name, given[path], assign)
-            if problem:
-                problems.append(problem)
+    shared = [(path, owner) for path, owner in owners if id(owner) not in loads_alone]
+    writes.add_all(_slots(shared), given, assign, keys.missing_keys, problems)
+    slots = _slots(owners)
+    keys.unexpected_keys.extend(name for name in given if name not in slots)
     hooked = [owner for _, owner in reversed(owners) if owner._state_hooks]
     hooks = [(owner, hook) for owner in hooked for hook in of_kind(owner._state_hooks, LOAD)]
     _raise(module, problems, keys, strict and not hooks, given)
@@ -81,6 +84,26 @@ def load_state(module: Any, state_dict: Mapping[str, Any], strict: bool, assign:
     return keys
 
 
+def _loads_alone(module: Any) -> bool:
+    """Return whether a class overrides `_load_from_state_dict`, which then is called, as in PyTorch."""
+    return type(module)._load_from_state_dict.__module__ != "retrograd.nn.module"
+
+
+def load_own(
+    module: Any,
+    state_dict: dict[str, Any],
+    prefix: str,
+    local_metadata: dict[str, Any],
+    missing_keys: list[str],
+    error_msgs: list[str],
+) -> None:
+    """Write the values of one module's own tensors, without those of submodules."""
+    writes = _Writes([], [])
+    slots = _slots([(prefix.removesuffix("."), module)])
+    writes.add_all(slots, state_dict, local_metadata.get(ASSIGN, False), missing_keys, error_msgs)
+    writes.run()
+
+
 def _raise(module: Any, problems: list[str], keys: IncompatibleKeys, strict: bool, given: dict[str, Any]) -> None:
     problems = [*(_describe_keys(keys, given) if strict else []), *problems]
     if problems:
@@ -92,6 +115,22 @@ class _Writes(NamedTuple):
 
     copies: list[tuple[Tensor, Tensor]]
     calls: list[Callable[[], Any]]
+
+    def add_all(
+        self,
+        slots: dict[str, tuple[Any, str]],
+        given: dict[str, Any],
+        assign: bool,
+        missing: list[str],
+        wrong: list[str],
+    ) -> None:
+        """Add the writes of all values that are given; name those missing, and say what is wrong with the others."""
+        missing.extend(name for name in slots if name not in given)
+        for path, (owner, name) in slots.items():
+            if path in given:
+                problem = self.add(path, owner, name, given[path], assign)
+                if problem:
+                    wrong.append(problem)
 
     def add(self, path: str, owner: Any, name: str, value: Any, assign: bool) -> str:
         """Add the write of a value to a parameter, a buffer or the extra state of a module; return what is wrong."""
