@@ -8,6 +8,7 @@ import sys
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.distributions import Normal
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.weight_norm import weight_norm
 from torch.utils._foreach_utils import _group_tensors_by_device_and_dtype
@@ -23,6 +24,9 @@ CHECKS = (
     "torch.ones(2).sum().item() == 2",
     "torch.ones(2, 3).shape.numel() == 6",
     "type(nn.Linear(2, 3).weight.size()) is type(torch.ones(4).shape[:1]) is torch.Size",
+    "Normal(torch.zeros(2, 3), 1.0).batch_shape.numel() == 6 and Normal(0.0, 1.0).event_shape.numel() == 1",
+    "Normal(torch.zeros(2), 1.0)._extended_shape((3,)).numel() == torch.broadcast_shapes((3, 1), (2,)).numel() == 6",
+    "torch.torch is torch and callable(torch.multiprocessing.get_context)",
     "torch.bfloat16.is_floating_point and torch.complex64.is_complex and torch.int8.is_signed",
     "not (torch.int8.is_floating_point or torch.float32.is_complex or torch.uint8.is_signed)",
     "torch.__version__.startswith('2.')",

@@ -46,6 +46,14 @@ def _is_torch_function_enabled() -> bool:
     return current().overrides_off == 0
 
 
+def _get_tracing_state() -> None:
+    """Return the trace of torch.jit that is being recorded: None."""
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Do nothing, where PyTorch counts the uses of its interface."""
+
+
 class _WeakTensorRef:
     """A weak reference to a tensor.
 

@@ -135,7 +135,18 @@ def test_users_register_divergences_for_their_classes_and_the_closest_classes_wi
     with pytest.warns(RuntimeWarning, match="Ambiguous kl_divergence"):
         assert D.kl_divergence(Mine(0.0, 1.0), Yours(0.0, 1.0)) == 1
     with pytest.raises(TypeError, match="Expected a Distribution subclass"):
-        D.register_kl(float, D.Normal)
+        D.register_kl("Mine", D.Normal)
+
+
+def test_a_divergence_is_registered_for_a_base_class_that_is_no_distribution():
+    class Interface:
+        pass
+
+    class Mine(D.Distribution, Interface):
+        arg_constraints = {}  # noqa: RUF012
+
+    D.register_kl(Interface, Interface)(lambda p, q: rg.tensor(3.0))
+    assert D.kl_divergence(Mine(), Mine()) == 3
 
 
 def test_the_entropy_of_an_exponential_family_follows_from_its_log_normalizer():

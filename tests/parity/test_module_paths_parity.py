@@ -65,6 +65,10 @@ def test_most_modules_have_a_name_that_exists_here():
 
 # Names that begin with an underscore, or belong to no namespace of docs/names.md, and that scripts use all the same.
 USED = {
+    "_C": "_get_tracing_state _log_api_usage_once",
+    "backends.mkldnn": "is_available",
+    "distributions.transforms": "_InverseTransform",
+    "distributions.utils": "_standard_normal _sum_rightmost",
     "nn.common_types": "_size_1_t _size_2_t _size_3_t _size_any_t",
     "nn.init": "_calculate_fan_in_and_fan_out",
     "nn.modules.batchnorm": "_BatchNorm _NormBase",
@@ -78,6 +82,7 @@ USED = {
     "nn.modules.utils": "_ntuple _pair _quadruple _reverse_repeat_tuple _single _triple",
     "optim.lr_scheduler": "_LRScheduler",
     "optim.optimizer": "ParamsT required",
+    "serialization": "MAP_LOCATION",
     "utils.data._utils.collate": "default_collate",
     "utils.dlpack": "from_dlpack",
     "utils.hooks": "RemovableHandle",

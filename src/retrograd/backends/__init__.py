@@ -5,4 +5,5 @@ None of these libraries computes here, so the settings can be assigned and have 
 
 from retrograd.backends import cuda as cuda
 from retrograd.backends import cudnn as cudnn
+from retrograd.backends import mkldnn as mkldnn
 from retrograd.backends import mps as mps

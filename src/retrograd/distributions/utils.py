@@ -1,7 +1,7 @@
 """Helpers of distributions: broadcasting of parameters, probabilities and logits, triangles of matrices."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.autograd import enable_grad
@@ -11,6 +11,7 @@ from retrograd.core.dtype import get_default_dtype, is_floating
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.create import zeros
 from retrograd.ops.matrices import tril_indices
+from retrograd.ops.random import randn
 from retrograd.ops.view import broadcast_tensors
 
 __all__ = [
@@ -103,3 +104,11 @@ def at_least_float(value: Tensor) -> Tensor:
 def sum_rightmost(value: Tensor, dims: int) -> Tensor:
     """Return the sum over the last `dims` dimensions."""
     return value.sum(tuple(range(-dims, 0))) if dims else value
+
+
+def standard_normal(shape: Sequence[int], dtype: Any, device: Any) -> Tensor:
+    """Return standard normal random values of the given shape and dtype."""
+    return randn(shape, dtype=dtype, device=device)
+
+
+_sum_rightmost, _standard_normal = sum_rightmost, standard_normal  # PyTorch's names, which libraries import

@@ -16,6 +16,8 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.core.dtype import is_floating, is_signed
+from retrograd.distributions import Distribution
+from retrograd.ops.as_strided import broadcast_shapes
 from retrograd.ops.dtype_aliases import dtype
 from retrograd.ops.layout import Size
 from retrograd.torch_alias import foreach
@@ -23,7 +25,7 @@ from retrograd.torch_alias import foreach
 PYTORCH_VERSION = "2.13.0"  # whose behavior the tests compare: what libraries that ask for `torch.__version__` get
 
 # Paths of modules below `torch` that exist only for the alias -> their names in this package.
-ALIAS_ONLY = {"jit": "jit", "utils._foreach_utils": "foreach_utils"}
+ALIAS_ONLY = {"jit": "jit", "multiprocessing": "multiprocessing", "utils._foreach_utils": "foreach_utils"}
 
 
 class _Alias(ModuleType):
@@ -65,12 +67,29 @@ def _own(name: str) -> str:
     return f"{__name__}.{ALIAS_ONLY[path]}" if path in ALIAS_ONLY else f"retrograd.{path}"
 
 
-_plain_shape = Tensor.shape
+def _size(plain: property) -> property:
+    """Return a property of a shape as one of a `Size`."""
+    get = plain.__get__
+    return property(lambda self: tuple.__new__(Size, get(self)))
 
 
-def _shape(self: Tensor) -> Size:
-    """Return the shape as a `Size`."""
-    return tuple.__new__(Size, _plain_shape.__get__(self))
+def _broadcast_shapes(*shapes: Any) -> Size:
+    """Return the shape that arrays of these shapes are broadcast to, as a `Size`."""
+    return Size(broadcast_shapes(*shapes))
+
+
+def _extended_shape(self: Distribution, sample_shape: Any = ()) -> Size:
+    """Return the shape of draws as a `Size`."""
+    return Size((*sample_shape, *self._batch_shape, *self._event_shape))
+
+
+def _give_sizes(alias: Any) -> None:
+    """Make the shapes that libraries get instances of `Size`."""
+    Tensor.shape = _size(Tensor.shape)  # type: ignore[assignment,method-assign,arg-type]
+    Distribution.batch_shape = _size(Distribution.batch_shape)  # type: ignore[assignment,method-assign,arg-type]
+    Distribution.event_shape = _size(Distribution.event_shape)  # type: ignore[assignment,method-assign,arg-type]
+    Distribution._extended_shape = _extended_shape  # type: ignore[method-assign]
+    alias.broadcast_shapes = _broadcast_shapes
 
 
 def _add_to_dtypes() -> None:
@@ -91,8 +110,9 @@ def install() -> None:
     """Make `import torch` and imports from it import this package, for every module of the process.
 
     Call it before importing what imports PyTorch; RuntimeError if PyTorch itself has been imported. It changes the
-    process: `torch.__version__` is that of the PyTorch whose behavior retrograd follows, shapes of tensors become
-    `rg.Size`, with `numel()`, and NumPy's dtypes get `is_floating_point`, `is_complex` and `is_signed`.
+    process: `torch.__version__` is that of the PyTorch whose behavior retrograd follows, shapes of tensors and
+    distributions become `rg.Size`, with `numel()`, and NumPy's dtypes get `is_floating_point`, `is_complex` and
+    `is_signed`.
 
     >>> install()  # doctest: +SKIP
     >>> import torchdiffeq  # doctest: +SKIP
@@ -102,12 +122,13 @@ def install() -> None:
     if "torch" in sys.modules:
         raise RuntimeError("install: torch has been imported already; call install() before whatever imports it")
     alias = _Alias("torch", "retrograd under PyTorch's name.")
+    alias.torch = alias  # type: ignore[attr-defined]  # which PyTorch's module has, too
     alias.__path__ = []  # a package: Python looks for the modules below it by the finder
     alias.__spec__ = ModuleSpec("torch", None, is_package=True)
     sys.modules["torch"] = alias
     sys.meta_path.insert(0, _Finder())
     _add_to_dtypes()
-    Tensor.shape = property(_shape)  # type: ignore[assignment,method-assign]
+    _give_sizes(alias)
 
 
 def main(arguments: list[str]) -> None:

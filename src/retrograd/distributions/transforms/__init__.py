@@ -5,6 +5,7 @@ With `cache_size=1`, the latest input and result are kept, so that the inverse o
 """
 
 from retrograd.distributions.transforms.base import Transform
+from retrograd.distributions.transforms.base import _InverseTransform as _InverseTransform
 from retrograd.distributions.transforms.composition import (
     CatTransform,
     ComposeTransform,
