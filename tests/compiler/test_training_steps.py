@@ -162,6 +162,35 @@ def test_gradient_descent_by_hand():
     assert_same_runs(make, lambda i: (numbers(3, 4, seed=i),))
 
 
+UPDATES = {
+    "-=": lambda p, average: setattr(p, "data", p.data.__isub__(0.1 * p.grad.data)),
+    "sub_": lambda p, average: p.data.sub_(p.grad.data, alpha=0.1),
+    "clamp_": lambda p, average: p.grad.data.clamp_(-0.1, 0.1),
+    "an average": lambda p, average: average.data.mul_(0.9).add_(p.data, alpha=0.1),
+    "a copy": lambda p, average: average.data.copy_(0.9 * average.data + 0.1 * p.data),
+}
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_updates_of_data_are_compiled(name):
+    def make():
+        model, average = nn.Linear(6, 3), nn.Linear(6, 3)
+
+        def step(x):
+            hidden = model(x).sin()
+            hidden.data.mul_(2)  # its node has saved the tensor
+            loss = hidden.square().mean()
+            loss.backward()
+            for p, mean in zip(model.parameters(), average.parameters(), strict=True):
+                UPDATES[name](p, mean)
+                p.grad = None
+            return loss.detach()
+
+        return step, [*model.parameters(), *average.parameters()]
+
+    assert_same_runs(make, lambda i: (numbers(4, 6, seed=i),))
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "complex64"])
 def test_other_dtypes(dtype):
     def make():

@@ -80,6 +80,13 @@ def owner(array):
     return array
 
 
+def is_alias(one, other):
+    """Return whether two arrays have the same elements at the same addresses, as `x` and `x[...]` do."""
+    if not (type(one) is type(other) is np.ndarray) or layout(one) != layout(other) or owner(one) is not owner(other):
+        return False
+    return one.__array_interface__["data"] == other.__array_interface__["data"]
+
+
 def pass_on(array):
     """Return the array itself."""
     return array

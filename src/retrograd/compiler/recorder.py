@@ -175,6 +175,8 @@ class Recorder(TransparentLevel, Watcher):
             self.refuse("a tensor that is no plain tensor of the ground is used")
             return None
         known = self.slot_of_array(t.value)
+        if known is None and id(t) not in self.watched:
+            known = self._slot_of_alias(t.value)
         if known is not None:
             return known
         if t._view is not None and t._view.creation_meta == COPIED:
@@ -195,6 +197,14 @@ class Recorder(TransparentLevel, Watcher):
         """Return the slot of an array; None if it has none."""
         found = self._slots.get(id(array))
         return found[1] if found is not None and found[0]() is array else None
+
+    def _slot_of_alias(self, array: Any) -> Slot | None:
+        """Return the slot of an array with the same elements in the same memory, as that of `x.data`; None if none."""
+        for watched in self.watched.values():
+            for t in (watched.tensor, watched.tensor._grad):
+                if t is not None and t.value is not array and array_programs.is_alias(t.value, array):
+                    return self.slot_of_tensor(t)
+        return next((slot for a, slot in self._slots.values() if array_programs.is_alias(a(), array)), None)
 
     def _new_slot(self, array: Any) -> Slot:
         slot = Slot(self._count)

@@ -6,6 +6,7 @@ import operator
 import warnings
 
 from retrograd import backend
+from retrograd.backend.array_programs import is_alias
 from retrograd.core import Tensor, current, graph_level, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import SymbolicSize
@@ -457,6 +458,8 @@ def _set_data(x, new):
         )
     if x.level is not None and (x.version is not None or x._view is not None):
         raise RuntimeError("data: inside a function transform, it can't be assigned to a view, or a tensor with views")
+    if is_alias(x.value, new.value):  # as after `x.data += y`
+        return
     leave_memory(x)
     x.value, x.tag = new.value, new.tag
 
