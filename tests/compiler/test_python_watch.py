@@ -31,6 +31,8 @@ def functions_with_effects():
 def test_functions_with_effects_are_the_listed_ones():
     found, listed = functions_with_effects(), LISTED.read_text().split()
     added, gone = sorted(set(found) - set(listed)), sorted(set(listed) - set(found))
-    assert not added, f"{added} keep steps from being compiled whole: have functions without effects in other modules"
-    assert not gone, f"{gone} are not refused by compile any more: if they have effects, the results will be wrong"
+    assert not added, (
+        f"{added} keep steps from being compiled: list them in {LISTED.name}, or have them in other modules"
+    )
+    assert not gone, f"{gone} are not refused by compile any more: drop them from {LISTED.name} if they have no effects"
     assert listed == sorted(listed), "keep the list sorted"
