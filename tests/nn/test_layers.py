@@ -1,6 +1,7 @@
 """Layers: behavior that the comparison with PyTorch in tests/parity does not cover."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -220,3 +221,52 @@ def test_options_of_linear_cross_entropy_change_neither_the_loss_nor_second_deri
     chunks = rg.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
     for derivative in (lambda f: f, rg.func.grad, rg.func.hessian):
         rg.testing.assert_close(derivative(lambda x: loss(x, chunks))(x), derivative(loss)(x))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "pattern"),
+    [
+        (lambda: nn.LSTM(0, 3), ValueError, "input_size must be greater than zero"),
+        (lambda: nn.GRU(2.0, 3), TypeError, "input_size should be of type int, got: float"),
+        (lambda: nn.RNNCell(2, 3)(rg.ones(4, 5)), RuntimeError, "inconsistent input_size: got 5 expected 2"),
+        (lambda: nn.GRUCell(2, 3)(rg.ones(4, 2), rg.ones(4, 5)), RuntimeError, "inconsistent hidden_size: got 5"),
+        (lambda: nn.GRUCell(2, 3)(rg.ones(4, 2), rg.ones(5, 3)), RuntimeError, "batch size 4 doesn't match hidden0"),
+        (lambda: nn.GRUCell(2, 3)(rg.ones(4, 2), rg.ones(4, 1, 3)), ValueError, "Expected hidden to be 1D or 2D"),
+        (lambda: nn.LSTMCell(2, 3)(rg.ones(4, 2), (rg.ones(4, 3), rg.ones(3, 4, 3))), ValueError, r"Expected hx\[1\]"),
+        (lambda: nn.CircularPad1d(1)(rg.ones(2, 2, 2, 2)), ValueError, r"expected 2D or 3D input \(got 4D input\)"),
+        (lambda: nn.CircularPad2d(1)(rg.ones(2, 2)), ValueError, r"expected 3D or 4D input \(got 2D input\)"),
+        (lambda: nn.BatchNorm1d(2, eps=-1.0)(rg.ones(3, 2)), ValueError, "eps must be positive during training"),
+        (lambda: nn.CrossEntropyLoss(label_smoothing=1.5), RuntimeError, "label_smoothing"),
+        (
+            lambda: nn.CrossEntropyLoss(ignore_index=1)(rg.ones(2, 3), rg.ones(2, 3)),
+            RuntimeError,
+            "ignore_index is not supported for floating point target",
+        ),
+    ],
+)
+def test_errors_are_of_the_classes_and_have_the_words_of_pytorch(call, error, pattern):
+    with pytest.raises(error, match=pattern):
+        call()
+
+
+def test_an_empty_batch_leaves_running_statistics():
+    norm = nn.BatchNorm2d(3)
+    assert norm(rg.ones(0, 3, 4, 4)).shape == (0, 3, 4, 4)
+    assert (norm.running_mean.tolist(), norm.running_var.tolist()) == ([0.0] * 3, [1.0] * 3)
+    assert norm.num_batches_tracked.item() == 1
+
+
+def test_a_variance_for_each_feature_broadcasts_over_the_samples():
+    x, target, var = rg.randn(4, 3), rg.randn(4, 3), rg.tensor([[0.5, 1.0, 2.0]])
+    every = nn.GaussianNLLLoss(reduction="none")(x, target, var.expand(4, 3))
+    assert nn.GaussianNLLLoss(reduction="none")(x, target, var).tolist() == every.tolist()
+
+
+def test_functions_with_an_inplace_argument_and_modules_that_hold_them_are_pickled():
+    functions = [f for name, f in vars(nn.functional).items() if "inplace" in str(getattr(f, "__signature__", ""))]
+    names = ("relu", "gelu", "silu", "dropout", "leaky_relu", "threshold")
+    functions += [getattr(nn.functional, name) for name in names]
+    assert all(pickle.loads(pickle.dumps(f)) is f for f in functions)
+    layer = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0)
+    x = rg.randn(3, 2, 4)
+    assert pickle.loads(pickle.dumps(layer))(x).tolist() == layer(x).tolist()

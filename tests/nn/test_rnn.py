@@ -208,7 +208,7 @@ def test_a_network_prints_what_differs_from_the_defaults():
     [
         (lambda: nn.RNN(3, 4, nonlinearity="x"), ValueError, "'tanh' or 'relu', got 'x'"),
         (lambda: nn.RNNBase("x", 3, 4), ValueError, "mode must be one of RNN_TANH"),
-        (lambda: nn.GRU(3, 0), ValueError, "got 0 and 1"),
+        (lambda: nn.GRU(3, 0), ValueError, "hidden_size must be greater than zero: must be at least 1, got 0"),
         (lambda: nn.GRU(3, 4, dropout=2), ValueError, "got 2"),
         (lambda: nn.LSTM(3, 4, proj_size=4), ValueError, "less than hidden_size, 4.* got 4"),
         (lambda: nn.LSTM(3, 4)(rg.zeros(0, 2, 3)), RuntimeError, "no steps"),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from numbers import Number
 from typing import Any
 
+from retrograd.foundation.number_arguments import is_switch
 from retrograd.foundation.source_location import warn_user
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -58,6 +59,8 @@ def older_reduction(names: str) -> OlderForm:
             return None
         given.update(kwargs)
         average, reduce = given.pop("size_average", None), given.pop("reduce", None)
+        if not (is_switch(average) and is_switch(reduce)):
+            return None
         if average is not None or reduce is not None:
             kept = "mean" if average or average is None else "sum"
             reduction = given["reduction"] = kept if reduce or reduce is None else "none"

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from retrograd.core import Tensor
+from retrograd.core.errors import OperandValueError
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.older_forms import older_reduction
 from retrograd.nn import functional as F
@@ -199,7 +200,10 @@ class LinearCrossEntropyLoss(_Loss):
         check_reduction("LinearCrossEntropyLoss: reduction", reduction)
         check_probability("LinearCrossEntropyLoss: label_smoothing", label_smoothing)
         if weight is not None and weight.shape != (num_classes,):
-            raise ValueError(f"LinearCrossEntropyLoss: weight must have shape {(num_classes,)}, got {weight.shape}")
+            raise OperandValueError(
+                f"LinearCrossEntropyLoss: weight must have shape {(num_classes,)}, got {weight.shape}; expected weight "
+                f"shape to be {(num_classes,)}, got {weight.shape}"
+            )
         super().__init__(
             num_classes=num_classes,
             out_features=out_features,

@@ -193,6 +193,15 @@ class ReplicationPad3d(_ReplicationPadNd):
 class _CircularPadNd(_Pad):
     mode = "circular"
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Map images to larger ones."""
+        if input.ndim not in (self.dims + 1, self.dims + 2):
+            wanted = f"{self.dims + 1}D or {self.dims + 2}D"
+            raise ValueError(
+                f"{type(self).__name__}: expected {wanted} input (got {input.ndim}D input), of shape {input.shape}"
+            )
+        return super().forward(input)
+
 
 class CircularPad1d(_CircularPadNd):
     """Images (n, channels, l), padded as if opposite ends met.

@@ -76,12 +76,11 @@ class RNNBase(Module, Generic[Last]):
         name = type(self).__name__
         if mode not in RECURRENCES:
             raise ValueError(f"{name}: mode must be one of {', '.join(RECURRENCES)}, got {mode!r}")
-        if hidden_size < 1 or num_layers < 1:
-            small = "hidden_size" if hidden_size < 1 else "num_layers"
-            raise ValueError(
-                f"{name}: {small} must be greater than zero: hidden_size and num_layers must be at least 1, got "
-                f"{hidden_size} and {num_layers}"
-            )
+        for what, size in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
+            if isinstance(size, float):
+                raise TypeError(f"{name}: {what} should be of type int, got: float: {size}")
+            if size < 1:
+                raise ValueError(f"{name}: {what} must be greater than zero: must be at least 1, got {size}")
         if not 0 <= dropout <= 1:
             raise ValueError(f"{name}: dropout is a probability, between 0 and 1, got {dropout}")
         if not 0 <= proj_size < hidden_size or (proj_size and mode != "LSTM"):

@@ -50,21 +50,39 @@ class RNNCellBase(Module, Generic[Next]):
     def _state(self, input: Any, hx: Any, kind: Recurrence) -> State:
         name = type(self).__name__
         if input.ndim not in (1, 2):
-            raise ValueError(f"{name}: expected input of 1 or 2 dimensions, got shape {input.shape}")
+            raise ValueError(
+                f"{name}: Expected input to be 1D or 2D, got {input.ndim}D instead: expected input of 1 or 2 "
+                f"dimensions, got shape {input.shape}"
+            )
         if input.shape[-1] != self.input_size:
-            raise RuntimeError(f"{name}: expected input_size={self.input_size} features, got shape {input.shape}")
+            raise RuntimeError(
+                f"{name}: input has inconsistent input_size: got {input.shape[-1]} expected {self.input_size}: "
+                f"expected input_size={self.input_size} features, got shape {input.shape}"
+            )
         expected = (*input.shape[:-1], self.hidden_size)
         if hx is None:
             return (input.new_zeros(expected),) * kind.states
         given = tuple(hx) if kind.states > 1 else (hx,)
-        for state in given:
+        for number, state in enumerate(given):
             if tuple(state.shape) != expected:
-                raise RuntimeError(f"{name}: expected a state of shape {expected}, got {state.shape}")
+                said = f"expected a state of shape {expected}, got {state.shape}"
+                if state.ndim not in (1, 2):
+                    part = f"hx[{number}]" if kind.states > 1 else "hidden"
+                    raise ValueError(f"{name}: Expected {part} to be 1D or 2D, got {state.ndim}D instead: {said}")
+                raise RuntimeError(f"{name}: {_differing_size(state.shape, expected)}: {said}")
         return given
 
     def extra_repr(self) -> str:
         """Return the sizes, and whether there are biases."""
         return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+
+
+def _differing_size(shape: tuple[int, ...], expected: tuple[int, ...]) -> str:
+    """Return which size of a state differs."""
+    if shape[-1] != expected[-1]:
+        return f"hidden0 has inconsistent hidden_size: got {shape[-1]}, expected {expected[-1]}"
+    batches = [math.prod(sizes[:-1]) for sizes in (expected, shape)]
+    return f"Input batch size {batches[0]} doesn't match hidden0 batch size {batches[1]}"
 
 
 class RNNCell(RNNCellBase[Tensor]):

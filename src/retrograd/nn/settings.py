@@ -6,6 +6,7 @@ from typing import Any, ClassVar, TypeVar, get_origin
 
 from typing_extensions import dataclass_transform
 
+from retrograd.core.errors import OperandValueError
 from retrograd.foundation.number_arguments import check_number
 from retrograd.nn.constructor_fields import Field, add_constructor, field, fields_of
 from retrograd.nn.module import Module
@@ -82,7 +83,7 @@ class Settings(StoredSettings):
 def check_probability(name: str, value: Any) -> None:
     """Raise ValueError for a number outside of 0 to 1."""
     if not 0 <= value <= 1:
-        raise ValueError(f"{name} has to be between 0 and 1, but got {value}")
+        raise OperandValueError(f"{name} has to be between 0 and 1, but got {value}")
 
 
 def check_positive(name: str, value: Any) -> None:

@@ -320,10 +320,18 @@ class cross_entropy(Composite, aliases="nn.functional.cross_entropy", opmath="x 
     def compose(x, target, weight, *, ignore_index, reduction, label_smoothing):
         get_reduction("cross_entropy", reduction)
         if not 0 <= label_smoothing <= 1:
-            raise ValueError(f"cross_entropy: label_smoothing must be from 0 to 1, got {label_smoothing}")
+            raise ValueError(
+                f"cross_entropy: label_smoothing must be from 0 to 1, got {label_smoothing}; label_smoothing must be "
+                f"between 0.0 and 1.0. Got: {label_smoothing}"
+            )
         if target.dtype.kind == "c":
             raise TypeError(f"cross_entropy: targets are class numbers or real probabilities, got {target.dtype}")
         if is_floating(target.dtype):
+            if ignore_index >= 0:
+                raise ValueError(
+                    f"cross_entropy: ignore_index is not supported for floating point target, got {ignore_index}: "
+                    "probabilities have no class to ignore"
+                )
             return _soft_cross_entropy(x, target, weight, reduction, label_smoothing)
         x = move_classes_last("cross_entropy", x, target)
         _check_weight("cross_entropy", weight, x.shape[-1])
@@ -344,6 +352,7 @@ class cross_entropy(Composite, aliases="nn.functional.cross_entropy", opmath="x 
     def errors(r):
         yield (r(3, 4), r.ints(4, (2,)), None), {}, ValueError, r"\(3, 4\) and target \(2,\) do not fit"
         yield (r(3, 4), r(3, 3), None), {}, ValueError, "probabilities of shape"
+        yield (r(3, 4), r(3, 4), None), {"ignore_index": 0}, ValueError, "ignore_index is not supported for floating"
         yield (r.ints(4, (3, 4)), r.ints(4, (3,)), None), {}, TypeError, "cross_entropy: expected a floating"
         yield (r(3, 4), r.ints(4, (3,)), None), {"label_smoothing": 2.0}, ValueError, "from 0 to 1, got 2.0"
         yield (r(3, 4), r.ints(4, (3,)), None), {"reduction": "avg"}, ValueError, "'mean', 'sum' or 'none'"

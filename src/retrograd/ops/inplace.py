@@ -32,6 +32,7 @@ def _with_inplace(operator):
             return call_in_place(operator, inputs[0], inputs[1:], params)
         return operator(*inputs, **params)
 
+    either.__module__, either.__qualname__ = "retrograd.nn.functional", operator.name  # where pickle finds it
     either.called_as = schema  # type: ignore[attr-defined]
     added = inspect.Parameter("inplace", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation="bool")
     either.__signature__ = inspect.Signature([*inspect.signature(operator).parameters.values(), added])  # type: ignore[attr-defined]

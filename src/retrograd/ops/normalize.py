@@ -264,6 +264,9 @@ class batch_norm(Composite, home="nn.functional", opmath="x weight bias", mixed=
         parts = _as_channels(
             "batch_norm", x, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
         )
+        if eps < 0:
+            wanted = "positive during training" if training else "non-negative"
+            raise ValueError(f"batch_norm: batch_norm eps must be {wanted}, but got {eps}")
         if not training:
             out = _normalize_by_running("batch_norm", parts, running_mean, running_var, weight, bias, eps)
             return reshape(out, x.shape)
@@ -275,8 +278,9 @@ class batch_norm(Composite, home="nn.functional", opmath="x weight bias", mixed=
         weight = registry["ones"](parts.shape[1:2], dtype=x.dtype) if weight is None else weight
         bias = registry["zeros"](parts.shape[1:2], dtype=x.dtype) if bias is None else bias
         out, mean, var = norm_channels([parts, weight, bias], eps=eps)
-        update_running("batch_norm", running_mean, mean, momentum)
-        update_running("batch_norm", running_var, var * (count / max(count - 1, 1)), momentum)
+        if count:  # an empty batch has no statistics
+            update_running("batch_norm", running_mean, mean, momentum)
+            update_running("batch_norm", running_var, var * (count / max(count - 1, 1)), momentum)
         return reshape(out, x.shape)
 
     oracle = "retrograd.testing.references.normalize.batch_norm"
@@ -291,6 +295,7 @@ class batch_norm(Composite, home="nn.functional", opmath="x weight bias", mixed=
         none = (None,) * 4
         yield (r(4, 2), *none), {}, RuntimeError, "running_mean and running_var are needed"
         yield (r(1, 2), *none), {"training": True}, ValueError, "more than 1 value per channel"
+        yield (r(4, 2), *none), {"training": True, "eps": -1.0}, ValueError, "eps must be positive during training"
         yield (r(4, 2), None, None, r(3), None), {"training": True}, ValueError, "weight should contain 2 elements"
         yield (r(4), *none), {"training": True}, ValueError, "at least 2 dimensions"
 

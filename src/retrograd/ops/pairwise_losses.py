@@ -132,9 +132,7 @@ class cosine_embedding_loss(Composite, method=False, aliases="nn.functional.cosi
             )
         sizes = [sum_over(square(x), -1) + 1e-12 for x in (input1, input2)]
         cosine = sum_over(input1 * input2, -1) / sqrt(sizes[0] * sizes[1])
-        return finish(
-            where(eq(target, 1), 1 - cosine, 0) + where(eq(target, -1), clamp(cosine - margin, min=0), 0)
-        )
+        return finish(where(eq(target, 1), 1 - cosine, 0) + where(eq(target, -1), clamp(cosine - margin, min=0), 0))
 
     oracle = "retrograd.testing.references.pairwise_losses.cosine_embedding_loss"
 
@@ -236,9 +234,7 @@ class multilabel_margin_loss(Composite, home="nn.functional"):
         yield (r(3, 4), r.ints(4, (3,))), {}, ValueError, "must agree, with 1 or 2 dimensions"
 
 
-@op(
-    "multilabel_soft_margin_loss(Tensor x, Tensor target, Tensor? weight=None, str reduction='mean') -> Tensor"
-)
+@op("multilabel_soft_margin_loss(Tensor x, Tensor target, Tensor? weight=None, str reduction='mean') -> Tensor")
 class multilabel_soft_margin_loss(Composite, home="nn.functional"):
     """The mean over the classes, the last dimension, of `binary_cross_entropy_with_logits`, times weight."""
 
@@ -406,7 +402,8 @@ class variance_at_least(Internal, Pointwise, promotion="float"):
 class gaussian_nll_loss(Composite, home="nn.functional"):
     """The Gaussian loss (log(var) + (x - target)^2 / var) / 2, with mean x and variance var.
 
-    var, clamped to at least eps, has the shape of x, or lacks its last dimension or has size 1 there, or is a number.
+    var, clamped to at least eps, has the shape of x, or lacks its last dimension, or has size 1 in one dimension, or is
+    a number.
     full: with the constant log(2 pi) / 2.
     """
 
@@ -423,9 +420,11 @@ class gaussian_nll_loss(Composite, home="nn.functional"):
         yield (r(3, 4), r(3, 4), r(3, 4, within=(0.5, 2.0))), {}
         yield (r(3, 4), r(3, 4), r(3, within=(0.5, 2.0))), {"full": True, "reduction": "none"}
         yield (r(3, 4), r(3, 4), r(3, 1, within=(0.5, 2.0))), {"reduction": "sum"}
+        yield (r(3, 4), r(3, 4), r(1, 4, within=(0.5, 2.0))), {}
 
     def errors(r):
         yield (r(3, 4), r(3, 4), r(4)), {}, ValueError, r"var has shape \(4,\)"
+        yield (r(3, 4), r(3, 4), r(1, 1)), {}, ValueError, r"var has shape \(1, 1\)"
         yield (r(3), r(3), r(3) * 0 - 1), {}, ValueError, "a variance is negative: -1"
         yield (r(3), r(3), r(3)), {"eps": 0.0}, ValueError, "eps must be more than 0"
 
@@ -434,8 +433,10 @@ def _broadcast_variance(x, var):
     """The variances reshaped to broadcast against x."""
     if not hasattr(var, "shape"):
         return registry["full"]((), float(var), dtype=x.dtype)
-    if var.shape == x.shape or (x.ndim and var.shape == (*x.shape[:-1], 1)):
-        return var
+    if var.ndim == x.ndim:
+        differing = [size for size, own in zip(var.shape, x.shape, strict=True) if size != own]
+        if differing in ([], [1]):
+            return var
     if x.ndim and var.shape == x.shape[:-1]:
         return unsqueeze(var, -1)
     raise ValueError(f"gaussian_nll_loss: var has shape {var.shape}, which is not that of the input, {x.shape}")
