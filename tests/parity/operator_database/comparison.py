@@ -75,12 +75,12 @@ class Report:
 class Comparison:
     """One sample of one entry in both libraries, and in PyTorch in double precision."""
 
-    def __init__(self, name: str, entry: Any, sample: Any) -> None:
+    def __init__(self, name: str, entry: Any, function: Callable, sample: Any) -> None:
         wrapper, process = entry.gradcheck_wrapper, sample.output_process_fn_grad or unchanged
         self.name, self.entry, self.report = name, entry, Report()
         self.random = draws(name, sample)
         self.theirs = Side(torch, entry.op, sample, wrapper, process, unchanged)
-        self.ours = Side(rg, counterpart(entry), sample, rebind(wrapper), rebind(process), Converter().convert)
+        self.ours = Side(rg, function, sample, rebind(wrapper), rebind(process), Converter().convert)
         self.make_wide = lambda: Side(torch, entry.op, sample, wrapper, process, in_double)
         self.tied = name in FREE_ORDER and has_equals(self.theirs, FREE_ORDER[name])
         self.tolerance = max([TOLERANCE.get(name_of(t.dtype), 0.0) for t in self.theirs.tensors], default=0.0)
@@ -421,4 +421,4 @@ def compare_samples(name: str, dtype: str) -> Iterator[tuple[int, Report]]:
     recorded = entry.supports_autograd and theirs in entry.supported_backward_dtypes("cpu")
     for number, sample in enumerate(entry.sample_inputs("cpu", theirs, requires_grad=recorded)):
         with suppress(UnavailableError):
-            yield number, Comparison(name, entry, reduced(name, sample)).run()
+            yield number, Comparison(name, entry, counterpart(entry), reduced(name, sample)).run()

@@ -18,6 +18,22 @@ class UnavailableError(Exception):
     """A value that our arrays cannot represent: complex32, a sparse or quantized tensor."""
 
 
+def constructor_arguments(module: torch.nn.Module) -> dict[str, Any]:
+    """Return the arguments that make a module of PyTorch again: those of an encoder layer, none for losses."""
+    if not isinstance(module, torch.nn.TransformerEncoderLayer):
+        return {}
+    return {
+        "d_model": module.self_attn.embed_dim,
+        "nhead": module.self_attn.num_heads,
+        "dim_feedforward": module.linear1.out_features,
+        "dropout": module.dropout.p,
+        "activation": Converter().convert(module.activation),
+        "batch_first": module.self_attn.batch_first,
+        "norm_first": module.norm_first,
+        "bias": module.linear1.bias is not None,
+    }
+
+
 class Converter:
     """Convert values; tensors over one storage become tensors over one array."""
 
@@ -36,6 +52,8 @@ class Converter:
             return tuple(value)
         if isinstance(value, (tuple, list)) and type(value) in (tuple, list):
             return type(value)(self.convert(v) for v in value)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return _same_path(type(value))(*map(self.convert, value))
         if isinstance(value, dict):
             return {k: self.convert(v) for k, v in value.items()}
         if isinstance(value, slice):
@@ -43,9 +61,11 @@ class Converter:
         if isinstance(value, torch.memory_format | torch.layout | torch.device):
             return self._option(value)
         if isinstance(value, types.FunctionType):
-            return rebind(value)
+            return _same_path(value)
+        if isinstance(value, types.BuiltinFunctionType):
+            return getattr(rg.nn.functional, value.__name__)
         if isinstance(value, torch.nn.Module):
-            return getattr(rg.nn, type(value).__name__)()
+            return getattr(rg.nn, type(value).__name__)(**constructor_arguments(value))
         if isinstance(value, torch.Generator):
             return rg.Generator()
         return value

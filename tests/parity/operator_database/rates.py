@@ -35,6 +35,23 @@ result of PyTorch in double precision, to a difference quotient of its function,
 """
 
 
+FURTHER = """
+## Modules and optimizers
+
+PyTorch's databases of modules and of optimizers run too (`tests/parity/test_module_database_parity.py`,
+`test_optimizer_database_parity.py`): values, buffers, gradients, second gradients, forward derivatives, `vmap`, states,
+copies and pickles of modules in double precision; steps, states, settings and printed groups of optimizers with real,
+complex and sparse gradients, closures, groups and schedules; error inputs by class and words. What differs is listed in
+these tests with its reason, and a test fails when a difference is gone:
+
+- the second gradient of `KLDivLoss` in a target, and the tangent of `CrossEntropyLoss` without targets: NaN in PyTorch
+- `fused` with complex parameters or sparse gradients, tensors among factors, eps=0 of norms, weights of another dtype,
+  0 and 1 for `bias` and `batch_first`: accepted here
+- a parameter twice in a group: an error here, a warning in PyTorch
+- the text of some messages
+"""
+
+
 @dataclass
 class Counts:
     """Counts of samples, and of comparisons made, differing, exempt or closer, by (aspect, dtype)."""
@@ -108,7 +125,7 @@ def page() -> str:
     lines += ["", "## Entries without a counterpart", "", f"{len(ABSENT)} of {len(entries())} entries.", ""]
     lines += ["| entry | reason |", "| --- | --- |"]
     lines += [f"| `{name}` | {reason} |" for name, reason in sorted(ABSENT.items())]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + FURTHER
 
 
 def _prepare() -> None:

@@ -62,6 +62,8 @@ def substitute(value: Any, replaced: dict[int, Any]) -> Any:
     """Return nested containers with some of their objects replaced."""
     if type(value) in (tuple, list):
         return type(value)(substitute(v, replaced) for v in value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(substitute(v, replaced) for v in value))
     if isinstance(value, dict):
         return {k: substitute(v, replaced) for k, v in value.items()}
     if isinstance(value, slice):
@@ -99,6 +101,8 @@ def in_double(value: Any) -> Any:
         return value.detach().to(DOUBLE.get(value.dtype, value.dtype)).requires_grad_(value.requires_grad)
     if type(value) in (tuple, list):
         return type(value)(map(in_double, value))
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(in_double, value))
     if isinstance(value, dict):
         return {k: in_double(v) for k, v in value.items()}
     return DOUBLE.get(value, value) if isinstance(value, torch.dtype) else value

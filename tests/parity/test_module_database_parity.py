@@ -1,0 +1,89 @@
+"""Every entry of PyTorch's module database gives the same results here, also as a copy, and refuses the same inputs."""
+
+import re
+
+import pytest
+
+from .module_database import ENTRIES, bad_inputs, counterpart, differences, samples
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+# Differences that stay: (entry, aspect) -> reason.
+EXEMPT = {
+    ("nn.KLDivLoss", "second gradient"): "PyTorch is wrong: NaN where the gradient of a target is differentiated",
+    (
+        "nn.CrossEntropyLoss",
+        "jvp",
+    ): "PyTorch's tangent of a mean over no targets is NaN, and its gradient is 0, as here",
+}
+
+_SWITCH = "ours does more: 0 and 1 count as False and True"
+_POSITIONS = "PyTorch takes 'relu' for bias, the third argument, as true; here it is a TypeError"
+_ZERO = "ours does more: a normalisation with eps=0 is defined"
+_HALF = "ours does more: weights of another dtype are converted"
+_OPERATOR = "the operator refuses the other dtype, by a RuntimeError as all operators do"
+
+# Error inputs that are accepted, or refused with another class: (entries, words of PyTorch's error) -> reason.
+OTHER_CLASS = {
+    ("BatchNorm", "eps must be|mixed dtype"): _ZERO,
+    ("NLLLoss", "Double but found Half"): _HALF,
+    ("(RNN|GRU)Cell", "inconsistent hidden_size: got 21"): _POSITIONS,
+    ("(RNN|GRU|LSTM)$", "should be of type bool, got: int"): _SWITCH,
+    ("(RNN|GRU|LSTM)$", "does not match weight dtype"): _OPERATOR,
+}
+# Error inputs that our messages describe in other words: entries and words of PyTorch's errors.
+OTHER_WORDS = (
+    r"MaxPool2d: non-empty 3D or 4D|MultiMarginLoss: .*target tensor should be 1-D|HuberLoss: delta must be"
+    r"|CrossEntropyLoss: (Expected floating|expected target dtype|Expected target size|label_smoothing must)"
+    r"|LinearCrossEntropyLoss: (Expected floating|Expected input batch_size|expected equal|expected label_smoothing)"
+    r"|GroupNorm: num_channels|Embedding: (Expected tensor for|Trying to create tensor with negative)"
+    r"|(RNN|GRU|LSTM): (\w+ should be of type (bool|int), got: str)"
+)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_every_sample_gives_the_results_of_pytorch(name):
+    found = [
+        f"{sample.description}: {aspect}: {message}"
+        for sample in samples(name)
+        for aspect, message in differences(name, sample).items()
+        if (name, aspect) not in EXEMPT
+    ]
+    assert not found, f"{len(found)} differences:\n" + "\n".join(found[:20])
+
+
+@pytest.mark.parametrize(("name", "aspect"), EXEMPT)
+def test_exemptions_are_needed(name, aspect):
+    assert any(aspect in differences(name, sample) for sample in samples(name))
+
+
+def test_every_entry_has_a_counterpart():
+    assert [name for name in ENTRIES if counterpart(name) is None] == []
+
+
+WITH_ERRORS = [name for name, entry in ENTRIES.items() if entry.module_error_inputs_func]
+
+
+@pytest.mark.parametrize("name", WITH_ERRORS)
+def test_error_inputs_are_refused_with_the_class_and_the_words_of_pytorch(name):
+    wrong = []
+    for one in bad_inputs(name):
+        if other_class(name, one) is None:
+            refused = isinstance(one.ours, type(one.theirs))
+            said = re.search(one.words, str(one.ours)) or has_other_words(name, one)
+            wrong += [] if refused and said else [f"{one.description}: {one.theirs!r}, ours {one.ours!r}"]
+    assert not wrong, "\n".join(wrong)
+
+
+def other_class(name, one):
+    return next((key for key in OTHER_CLASS if re.search(key[0], name) and re.search(key[1], str(one.theirs))), None)
+
+
+def has_other_words(name, one):
+    return re.match(OTHER_WORDS, f"{name.removeprefix('nn.')}: {one.theirs}")
+
+
+@pytest.mark.parametrize("key", OTHER_CLASS)
+def test_other_classes_are_needed(key):
+    bad = [one for name in WITH_ERRORS for one in bad_inputs(name) if other_class(name, one) == key]
+    assert any(not isinstance(one.ours, type(one.theirs)) for one in bad)
