@@ -41,8 +41,8 @@ FURTHER = """
 PyTorch's databases of modules and of optimizers run too (`tests/parity/test_module_database_parity.py`,
 `test_optimizer_database_parity.py`): values, buffers, gradients, second gradients, forward derivatives, `vmap`, states,
 copies and pickles of modules in double precision; steps, states, settings and printed groups of optimizers with real,
-complex and sparse gradients, closures, groups and schedules; error inputs by class and words. What differs is listed in
-these tests with its reason, and a test fails when a difference is gone:
+complex and sparse gradients, closures, groups and schedules; error inputs by class and words. The tests list each
+difference with its reason, and fail when it is gone:
 
 - the second gradient of `KLDivLoss` in a target, and the tangent of `CrossEntropyLoss` without targets: NaN in PyTorch
 - `fused` with complex parameters or sparse gradients, tensors among factors, eps=0 of norms, weights of another dtype,
