@@ -149,6 +149,21 @@ def test_a_divergence_is_registered_for_a_base_class_that_is_no_distribution():
     assert D.kl_divergence(Mine(), Mine()) == 3
 
 
+def test_an_instance_to_expand_into_is_given_or_made_for_the_same_constructor():
+    class Same(D.Normal):
+        pass
+
+    class Other(D.Normal):
+        def __init__(self):
+            super().__init__(0.0, 1.0)
+
+    given = D.Normal(0.0, 1.0)
+    assert given._get_checked_instance(D.Normal, given) is given
+    assert type(Same(0.0, 1.0)._get_checked_instance(D.Normal)) is Same
+    with pytest.raises(NotImplementedError, match="Subclass Other of Normal"):
+        Other()._get_checked_instance(D.Normal)
+
+
 def test_the_entropy_of_an_exponential_family_follows_from_its_log_normalizer():
     for d in (D.Normal(rg.tensor([0.3, 1.0]), 0.7), D.Gamma(2.5, 1.5), D.Exponential(1.5), D.Bernoulli(0.3)):
         if isinstance(d, D.Gamma):

@@ -78,6 +78,19 @@ class Distribution(SuggestsKeywords):
         new._batch_shape = batch_shape
         return new
 
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """Return what an `expand` of class `cls` fills in: `_instance`, or a new one that no `__init__` has set up.
+
+        PyTorch's name, for subclasses. Raises NotImplementedError for a subclass with another `__init__`, whose
+        attributes that `expand` does not know.
+        """
+        if _instance is None and type(self).__init__ is not cls.__init__:
+            raise NotImplementedError(
+                f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also "
+                f"define a custom .expand() method."
+            )
+        return type(self).__new__(type(self)) if _instance is None else _instance
+
     def _all_constraints(self) -> dict[str, Constraint]:
         """Return the constraints of the parameters, also of those of base classes."""
         declared = [vars(base).get("arg_constraints", {}) for base in type(self).__mro__]
