@@ -8,9 +8,11 @@ from .test_downstream_parity import answers
 # Program -> relative tolerance (times the largest element), and the least number of compared results.
 PROGRAMS = {
     "entmax_crf_train": (1e-5, 100),
+    "gpytorch_models": (1e-10, 320),
     "pytorch_optimizer_steps": (1e-4, 1000),  # steps divide by roots of averages that are nearly zero
     "torchdiffeq_solves": (1e-6, 110),  # adaptive steps depend on the last bits of tiny error estimates
     "x_transformers_train": (5e-5, 1700),
+    "zuko_flows": (1e-10, 200),
 }
 
 
