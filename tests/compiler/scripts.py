@@ -229,6 +229,49 @@ def named_tuples(compile):
     return [(type(o).__name__, o.inputs, o.mask) for o in out]
 
 
+def methods_of_named_tuples(compile):
+    @compile
+    def f(batch):
+        return batch._replace(inputs=batch.inputs * 2), batch._asdict()
+
+    out = [f(Batch(numbers(4, seed=i), numbers(4, seed=i + 1) > 0)) for i in range(3)]
+    return [(*new, fields) for new, fields in out]
+
+
+def members_that_read_variables_around_the_class(compile):
+    scale = [2.0]
+
+    class Scaled:
+        def __enter__(self):
+            return scale[0]
+
+        def __exit__(self, *exception):
+            return None
+
+        @property
+        def factor(self):
+            return scale[0]
+
+        @staticmethod
+        def shift():
+            return scale[0]
+
+        @classmethod
+        def power(cls):
+            return scale[0]
+
+    scaled = Scaled()
+
+    @compile
+    def f(x):
+        with scaled as entered:
+            return (x * scaled.factor + scaled.shift()) ** Scaled.power() * entered
+
+    out = [f(numbers(3))]
+    scale[0] = 3.0
+    return [*out, f(numbers(3))]
+
+
 def item_in_the_middle(compile):
     @compile
     def f(x):

@@ -111,8 +111,6 @@ class ArgumentGuards:
         """Return whether arguments repeat as they did: the code may ask, and gradients of a repeated one are added."""
         if not self.repetitions:
             return have_arrays_of_their_own(tensors)
-        if any(tensors[i].value is not tensors[j].value for i, j in self.repetitions):
-            return False
         return _repetitions(tensors) == self.repetitions
 
     def is_unchanged(self, args: tuple, kwargs: dict[str, Any]) -> bool:

@@ -255,9 +255,10 @@ def _serves_library(frame: Any) -> bool:
 
 
 def _is_generated_constructor(frame: Any) -> bool:
-    """Return whether a frame is a constructor that `collections.namedtuple` or `dataclasses` generates."""
-    is_of_dataclass = frame.f_code.co_qualname == "__create_fn__.<locals>.__init__"
-    return is_of_dataclass or str(frame.f_globals.get("__name__", "")).startswith("namedtuple_")
+    """Return whether a frame is a constructor, or method, that `collections.namedtuple` or `dataclasses` generates."""
+    name = frame.f_code.co_qualname
+    is_generated = name == "__create_fn__.<locals>.__init__" or name.startswith("namedtuple.<locals>.")
+    return is_generated or str(frame.f_globals.get("__name__", "")).startswith("namedtuple_")
 
 
 @functools.cache

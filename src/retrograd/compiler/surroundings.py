@@ -33,9 +33,6 @@ _UNCHANGING = (
     types.GetSetDescriptorType,
     types.MemberDescriptorType,
     optree.PyTreeSpec,
-    property,
-    staticmethod,
-    classmethod,
 )
 _LOADS = {"LOAD_GLOBAL", "LOAD_NAME"}
 _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
@@ -264,6 +261,8 @@ class Surroundings:
         elif isinstance(value, types.MethodType):
             self.visit(value.__self__, name, attribute)
             self.visit(value.__func__, name, attribute)
+        elif isinstance(value, property | staticmethod | classmethod):
+            self.visit(value.fget if isinstance(value, property) else value.__func__, name, attribute)
         elif isinstance(value, FunctionHolder):
             self.visit(value._function, name, attribute)
         elif isinstance(value, functools.partial):
