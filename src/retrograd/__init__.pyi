@@ -1590,7 +1590,7 @@ def rand_like(input: Any, *, generator: Any = None, dtype: Any = None, out: Any 
 def randint(low: Any = 0, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Uniform random integers from low (default 0) to high - 1, of the given shape."""
 
-def randint_like(input: Any, low: Any, high: Any = None, *, generator: Any = None, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
+def randint_like(input: Any, low: Any = 0, high: Any = None, *, generator: Any = None, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Uniform random integers from low (default 0) to high - 1 in the shape and dtype of the input."""
 
 def randn(*size: _int, generator: Any = None, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
