@@ -225,3 +225,14 @@ def test_a_dict_of_modules_can_be_emptied():
     heads = nn.ModuleDict({"a": nn.Identity()})
     heads.clear()
     assert len(heads) == 0
+
+
+@pytest.mark.parametrize("container", [nn.ModuleDict, nn.ParameterDict])
+def test_dicts_call_update_for_entries_only(container):
+    class Collection(container):
+        def update(self, *args):
+            raise RuntimeError("called")
+
+    assert list(Collection()) == list(container(None)) == []
+    with pytest.raises(RuntimeError, match="called"):
+        Collection({})

@@ -278,9 +278,10 @@ class ModuleDict(_KeyedContainer):
     (['small', 'none'], True)
     """
 
-    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] = ()) -> None:
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
         super().__init__()
-        self.update(modules)
+        if modules is not None:  # a subclass may have an update of its own
+            self.update(modules)
 
     def update(self, entries: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Add the modules of a mapping or of pairs; existing keys are replaced."""
@@ -331,9 +332,10 @@ class ParameterDict(_KeyedContainer):
     (['left', 'right'], True)
     """
 
-    def __init__(self, parameters: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] = ()) -> None:
+    def __init__(self, parameters: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] | None = None) -> None:
         super().__init__()
-        self.update(parameters)
+        if parameters is not None:  # a subclass may have an update of its own
+            self.update(parameters)
 
     def update(self, entries: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]) -> None:
         """Add the parameters of a mapping or of pairs; existing keys are replaced."""
