@@ -24,8 +24,8 @@ from retrograd.core.engine import (
     add_into,
     edge_of,
     match_layout,
-    plain_seed,
     pullback,
+    simple_backward,
     simple_gradients,
     sum_of_gradients,
 )
@@ -488,11 +488,8 @@ def _backward(
     inputs: Inputs | None = None,
 ) -> None:
     """Add the gradients of this tensor to `.grad` of the leaves that it depends on; see `autograd.backward`."""
-    if inputs is None and not create_graph:
-        seed = plain_seed(self, gradient)
-        if seed is not None:
-            pullback([edge_of(self)], [seed], level=None, retain_graph=bool(retain_graph), accumulate=_accumulate)
-            return
+    if inputs is None and not create_graph and simple_backward(self, gradient, bool(retain_graph), _accumulate):
+        return
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 

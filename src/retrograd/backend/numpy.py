@@ -17,6 +17,7 @@ from retrograd.backend.special import *  # noqa: F403
 from retrograd.backend.special import scipy_special
 from retrograd.backend.stored_dtypes import convert
 from retrograd.backend.traced_array import like_quotient, visible
+from retrograd.core.aval import symbolic
 from retrograd.core.dtype import is_extension
 from retrograd.core.errors import OperandIndexError
 from retrograd.core.views import are_apart
@@ -332,6 +333,9 @@ def var(x, axis=None, ddof=0, keepdims=False):
 
 def fill_shape(x, shape):
     """Return an array with the one element of x everywhere; small arrays in new memory, which is faster than a view."""
+    size = symbolic(shape)
+    if size is not None:
+        return size.broadcast(x.reshape(()), shape)
     return _fill(x, shape) if on_host and math.prod(shape) <= 1024 else np.broadcast_to(x.reshape(()), shape)
 
 

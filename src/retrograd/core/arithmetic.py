@@ -91,7 +91,7 @@ class Arithmetic(TensorBase):
         return call2(POW, other, self)
 
     def __neg__(self):
-        return call1(NEG, self)
+        return call1(NEG, self, NEG.params)
 
     def __pos__(self):
         return self

@@ -3,6 +3,7 @@
 cdef extern from "numpy/arrayobject.h":
     int PyArray_NDIM(ndarray)
     bint PyArray_ISCARRAY(ndarray)
+    bint PyArray_IS_C_CONTIGUOUS(ndarray)
     void *PyArray_DIMS(ndarray)
     void *PyArray_STRIDES(ndarray)
     ctypedef class numpy.dtype [object PyArray_Descr, check_size ignore]:
@@ -25,6 +26,9 @@ cdef extern from "numpy/arrayobject.h":
         @property
         cdef inline bint is_carray(self) noexcept:
             return PyArray_ISCARRAY(self)
+        @property
+        cdef inline bint is_row_major(self) noexcept:
+            return PyArray_IS_C_CONTIGUOUS(self)
         @property
         cdef inline object base(self):
             return array_base(self)

@@ -36,7 +36,7 @@ class SymbolicSize:
 def symbolic(shape):
     """Return the first symbolic size in a shape; None if there is none."""
     for size in shape:
-        if isinstance(size, SymbolicSize):
+        if type(size) is not int and isinstance(size, SymbolicSize):
             return size
     return None
 
@@ -75,5 +75,16 @@ class Aval:
     def __hash__(self):
         return hash((self.shape, self.dtype))
 
+    def __reduce__(self):  # extension types have no default one
+        return Aval, (self.shape, self.dtype)
+
     def __repr__(self):
         return f"{self.dtype}{list(self.shape)}"
+
+
+def make_aval(shape, dtype):
+    """Return the aval of a shape and a NumPy dtype, which needs no conversion."""
+    new: Aval = Aval.__new__(Aval)
+    new.shape = shape if type(shape) is tuple else tuple(shape)
+    new.dtype = dtype
+    return new

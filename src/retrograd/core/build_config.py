@@ -6,8 +6,8 @@ from importlib.machinery import PathFinder
 from importlib.util import spec_from_file_location
 
 HOT = (
-    "state", "blocks", "level", "tensor", "vjp_rule", "graph", "op", "views", "record", "dispatch", "arithmetic",
-    "engine", "function_node", "guards",
+    "state", "blocks", "aval", "level", "tensor", "vjp_rule", "graph", "op", "views", "record", "dispatch",
+    "arithmetic", "engine", "function_node", "guards",
 )  # fmt: skip
 PURE_VARIABLE = "RETROGRAD_PURE"
 

@@ -1,10 +1,11 @@
 cimport cython
 from retrograd.core.array cimport ndarray
+from retrograd.core.array cimport ndarray
 from retrograd.core.state cimport State, current
 from retrograd.core.level cimport grad_mode_below
 from retrograd.core.op cimport OpBase, compound, is_foreign
 from retrograd.core.record cimport record, record2
-from retrograd.core.tensor cimport TensorBase, is_floating_array, bump_version, has_numpy_dtype, is_plain, is_weak_number, known_tensor, make, needs_no_promotion, same_kind, share_real_dtype, unwrap_all
+from retrograd.core.tensor cimport TensorBase, is_floating_array, bump_version, has_numpy_dtype, is_plain, is_real_array, is_weak_number, known_tensor, make, needs_no_promotion, same_kind, share_real_dtype, unwrap_all
 from retrograd.core.views cimport forget_hidden_bases, is_view_of, requires_grad_synced, sync_view, track_view
 
 cdef bint compiled
@@ -25,7 +26,7 @@ cdef class Op(OpBase):
 cpdef bint fits_exactly(object kind, object value) except -1
 
 @cython.locals(state=State, t=TensorBase, out=TensorBase, requires_grad=cython.bint)
-cpdef object call1(Op op, object a)
+cpdef object call1(Op op, object a, dict params)
 
 cpdef object call_fast(Op op, tuple args, dict params)
 
@@ -50,6 +51,8 @@ cpdef object run_compose(Op op, tuple args, dict params)
 @cython.locals(result=TensorBase)
 cpdef object ground(Op op, tuple args, dict params)
 cpdef object raw(Op op, object a)
+@cython.locals(array=ndarray)
+cpdef object in_row_major(object out)
 
 cpdef object note_cut(TensorBase out, object reason)
 cpdef object note_detached(Op op, TensorBase out, State state)

@@ -30,6 +30,7 @@ from retrograd.core.tensor import (
     has_numpy_dtype,
     is_floating_array,
     is_plain,
+    is_real_array,
     is_weak_number,
     make,
     needs_no_promotion,
@@ -63,7 +64,7 @@ class Op(OpBase):
     def __call__(self, *args, **kwargs):
         if self.simple and not kwargs and len(args) == self.simple:
             if self.simple == 1:
-                return call1(self, args[0])
+                return call1(self, args[0], self.params)
             if self.simple == 2:
                 return call2(self, args[0], args[1])
             return call(self, args, self.params)
@@ -75,7 +76,7 @@ class Op(OpBase):
             if not self.variadic:
                 params = self.quick_params(args, kwargs)
                 if params is not None:
-                    return call(self, args[: self.leading], params)
+                    return call1(self, args[0], params) if self.unary else call(self, args[: self.leading], params)
             elif type(args[0]) is list or type(args[0]) is tuple:
                 params = self.quick_params(args, kwargs)
                 if params is not None:
@@ -135,8 +136,8 @@ def fits_exactly(kind, value):
 # ---------------------------------------------------------------------------------------------------- calls
 
 
-def call1(op, a):
-    """Run an operator of one input and no params: `call`, specialized for the ground."""
+def call1(op, a, params):
+    """Run an operator of one input and one result: `call`, specialized for the ground."""
     state = current()
     # Fast path: a plain array on the ground. Everything else falls through to `call` below.
     if state.level is None and isinstance(a, TensorBase) and not op.composite and op.kernel is not None:
@@ -145,32 +146,37 @@ def call1(op, a):
             t.level is None
             and not t._overrides
             and has_numpy_dtype(t.value)
-            and (not op.to_float or is_floating_array(t.value))
+            and (is_real_array(t.value) or not op.promotes or (op.simple and not op.to_float))
+            and state.device is None
         ):
             requires_grad = requires_grad_synced(t)
             try:
-                r = op.kernel(t.value)
+                r = op.kernel(t.value, **params) if params else op.kernel(t.value)
+            except OverflowError:
+                return call(op, (a,), params)
             except (ValueError, TypeError, IndexError, AttributeError):
-                explain(op, (a,), op.params)
+                explain(op, (a,), params)
                 raise
-            out = make(r if type(r) is ndarray else asarray(r), None, t.tag)
+            if op.row_major:
+                r = in_row_major(r)
+            out = make(r if type(r) is ndarray else as_array(r), None, t.tag)
             if state.inference:
                 out.version = INFERENCE
             if op.view and is_view_of(out.value, t.value):
-                track_view(op, out, t, op.params, state)
+                track_view(op, out, t, params, state)
             if requires_grad:
                 if state.grad_enabled and op.differentiable and not state.inference:
-                    record(op, (a,), op.params, out, None)
+                    record(op, (a,), params, out, None)
                 else:
                     note_detached(op, out, state)
             return out
-    return call(op, (a,), op.params)
+    return call(op, (a,), params)
 
 
 def call_fast(op, args, params):
     """Run an operator on its flat inputs, as `call`, by the function for its number of inputs if there is one."""
-    if op.simple == 1 and len(args) == 1:
-        return call1(op, args[0])
+    if op.unary and len(args) == 1:
+        return call1(op, args[0], params)
     if op.simple == 2 and len(args) == 2:
         return call2(op, args[0], args[1])
     return call(op, args, params)
@@ -184,7 +190,7 @@ def detach_all(op, tensors):
     for a in tensors:
         t: TensorBase = a
         if state.level is not None or t.level is not None or t._overrides or type(t.value) is not ndarray:
-            results.append(call1(op, a))
+            results.append(call1(op, a, op.params))
             continue
         requires_grad = requires_grad_synced(t)
         out = make(t.value[...], None, t.tag)
@@ -506,7 +512,8 @@ def in_row_major(out):
     if type(out) is tuple:
         return tuple([in_row_major(r) for r in out])
     if type(out) is ndarray:
-        return out if out.flags.c_contiguous else ascontiguousarray(out)
+        array: ndarray = out
+        return out if (array.is_row_major if compiled else out.flags.c_contiguous) else ascontiguousarray(out)
     if type(out) not in array_devices or out.flags.c_contiguous:
         return out
     return namespaces[type(out)].ascontiguousarray(out)

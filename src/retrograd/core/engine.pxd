@@ -5,6 +5,7 @@ from retrograd.core.state cimport State, current, modes_of, set_modes
 from retrograd.core.tensor cimport TensorBase, make, same_kind, bump_version, is_real_array
 
 @cython.final
+@cython.freelist(8)
 cdef class BackwardPass:
     cdef public list heap, callbacks, roots
     cdef public GradFn first
@@ -47,6 +48,7 @@ cdef class BackwardPass:
 cpdef object plain_seed(object root, object g)
 @cython.locals(t=TensorBase, ends=list, found=dict)
 cpdef object simple_gradients(object root, object targets, bint retain)
+cpdef bint simple_backward(object root, object g, bint retain, object accumulate) except -1
 cpdef bint calls_user_code(GradFn fn) except -1
 cpdef bint is_large(TensorBase g) except -1
 cpdef bint add_into(TensorBase total, TensorBase term) except -1
@@ -61,3 +63,5 @@ cpdef set needed_for(list roots, list targets)
 cpdef list nodes_behind(object roots)
 cpdef bint leads_to(GradFn fn, set ends) except -1
 cpdef tuple edge_of(TensorBase tensor)
+@cython.locals(needed=set, targets=set, ends=list, run=BackwardPass, depth=int)
+cpdef object run_pass(list roots, list cotangents, object level, object inputs, bint create_graph, bint retain, object accumulate)

@@ -541,8 +541,17 @@ def simple_gradients(root, targets, retain):
     seed = plain_seed(root, None)
     if seed is None or not ends:
         return None
-    found = pullback([edge_of(root)], [seed], level=None, inputs=ends, retain_graph=retain)
+    found = run_pass([edge_of(root)], [seed], None, ends, False, retain, None)
     return [found.get(end[0] if isinstance(end[0], TensorBase) else end) for end in ends]
+
+
+def simple_backward(root, g, retain, accumulate):
+    """Run a simple pass from one tensor, whose results are accumulated; return whether the pass is simple."""
+    seed = plain_seed(root, g)
+    if seed is None:
+        return False
+    run_pass([edge_of(root)], [seed], None, None, False, retain, accumulate)
+    return True
 
 
 def edge_of(tensor):
@@ -618,13 +627,19 @@ def pullback(roots, cotangents, *, level, inputs=None, create_graph=False, retai
     receive none. `accumulate(leaf, g, owned)`, if given, receives the cotangents of leaves instead, and may keep the
     memory of those that are owned.
     """
+    return run_pass(roots, cotangents, level, inputs, create_graph, retain_graph, accumulate)
+
+
+def run_pass(roots, cotangents, level, inputs, create_graph, retain, accumulate):
+    """Return the result of `pullback`, whose arguments these are, without the cost of their names."""
     needed = targets = None
     ends = [edge for edge, _ in roots]
     if inputs is not None:
         needed = needed_for(ends, [edge for edge, _ in inputs])
         targets = {pair for pair in inputs if not isinstance(pair[0], TensorBase)} or None
-    run = BackwardPass(ends, retain_graph, level is None and not create_graph, needed, targets, accumulate)
+    run = BackwardPass(ends, retain, level is None and not create_graph, needed, targets, accumulate)
     # Hooks and Functions may start passes inside passes: every DEPTH-th moves to a new thread, with a fresh stack.
-    if current().depth % DEPTH == DEPTH - 1:
+    depth = current().depth
+    if depth and depth % DEPTH == DEPTH - 1:
         return on_another_thread(partial(run.execute, level, create_graph, roots, cotangents))
     return run.execute(level, create_graph, roots, cotangents)

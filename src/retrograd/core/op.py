@@ -120,6 +120,7 @@ class OpBase:
         self.variadic = schema.variadic
         self.last = len(schema.inputs) - 1
         self.simple = 0 if schema.params or schema.variadic or schema.results != "Tensor" else len(schema.inputs)
+        self.unary = len(schema.inputs) == 1 and not schema.variadic and schema.results == "Tensor"
         self.optional = sum([p.default is None for p in schema.inputs]) if self.simple else 0  # these are the last
         plain = schema.inputs_lead and (not schema.variadic or len(schema.inputs) == 1)
         self.leading = len(schema.inputs) if plain else -1

@@ -3,7 +3,7 @@ from retrograd.core.graph cimport GradFn, node, note_output, snapshot_of
 from retrograd.core.op cimport OpBase
 from retrograd.core.state cimport State, current
 from retrograd.core.tensor cimport (
-    TensorBase, alias, count_of, is_floating_array, has_numpy_dtype, known_tensor, same_kind, unwrap_all, version_of
+    TensorBase, alias, aval_of_tensor, count_of, is_floating_array, has_numpy_dtype, known_tensor, same_kind, unwrap_all, version_of
 )
 from retrograd.core.views cimport check_stale_view
 from retrograd.core.vjp_rule cimport VjpRule

@@ -8,6 +8,7 @@ from retrograd.core.state import State, current
 from retrograd.core.tensor import (
     TensorBase,
     alias,
+    aval_of_tensor,
     count_of,
     has_numpy_dtype,
     is_floating_array,
@@ -267,7 +268,7 @@ def mixes(args):
 
 def aval_of(a):
     """Return the aval of an operand; a number or None stands for itself."""
-    return a.aval if isinstance(a, TensorBase) else a
+    return aval_of_tensor(a) if isinstance(a, TensorBase) else a
 
 
 def missing_rule(op, index):

@@ -1,5 +1,6 @@
 cimport cython
 from retrograd.core.array cimport ndarray
+from retrograd.core.aval cimport Aval, make_aval
 
 cdef class TensorBase
 
@@ -77,6 +78,8 @@ cpdef TensorBase make(object value, object level, object tag)
 
 @cython.locals(out=TensorBase)
 cpdef TensorBase alias(TensorBase tensor, object grad_fn)
+
+cpdef Aval aval_of_tensor(TensorBase tensor)
 
 cpdef object unwrap_all(TensorBase tensor)
 

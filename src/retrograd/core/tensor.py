@@ -2,7 +2,7 @@
 
 from numpy import ndarray
 
-from retrograd.core.aval import Aval
+from retrograd.core.aval import make_aval
 from retrograd.foundation.source_location import user_line
 
 compiled = not __file__.endswith(".py")
@@ -88,7 +88,7 @@ class TensorBase:
     @property
     def aval(self):
         """Shape and dtype, without the values."""
-        return Aval(self.shape, self.value.dtype)
+        return aval_of_tensor(self)
 
 
 tensor_class = tensor_base = TensorBase
@@ -131,6 +131,11 @@ def alias(tensor, grad_fn):
         out._output_nr = tensor._output_nr
         out._requires_grad = True
     return out
+
+
+def aval_of_tensor(tensor):
+    """Return shape and dtype of a tensor, without its values."""
+    return make_aval(tensor.value.shape if tensor.level is None else tensor.level.shape(tensor), tensor.value.dtype)
 
 
 def unwrap_all(tensor):

@@ -52,7 +52,7 @@ class CustomOperator(Operator, RegistrationMixin):
         super().__init__(schema, definition)
         self.__doc__ = str(schema)
         self.rules = None  # one formula returns all gradients at once
-        self.simple = 0
+        self.simple, self.unary = 0, False
         self.registrations = registrations
         self.tags = list(tags)
         self.functional = self if not schema.mutated else self._define_functional()

@@ -247,7 +247,7 @@ class AlongDims(Family):
         args = batch_all(args, batched, n)
         ndim = args[0].ndim - 1
         shifted = params | {k: shift_dims(cls.__name__, params[k], ndim) for k in cls.dims.split()}
-        out = call(registry[cls.__name__], tuple(map(at_least_1d, args)), shifted)
+        out = call_fast(registry[cls.__name__], tuple(map(at_least_1d, args)), shifted)
         return out if ndim else squeeze_last(out)
 
     @classmethod
@@ -450,7 +450,7 @@ class View(Family, view="one", elements="moved"):
 def apply_views(x, chain):
     """Apply a chain of view operators, (name, params), to a tensor."""
     for name, params in chain:
-        x = call(registry[name], (x,), params)
+        x = call_fast(registry[name], (x,), params)
     return x
 
 

@@ -6,9 +6,10 @@ import math
 from typing import NamedTuple
 
 from retrograd.backend.type_info import finfo
-from retrograd.core import Aval, Internal, Tensor, op, registry
+from retrograd.core import Aval, Internal, Tensor, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
+from retrograd.core.dispatch import call_fast
 from retrograd.core.hooks import conjugate
 from retrograd.ops.create import tensor
 from retrograd.ops.family import (
@@ -63,7 +64,7 @@ def in_dtype(xp, x, dtype):
 def _expand_cotangent(g, x_aval, dim, keepdim):
     """The cotangent of a sum's input: g broadcast to the input's shape."""
     if not dim:
-        return filled(cast_to(g, x_aval.dtype), shape=x_aval.shape)
+        return call_fast(filled, (cast_to(g, x_aval.dtype),), {"shape": x_aval.shape})
     return expand(cast_to(restore_dims(g, x_aval, dim, keepdim), x_aval.dtype), x_aval.shape)
 
 
@@ -79,9 +80,7 @@ def _symbolic_count(x_aval, dim, keepdim):
 class filled(Internal, linear="x", elements="moved"):
     """A tensor of `shape` filled with the one element of x; the transpose of the sum over all elements."""
 
-    def impl(xp, x, *, shape):
-        size = symbolic(shape)
-        return xp.fill_shape(x, shape) if size is None else size.broadcast(x.reshape(()), shape)
+    impl = xp.fill_shape
 
     def shape(x, *, shape):
         return Aval(shape, x.dtype)
@@ -283,9 +282,7 @@ def _variance_derivative(x, dim, correction):
 
 # PyTorch's older keyword: unbiased=True means correction=1, unbiased=False correction=0.  Passed as the second
 # positional argument it takes the position of `dim`.
-_VAR = (
-    "(Tensor x, dims? dim=None, bool? unbiased=None, bool keepdim=False, *, number? correction=None) -> Tensor"
-)
+_VAR = "(Tensor x, dims? dim=None, bool? unbiased=None, bool keepdim=False, *, number? correction=None) -> Tensor"
 
 
 def _var(name, x, dim, unbiased, keepdim, correction):

@@ -50,7 +50,7 @@ class FunctionOp(Op):
         self.rules = None
         self.differentiable = self.composite = self.accepts_nested = True
         self.reduces_cotangent = self.several_views = self.view = self.random = self.impure = False
-        self.simple = 0
+        self.simple, self.unary = 0, False
         self._generated = functools.lru_cache(maxsize=64)(self._generate)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
