@@ -204,8 +204,8 @@ class ModuleTree(ChecksNumbers):
 
     def _unnamed_tensors(self, kinds: tuple[str, ...], recurse: bool) -> Iterator[Any] | None:
         """Return the tensors of `_named_tensors`, without making names; None if a class overrides `named_modules`."""
-        found: dict[int, Any] = {}
-        return iter(found.values()) if _collect(self, kinds, recurse, found, set()) else None
+        found = _collect(self, kinds, recurse)
+        return None if found is None else iter(found.values())
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
@@ -280,26 +280,36 @@ class ModuleTree(ChecksNumbers):
         return owner.__dict__[name]
 
 
-def _collect(
-    module: ModuleTree, kinds: tuple[str, ...], recurse: bool, found: dict[int, Any], visited: set[ModuleTree]
-) -> bool:
-    """Add the tensors of a module and of its submodules to `found`, by identity; return False if it can't know them."""
-    values = module.__dict__
-    if type(module).named_modules is not ModuleTree.named_modules or "named_modules" in values:
-        return False
-    visited.add(module)
-    children = []
-    for name, kind in values["_kinds"].items():
-        if kind in kinds:
-            if values[name] is not None:
-                found[id(values[name])] = values[name]
-        elif kind == MODULE:
-            children.append(values[name])
-    if recurse:
-        for child in children:
-            if child is not None and child not in visited and not _collect(child, kinds, True, found, visited):
-                return False
-    return True
+def _collect(module: ModuleTree, kinds: tuple[str, ...], recurse: bool) -> dict[int, Any] | None:
+    """Return the tensors of a module and of its submodules by identity, in order; None if it can't know them.
+
+    A loop over a stack: a call for each module would take as long as the look-ups.
+    """
+    known = ModuleTree.named_modules
+    found: dict[int, Any] = {}
+    visited = set()
+    pending = [module]
+    while pending:
+        module = pending.pop()
+        if module in visited:
+            continue
+        visited.add(module)
+        values = module.__dict__
+        if type(module).named_modules is not known or "named_modules" in values:
+            return None
+        children = []
+        for name, kind in values["_kinds"].items():
+            value = values[name]
+            if value is None:
+                continue
+            if kind in kinds:
+                found[id(value)] = value
+            elif kind == MODULE:
+                children.append(value)
+        if children and recurse:
+            children.reverse()
+            pending += children
+    return found
 
 
 def _kind_of(value: Any) -> str | None:
