@@ -28,7 +28,7 @@ BUDGET = {
     "hips": 900,
     "implicit": 700,
     "interop": 6600,
-    "kernels": 10000,
+    "kernels": 10100,
     "levels": 1700,
     "library": 3600,
     "nested": 6200,

@@ -52,11 +52,86 @@ INLINE void class_grad(const T* x, npy_int64 target, T g, T* out, npy_intp n, Pr
     for (npy_intp i = 0; i < n; i++) out[i] *= g;
 }
 
+// ---------------------------------------------------------------------------------------------- short rows
+
+// Rows with fewer elements than a sum has lanes: most of the time of one would pass in waiting for its maximum, then for
+// its sum. Those of several rows do not wait for each other, and exponentials of all their elements fill whole vectors.
+template <class T>
+constexpr npy_intp SHORT = LANES<T>;
+constexpr npy_intp ROWS_AT_ONCE = 16, GROUPED = 4;
+
+template <class T>
+struct ShortRows {
+    T shifted[ROWS_AT_ONCE * SHORT<T>], exponentials[ROWS_AT_ONCE * SHORT<T>];
+    double totals[ROWS_AT_ONCE];
+
+    INLINE void read(const char* x, npy_intp step, npy_intp within, npy_intp rows, npy_intp n) {
+        for (npy_intp r = 0; r < rows; r += GROUPED) {
+            // A group may repeat the last row.
+            const T* from[GROUPED];
+            T top[GROUPED];
+            for (npy_intp k = 0; k < GROUPED; k++) {
+                const npy_intp row = std::min(r + k, rows - 1);
+                from[k] = within == sizeof(T) ? reinterpret_cast<const T*>(x + row * step) : exponentials + row * n;
+                if (within != sizeof(T)) gather(x + row * step, within, n, exponentials + row * n);
+                top[k] = -INFINITY;
+            }
+            NOT_UNROLLED
+            for (npy_intp i = 0; i < n; i++)
+                UNROLL
+                for (npy_intp k = 0; k < GROUPED; k++) top[k] = from[k][i] > top[k] ? from[k][i] : top[k];
+            for (npy_intp k = 0; k < GROUPED && r + k < rows; k++)
+                for (npy_intp i = 0; i < n; i++) shifted[(r + k) * n + i] = from[k][i] - top[k];
+        }
+        for (npy_intp i = 0; i < rows * n; i++) exponentials[i] = exp_of_negative(shifted[i]);
+        for (npy_intp r = 0; r < rows; r += GROUPED) {
+            double total[GROUPED] = {};
+            NOT_UNROLLED
+            for (npy_intp i = 0; i < n; i++)
+                UNROLL
+                for (npy_intp k = 0; k < GROUPED; k++) total[k] += exponentials[std::min(r + k, rows - 1) * n + i];
+            for (npy_intp k = 0; k < GROUPED && r + k < rows; k++) totals[r + k] = total[k];
+        }
+    }
+};
+
+template <class T>
+INLINE void softmax(const ShortRows<T>& of, npy_intp r, T* out, npy_intp n) {
+    const T scale = T(1 / of.totals[r]);
+    for (npy_intp i = 0; i < n; i++) out[i] = of.exponentials[r * n + i] * scale;
+}
+
+template <class T>
+INLINE void log_softmax(const ShortRows<T>& of, npy_intp r, T* out, npy_intp n) {
+    const T shift = T(std::log(of.totals[r]));
+    for (npy_intp i = 0; i < n; i++) out[i] = of.shifted[r * n + i] - shift;
+}
+
 // ------------------------------------------------------------------------------------------------ all rows
+
+#define SHORT_ROWS(name)                                                                       \
+    template <class T>                                                                         \
+    INLINE void name##_short(char** args, const npy_intp* dimensions, const npy_intp* steps) { \
+        const npy_intp n = dimensions[1];                                                      \
+        ShortRows<T> some;                                                                     \
+        Writer<T> write(steps[3], n);                                                          \
+        for (npy_intp start = 0; start < dimensions[0]; start += ROWS_AT_ONCE) {               \
+            const npy_intp rows = std::min(ROWS_AT_ONCE, dimensions[0] - start);               \
+            some.read(args[0] + start * steps[0], steps[0], steps[2], rows, n);                \
+            for (npy_intp r = 0; r < rows; r++) {                                              \
+                name(some, r, write.at(args[1] + (start + r) * steps[1]), n);                  \
+                write.finish();                                                                \
+            }                                                                                  \
+        }                                                                                      \
+    }
+
+SHORT_ROWS(softmax)
+SHORT_ROWS(log_softmax)
 
 #define ONE_TO_ONE(name)                                                                        \
     LOOP(name##_rows) {                                                                         \
         npy_intp n = dimensions[1];                                                                \
+        if (n < SHORT<T>) return name##_short<T>(args, dimensions, steps);                         \
         Reader<T> read(steps[2], n);                                                               \
         Writer<T> write(steps[3], n);                                                              \
         for (npy_intp i = 0; i < dimensions[0]; i++) {                                             \

@@ -72,6 +72,8 @@ class softmax(_CastsInput, aliases="nn.functional.softmax special.softmax", opma
     older_form = staticmethod(dim_by_rank)
 
     def impl(xp, x, *, dim, dtype):
+        if dtype is None and x.dtype.char in "fd":  # the common case
+            return xp.softmax(x, dim)
         return xp.softmax(xp.cast(x, _compute_dtype("softmax", x, dtype)), dim)
 
     def vjp_x(g, out, dim):
@@ -99,6 +101,8 @@ class log_softmax(_CastsInput, aliases="nn.functional.log_softmax special.log_so
     older_form = staticmethod(dim_by_rank)
 
     def impl(xp, x, *, dim, dtype):
+        if dtype is None and x.dtype.char in "fd":
+            return xp.log_softmax(x, dim)
         return xp.log_softmax(xp.cast(x, _compute_dtype("log_softmax", x, dtype)), dim)
 
     def vjp_x(g, out, dim):
