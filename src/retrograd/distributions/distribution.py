@@ -78,11 +78,11 @@ class Distribution(SuggestsKeywords):
         new._batch_shape = batch_shape
         return new
 
-    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+    def _get_checked_instance(self, cls: Any, _instance: Any = None) -> Any:
         """Return what an `expand` of class `cls` fills in: `_instance`, or a new one that no `__init__` has set up.
 
-        PyTorch's name, for subclasses. Raises NotImplementedError for a subclass with another `__init__`, whose
-        attributes that `expand` does not know.
+        PyTorch's name, for subclasses. Raises NotImplementedError for a subclass with another `__init__`: `expand` does
+        not know its attributes.
         """
         if _instance is None and type(self).__init__ is not cls.__init__:
             raise NotImplementedError(
