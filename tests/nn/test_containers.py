@@ -228,11 +228,14 @@ def test_a_dict_of_modules_can_be_emptied():
 
 
 @pytest.mark.parametrize("container", [nn.ModuleDict, nn.ParameterDict])
-def test_dicts_call_update_for_entries_only(container):
+def test_dicts_call_an_update_of_a_subclass_for_given_entries_only(container):
     class Collection(container):
         def update(self, *args):
             raise RuntimeError("called")
 
-    assert list(Collection()) == list(container(None)) == []
+    entries = Collection()
+    assert list(entries) == list(container(None)) == []
+    entries["a"] = nn.Identity() if container is nn.ModuleDict else nn.Parameter(rg.ones(1))
+    assert list(entries) == ["a"]
     with pytest.raises(RuntimeError, match="called"):
         Collection({})

@@ -226,9 +226,6 @@ class _KeyedContainer(Module):
             raise KeyError(key)
         return self.__dict__[key]
 
-    def __setitem__(self, key: str, value: Any) -> None:
-        self.update({key: value})
-
     def __delitem__(self, key: str) -> None:
         self.pop(key)
 
@@ -283,6 +280,9 @@ class ModuleDict(_KeyedContainer):
         if modules is not None:  # a subclass may have an update of its own
             self.update(modules)
 
+    def __setitem__(self, key: str, value: Module) -> None:
+        ModuleDict.update(self, {key: value})  # not the update of a subclass
+
     def update(self, entries: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Add the modules of a mapping or of pairs; existing keys are replaced."""
         pairs = dict(entries)
@@ -336,6 +336,9 @@ class ParameterDict(_KeyedContainer):
         super().__init__()
         if parameters is not None:  # a subclass may have an update of its own
             self.update(parameters)
+
+    def __setitem__(self, key: str, value: Tensor) -> None:
+        ParameterDict.update(self, {key: value})  # not the update of a subclass
 
     def update(self, entries: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]) -> None:
         """Add the parameters of a mapping or of pairs; existing keys are replaced."""
