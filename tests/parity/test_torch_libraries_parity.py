@@ -11,6 +11,7 @@ PROGRAMS = {
     "gpytorch_models": (1e-10, 320),
     "pytorch_optimizer_steps": (1e-4, 1000),  # steps divide by roots of averages that are nearly zero
     "torchdiffeq_solves": (1e-6, 110),  # adaptive steps depend on the last bits of tiny error estimates
+    "torchmetrics_values": (1e-6, 63),
     "x_transformers_train": (5e-5, 1700),
     "zuko_flows": (1e-10, 200),
 }
