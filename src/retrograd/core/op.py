@@ -30,6 +30,9 @@ def is_foreign(a):
     return hasattr(kind, "__tensor_function__") or (hasattr(kind, "__torch_function__") and not from_torch(kind))
 
 
+_NUMBERS = (int, float, complex)  # not in place: compiled code would not ask the __class__ of sizes that are traced
+
+
 def takes_over(a, reflected):
     """Return whether an operand that no operator takes has the reflected method, such as `__radd__`."""
     if isinstance(a, TensorBase):
@@ -37,7 +40,7 @@ def takes_over(a, reflected):
     kind = type(a)
     if kind is float or kind is int:  # asked most often, as in `is_foreign`
         return False
-    return hasattr(kind, reflected) and not (isinstance(a, (int, float, complex)) or is_array(a) or is_foreign(a))
+    return hasattr(kind, reflected) and not (isinstance(a, _NUMBERS) or is_array(a) or is_foreign(a))
 
 
 def from_torch(kind):
