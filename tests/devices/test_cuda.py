@@ -66,6 +66,7 @@ def test_streams_and_events_make_the_calls_of_cupy_in_order():
     stream, start, end = rg.cuda.Stream(), rg.cuda.Event(enable_timing=True), rg.cuda.Event(enable_timing=True)
     address = stream.cuda_stream
     assert stream != rg.cuda.current_stream() == rg.cuda.default_stream()
+    assert isinstance(rg.cuda.stream(stream), rg.cuda.StreamContext)
     with rg.cuda.stream(stream):
         assert rg.cuda.current_stream() == stream
         start.record()

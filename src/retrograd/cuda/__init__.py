@@ -35,6 +35,7 @@ from retrograd.cuda.random import set_rng_state_all as set_rng_state_all
 from retrograd.cuda.runtime import check_index, device_index, find_library, imported_library, require_library
 from retrograd.cuda.streams import Event as Event
 from retrograd.cuda.streams import Stream as Stream
+from retrograd.cuda.streams import StreamContext as StreamContext
 from retrograd.cuda.streams import current_stream as current_stream
 from retrograd.cuda.streams import default_stream as default_stream
 from retrograd.cuda.streams import set_stream as set_stream

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from retrograd.core.blocks import generator_block
 from retrograd.cuda.runtime import require_library
 
 
@@ -105,12 +104,22 @@ def set_stream(stream: Stream) -> None:
     stream._stream.use()
 
 
-@generator_block
-def stream(stream: Stream | None) -> Any:
+class StreamContext:
+    """Context manager of `stream`: the stream gets the work of the block; None changes nothing."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        require_library("stream")
+        if self.stream is not None:
+            self.stream._stream.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        if self.stream is not None:
+            self.stream._stream.__exit__(*error)
+
+
+def stream(stream: Stream | None) -> StreamContext:
     """Context manager: the stream gets the work of the block; None changes nothing. RuntimeError without a device."""
-    require_library("stream")
-    if stream is None:
-        yield
-    else:
-        with stream._stream:
-            yield
+    return StreamContext(stream)
