@@ -43,8 +43,8 @@ BUDGET = {
     "sklearn": 400,
     "sparse": 2300,
     "testing": 5100,
-    "torch_alias": 400,
-    "utils": 4000,
+    "torch_alias": 600,
+    "utils": 4100,
 }
 
 

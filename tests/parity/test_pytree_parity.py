@@ -32,6 +32,9 @@ CASES = [
     "p.tree_structure(TREE) == p.tree_structure(TREE), p.tree_structure([1]) == p.tree_structure((1,))",
     "p.tree_structure(TREE).unflatten(range(8))",
     "[p.is_namedtuple(x) for x in (Point, Point(1, 2), (1, 2))]",
+    "p._dict_flatten(TREE), p._dict_unflatten(range(2), ['b', 'a'])",
+    "p._dict_flatten_with_keys(TREE)",
+    "p.MappingKey('a').get(TREE), str(p.MappingKey('a'))",
     "p.register_pytree_node(list, len, len)",
 ]
 

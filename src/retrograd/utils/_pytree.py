@@ -1,6 +1,7 @@
 """Functions on pytrees; the names are those of `torch.utils._pytree`. None is a leaf, and dicts keep their order."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import optree
@@ -15,7 +16,7 @@ from optree import (
 )
 
 __all__ = [
-    "Context", "LeafSpec", "PyTree", "PyTreeSpec", "TreeSpec", "is_namedtuple", "is_namedtuple_class",
+    "Context", "LeafSpec", "MappingKey", "PyTree", "PyTreeSpec", "TreeSpec", "is_namedtuple", "is_namedtuple_class",
     "is_namedtuple_instance", "is_structseq", "is_structseq_class", "is_structseq_instance", "register_pytree_node",
     "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten", "tree_is_leaf", "tree_iter",
     "tree_leaves", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_structure", "tree_unflatten",
@@ -145,3 +146,33 @@ def _only(chosen: Any, func: Callable) -> Callable:
     if isinstance(chosen, type | tuple) or hasattr(chosen, "__args__"):
         return lambda leaf: func(leaf) if isinstance(leaf, chosen) else leaf
     return lambda leaf: func(leaf) if chosen(leaf) else leaf
+
+
+@dataclass(frozen=True, slots=True)
+class MappingKey:
+    """The position of a child in a mapping; printed as `['key']`."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def get(self, mapping: Mapping) -> Any:
+        """Return the child of a mapping at this position."""
+        return mapping[self.key]
+
+
+# Libraries register their own kinds of dicts by these three, private as they are in PyTorch.
+def _dict_flatten(d: dict) -> tuple[list, Context]:
+    """Return the values of a dict and its keys."""
+    return list(d.values()), list(d)
+
+
+def _dict_flatten_with_keys(d: dict) -> tuple[list[tuple[MappingKey, Any]], Context]:
+    """Return pairs of a position and a value of a dict, and its keys."""
+    return [(MappingKey(key), value) for key, value in d.items()], list(d)
+
+
+def _dict_unflatten(values: Iterable, context: Context) -> dict:
+    """Return the dict of some values and keys."""
+    return dict(zip(context, values, strict=True))
