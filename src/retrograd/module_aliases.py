@@ -55,7 +55,7 @@ MODULES = {
         "SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss",
         "nn.loss": "_Loss",
     },
-    "nn.modules.module": {"nn": "Module"},
+    "nn.modules.module": {"nn": "Module", "nn.state_loading": "_IncompatibleKeys=IncompatibleKeys"},
     "nn.modules.normalization": {"nn": "GroupNorm LayerNorm LocalResponseNorm RMSNorm"},
     "nn.modules.padding": {
         "nn": "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d "

@@ -77,6 +77,7 @@ USED = {
     "nn.modules.instancenorm": "_InstanceNorm",
     "nn.modules.lazy": "LazyModuleMixin",
     "nn.modules.loss": "_Loss",
+    "nn.modules.module": "_IncompatibleKeys",
     "nn.modules.padding": "_CircularPadNd _ConstantPadNd _ReflectionPadNd _ReplicationPadNd",
     "nn.modules.pooling": "_AdaptiveAvgPoolNd _AdaptiveMaxPoolNd _AvgPoolNd _LPPoolNd _MaxPoolNd _MaxUnpoolNd",
     "nn.modules.utils": "_ntuple _pair _quadruple _reverse_repeat_tuple _single _triple",
