@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+from retrograd.torch_alias import LAUNCHED
+
 PROGRAM = """
 import sys
 import torch
@@ -90,6 +92,57 @@ def test_decorators_of_torch_jit_leave_functions_as_they_are(tmp_path):
     answers = run("-m", "retrograd.torch_alias", script(tmp_path, JIT)).splitlines()
     assert answers[:2] == ["6 4 True True", "False False False False"]
     assert "torch.jit.load: retrograd reads no TorchScript; use rg.export.load" in answers[2]
+
+
+OTHERS = """
+import torch.multiprocessing
+import torch._dynamo as dynamo
+import torch.version
+from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+from torch.futures import Future, collect_all, wait_all
+from torch.nn.attention.flex_attention import flex_attention
+import retrograd as rg
+both = [torch.Future(), Future()]
+collected, added = collect_all(both), wait_all
+doubled = both[1].then(lambda future: 2 * future.value())
+failed = both[1].then(lambda future: 1 / 0)
+both[0].set_result(1)
+print(collected.done(), doubled.done())
+both[1].set_result(2)
+print(wait_all(both), collected.wait() == both, doubled.wait(), collect_all([]).value())
+try:
+    failed.wait()
+except ZeroDivisionError:
+    print("raised")
+with TransformGetItemToIndex():
+    print(torch.vmap(lambda i: torch.arange(5)[i])(torch.tensor([1, 3])).tolist())
+print(torch.version.__version__ == torch.__version__, torch.version.cuda, dynamo.disable is rg.compiler.disable)
+print(torch.accelerator.is_available() == (torch.accelerator.current_accelerator() is not None))
+print("kernels: " in torch.__config__.show(), torch.__config__.parallel_info().startswith("threads: "))
+torch.multiprocessing.set_sharing_strategy("file_system")
+print(torch.multiprocessing.get_context("fork").Queue is not None, hasattr(rg, "futures"))
+try:
+    flex_attention(1)
+except NotImplementedError as error:
+    print(error)
+"""
+
+
+def test_modules_that_libraries_import_are_there(tmp_path):
+    answers = run("-m", "retrograd.torch_alias", script(tmp_path, OTHERS)).splitlines()
+    assert answers[:4] == ["False False", "[1, 2] True 4 []", "raised", "[1, 3]"]
+    assert answers[4:8] == ["True None True", "True", "True True", "True False"]
+    assert "use scaled_dot_product_attention" in answers[8]
+
+
+def test_distributed_is_available_in_a_process_that_a_launcher_started(monkeypatch):
+    code = "from retrograd.torch_alias import install; install(); import torch; d = torch.distributed"
+    code += "; print(d.is_available()); d.init_process_group(); print(d.is_available())"
+    for name in LAUNCHED:
+        monkeypatch.delenv(name, raising=False)
+    assert run("-c", code).split() == ["False", "True"]
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert run("-c", code).split() == ["True", "True"]
 
 
 def test_a_module_of_the_path_runs_as_a_script():

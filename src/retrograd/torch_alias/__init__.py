@@ -25,7 +25,20 @@ from retrograd.torch_alias import foreach
 PYTORCH_VERSION = "2.13.0"  # whose behavior the tests compare: what libraries that ask for `torch.__version__` get
 
 # Paths of modules below `torch` that exist only for the alias -> their names in this package.
-ALIAS_ONLY = {"jit": "jit", "multiprocessing": "multiprocessing", "utils._foreach_utils": "foreach_utils"}
+ALIAS_ONLY = {
+    "__config__": "config",
+    "_dynamo": "dynamo",
+    "_dynamo._trace_wrapped_higher_order_op": "dynamo",
+    "accelerator": "accelerator",
+    "futures": "futures",
+    "jit": "jit",
+    "multiprocessing": "multiprocessing",
+    "nn.attention.flex_attention": "flex_attention",
+    "utils._foreach_utils": "foreach_utils",
+    "version": "version",
+}
+
+LAUNCHED = {"WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"}  # variables that launchers set for each process
 
 
 class _Alias(ModuleType):
@@ -34,10 +47,12 @@ class _Alias(ModuleType):
     __version__ = PYTORCH_VERSION
 
     def __getattr__(self, name: str) -> Any:
-        if _own(f"torch.{name}").startswith(__name__):
+        if _own(f"torch.{name}").startswith(__name__) or name == "distributed":
             return importlib.import_module(f"torch.{name}")
         if name in foreach.NAMES:
             return foreach.function(name)
+        if name == "Future":
+            return importlib.import_module("torch.futures").Future
         return getattr(importlib.import_module("retrograd"), name)
 
     def __dir__(self) -> list[str]:
@@ -58,13 +73,27 @@ class _Finder:
 
     def exec_module(self, module: ModuleType) -> None:
         """Register the module of this package under its name in PyTorch."""
-        sys.modules[module.__name__] = importlib.import_module(_own(module.__name__))
+        own = importlib.import_module(_own(module.__name__))
+        vars(own).setdefault("__path__", [])  # so that Python looks below it for modules that exist only for the alias
+        if module.__name__ == "torch.distributed":
+            own.is_available = _launched  # type: ignore[attr-defined]
+        sys.modules[module.__name__] = own
 
 
 def _own(name: str) -> str:
     """Return the name here of a module of PyTorch: one that exists for this alias alone, or that below the package."""
     path = name.removeprefix("torch.")
     return f"{__name__}.{ALIAS_ONLY[path]}" if path in ALIAS_ONLY else f"retrograd.{path}"
+
+
+def _launched() -> bool:
+    """Return whether this process is one of several, or has a process group.
+
+    In all other processes `torch.distributed.is_available()` is False, as in a PyTorch built without `distributed`:
+    libraries then import none of its parts that retrograd lacks, such as FullyShardedDataParallel.
+    """
+    initialized: bool = importlib.import_module("retrograd.distributed").is_initialized()
+    return initialized or not LAUNCHED.isdisjoint(os.environ)
 
 
 def _size(plain: property) -> property:
