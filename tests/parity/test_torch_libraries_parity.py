@@ -7,6 +7,8 @@ from .test_downstream_parity import answers
 
 # Program -> relative tolerance (times the largest element), and the least number of compared results.
 PROGRAMS = {
+    "captum_attributions": (1e-12, 41),
+    "skorch_fits": (1e-5, 66),  # training in single precision
     "entmax_crf_train": (1e-5, 100),
     "gpytorch_models": (1e-10, 320),
     "pytorch_optimizer_steps": (1e-4, 1000),  # steps divide by roots of averages that are nearly zero
