@@ -123,7 +123,7 @@ def test_what_is_not_divided_so_is_refused():
         Shard(1)
     dist.init_process_group()
     try:
-        with pytest.raises(ValueError, match="expected a placement for the one dimension"):
+        with pytest.raises(ValueError, match="expected a placement for each of 1 dimensions"):
             distribute_tensor(rg.zeros(2), mesh(), [Shard(0), Replicate()])
         with pytest.raises(ValueError, match=r"expected a whole tensor of shape \(2,\), got \(3,\)"):
             distribute_tensor(rg.zeros(2), mesh(), [Shard(0)]).part_of(rg.zeros(3))

@@ -9,7 +9,7 @@ import pytest
 
 import retrograd as rg
 import retrograd.distributed as dist
-from retrograd.distributed import fsdp
+from retrograd.distributed import checkpoint, fsdp
 from retrograd.distributed.fsdp import (
     FSDPModule,
     MixedPrecisionPolicy,
@@ -18,7 +18,7 @@ from retrograd.distributed.fsdp import (
     load_full_state_dict,
     register_fsdp_forward_method,
 )
-from retrograd.distributed.tensor import DTensor, distribute_tensor
+from retrograd.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
 
 def values(seed, *shape):
@@ -71,6 +71,40 @@ def test_losses_and_parameters_are_those_of_the_whole_batch(ranks, reshards):
         assert list(state) == list(whole.state_dict())
         for name, value in whole.state_dict().items():
             np.testing.assert_allclose(state[name], value.numpy(), rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (4, 1), (1, 4), (2, 3)])
+def test_a_mesh_of_two_dimensions_has_copies_along_the_first_and_parts_along_the_second(tmp_path, shape):
+    ranks = shape[0] * shape[1]
+    x, whole = values(9, 12, 4), model()
+    expected = train(whole, x)
+
+    def script():
+        mesh = dist.init_device_mesh("cpu", shape, mesh_dim_names=("replicate", "shard"))
+        module = model()
+        if dist.get_rank():
+            for p in module.parameters():
+                p.data = p.data * 3  # all begin with the values of rank 0
+        for layer in module:
+            if isinstance(layer, rg.nn.Linear):
+                fully_shard(layer, mesh=mesh)
+        fully_shard(module, mesh=mesh)
+        losses = train(module, x.chunk(ranks)[dist.get_rank()])
+        weight = module[0].weight
+        checkpoint.save(module.state_dict(), checkpoint_id=tmp_path)
+        known = weight.placements == (Replicate(), Shard(0)) and weight.device_mesh == mesh
+        return losses, known, weight.shape, {name: x.numpy().copy() for name, x in full_state_dict(module).items()}
+
+    found = dist.run_threads(script, ranks)
+    np.testing.assert_allclose(np.mean([losses for losses, *_ in found], 0), expected, rtol=1e-12)
+    state = {name: rg.zeros_like(value) for name, value in whole.state_dict().items()}
+    checkpoint.load(state, checkpoint_id=tmp_path)
+    for number, (_, known, rows, full) in enumerate(found):
+        assert known
+        assert rows == whole[0].weight.chunk(shape[1])[number % shape[1]].shape
+        for name, value in whole.state_dict().items():
+            np.testing.assert_allclose(full[name], value.numpy(), rtol=1e-10, atol=1e-13)
+            np.testing.assert_array_equal(full[name], state[name].numpy())
 
 
 def test_a_transformer_with_shared_weights_gives_the_numbers_of_one_model():
@@ -312,6 +346,10 @@ def test_a_divided_module_has_pytorchs_methods():
 def test_other_divisions_are_refused_with_the_way_out():
     dist.init_process_group()
     try:
+        with pytest.raises(ValueError, match="expects a 1D or 2D DeviceMesh but got"):
+            fully_shard(rg.nn.Linear(2, 2), mesh=dist.init_device_mesh("cpu", (1, 1, 1)))
+        with pytest.raises(NotImplementedError, match=r"takes \[Replicate\(\), Shard\(0\)\], got"):
+            distribute_tensor(rg.zeros(2), dist.init_device_mesh("cpu", (1, 1)))
         with pytest.raises(NotImplementedError, match="parameters are divided along dimension 0"):
             fully_shard(rg.nn.Linear(2, 2), shard_placement_fn=lambda p: None)
     finally:

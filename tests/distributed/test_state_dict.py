@@ -31,6 +31,7 @@ from .test_collectives import over_mpi
 WHOLE = StateDictOptions(full_state_dict=True)
 ON_RANK_0 = StateDictOptions(full_state_dict=True, cpu_offload=True)
 FROM_RANK_0 = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+FLAT = StateDictOptions(flatten_optimizer_state_dict=True)
 DIVISIONS = [("process", 1), ("ddp", 2), ("zero1", 3), ("zero2", 2), ("fully", 4), ("fully", 2)]
 
 
@@ -130,6 +131,38 @@ def test_whole_states_of_rank_0_are_given_to_all_ranks_of_any_division(expected,
             np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-12, err_msg=name)
 
 
+@pytest.mark.parametrize(("saved_by", "resumed_by"), list(itertools.product(DIVISIONS[::2], DIVISIONS[1::2])), ids=str)
+def test_states_with_flat_names_are_resumed_by_any_division(expected, tmp_path, saved_by, resumed_by):
+    def save():
+        module, optimizer = divided(saved_by[0], 0, 0.02)
+        train(module, optimizer, range(2))
+        of_model, of_optimizer = get_state_dict(module, optimizer, options=FLAT)
+        assert of_optimizer["param_groups.0.bias.betas"] == (0.8, 0.9)
+        checkpoint.save({"model": of_model, "optimizer": of_optimizer}, checkpoint_id=tmp_path)
+        whole = StateDictOptions(full_state_dict=True, cpu_offload=True, flatten_optimizer_state_dict=True)
+        return copy.deepcopy(get_optimizer_state_dict(module, optimizer, options=whole))
+
+    def resume(given):
+        module, optimizer = divided(resumed_by[0], 1, 1.0)
+        of_model, of_optimizer = get_state_dict(module, optimizer, options=FLAT)
+        state = {"model": of_model, "optimizer": of_optimizer}
+        checkpoint.load(state, checkpoint_id=tmp_path)
+        set_model_state_dict(module, state["model"], options=FLAT)
+        if given:
+            set_optimizer_state_dict(module, optimizer, given if dist.get_rank() == 0 else {}, options=FROM_RANK_0)
+        else:
+            set_optimizer_state_dict(module, optimizer, state["optimizer"], options=FLAT)
+        train(module, optimizer, range(2, 4))
+        return numbers(module)
+
+    whole = dist.run_threads(save, saved_by[1])[0]
+    assert whole["state.3.weight.exp_avg"].shape == (3, 7)
+    for given in (None, whole):
+        for found in dist.run_threads(resume, resumed_by[1], given):
+            for name, value in expected.items():
+                np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
 def test_a_divided_model_on_meta_gets_memory_and_the_values_of_rank_0():
     source = model(3).state_dict()
 
@@ -216,8 +249,13 @@ def test_what_has_no_meaning_is_refused_with_the_way_out():
     optimizer = rg.optim.SGD(module.parameters(), lr=0.1)
     with pytest.raises(NotImplementedError, match="pass the submodule as the model"):
         get_model_state_dict(module, submodules={module[0]})
-    with pytest.raises(NotImplementedError, match="checkpoints need no flat names"):
-        get_optimizer_state_dict(module, optimizer, options=StateDictOptions(flatten_optimizer_state_dict=True))
+    optimizer.state[module[0].weight] = {"history": [1.0]}
+    with pytest.raises(NotImplementedError, match=r"in the state of 0\.weight, got list for history"):
+        get_optimizer_state_dict(module, optimizer, options=FLAT)
+    optimizer.state.clear()
+    flat = get_optimizer_state_dict(module, optimizer, options=FLAT)
+    with pytest.raises(RuntimeError, match=r"0\.weight and 3\.bias of one group have other settings"):
+        set_optimizer_state_dict(module, optimizer, flat | {"param_groups.3.bias.lr": 0.2})
     with pytest.raises(ValueError, match="broadcast_from_rank0 needs full_state_dict=True"):
         set_model_state_dict(module, {}, options=StateDictOptions(broadcast_from_rank0=True))
     with pytest.raises(ValueError, match=r"other parameters in the state: 0\.weight differ"):

@@ -26,8 +26,9 @@ from torch.distributed.checkpoint.state_dict import (
     set_optimizer_state_dict,
     set_state_dict,
 )
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor, Shard
+from torch.distributed.tensor import DTensor, Replicate, Shard
 
 
 @dataclass
@@ -130,12 +131,13 @@ def setup():
     dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=world_size)
 
 
-def inspect_model(model):
+def inspect_model(model, mesh):
     assert isinstance(model, Transformer)
     assert isinstance(model, FSDPModule)
     for param in model.parameters():
         assert isinstance(param, DTensor)
-        assert param.placements == (Shard(0),)
+        assert param.placements == ((Shard(0),) if mesh is None else (Replicate(), Shard(0)))
+        assert mesh is None or param.device_mesh == mesh
         assert param.dtype == torch.float32
 
 
@@ -148,13 +150,13 @@ def inspect_mixed_precision(model, dtype):
     assert model.output.weight.dtype == torch.float32
 
 
-def make_model(args, mp_policy):
+def make_model(args, mp_policy, mesh):
     with torch.device("meta"):
         model = Transformer(args)
     for layer in model.layers:
-        fully_shard(layer, mp_policy=mp_policy)
-    fully_shard(model, mp_policy=mp_policy)
-    inspect_model(model)
+        fully_shard(layer, mp_policy=mp_policy, mesh=mesh)
+    fully_shard(model, mp_policy=mp_policy, mesh=mesh)
+    inspect_model(model, mesh)
     model.to_empty(device="cpu")
     model.reset_parameters()
     inspect_mixed_precision(model, mp_policy.param_dtype or torch.float32)
@@ -188,12 +190,14 @@ def train(model, optim, args, steps):
     return losses
 
 
-def main(steps=6, mixed=False):
+def main(steps=6, mixed=False, hybrid=False):
     setup()
     args = ModelArgs()
+    names = ("replicate", "shard")
+    mesh = init_device_mesh("cpu", (2, dist.get_world_size() // 2), mesh_dim_names=names) if hybrid else None
     policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if mixed else MixedPrecisionPolicy()
     options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
-    model = make_model(args, policy)
+    model = make_model(args, policy, mesh)
     set_model_state_dict(model, whole_state(args) if dist.get_rank() == 0 else {}, options=options)
     optim = torch.optim.Adam(model.parameters(), lr=1e-2)
     losses = train(model, optim, args, range(steps // 2))
@@ -210,7 +214,7 @@ def main(steps=6, mixed=False):
     following = train(model, optim, args, range(steps // 2, steps))
 
     # Another model continues from the checkpoint, and another one from the whole states of rank 0.
-    resumed = make_model(args, policy)
+    resumed = make_model(args, policy, mesh)
     optim = torch.optim.Adam(resumed.parameters(), lr=1.0)
     of_model, of_optim = get_state_dict(resumed, optim)
     state = {"model": of_model, "optim": of_optim, "step": 0}
@@ -218,7 +222,7 @@ def main(steps=6, mixed=False):
     set_state_dict(resumed, optim, model_state_dict=state["model"], optim_state_dict=state["optim"])
     from_checkpoint = train(resumed, optim, args, range(state["step"], steps))
 
-    resumed = make_model(args, policy)
+    resumed = make_model(args, policy, mesh)
     optim = torch.optim.Adam(resumed.parameters(), lr=1.0)
     set_model_state_dict(resumed, whole_model, options=options)
     set_optimizer_state_dict(resumed, optim, whole_optim, options=options)
@@ -230,6 +234,6 @@ def main(steps=6, mixed=False):
 
 
 if __name__ == "__main__":
-    found, numbers = main(steps=6, mixed="mixed" in sys.argv)
+    found, numbers = main(steps=6, mixed="mixed" in sys.argv, hybrid="hybrid" in sys.argv)
     result = {"losses": found, "resumed": numbers["resumed"].tolist()}
     Path(f"{sys.argv[1]}.{os.environ['RANK']}").write_text(json.dumps(result))

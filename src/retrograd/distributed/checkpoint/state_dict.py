@@ -1,6 +1,6 @@
 """States of models and optimizers by parameter name, for any division of the work, as in PyTorch's module."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from retrograd.distributed.checkpoint.named_states import module_of, names_of, p
 from retrograd.distributed.collectives import broadcast_all
 from retrograd.distributed.fsdp.fully_shard import full_state_dict
 from retrograd.distributed.groups import initialized_group
+from retrograd.distributed.local_slice import LocalSlice
 from retrograd.distributed.objects import broadcast_object_list
 from retrograd.distributed.optim.zero_redundancy import ZeroRedundancyOptimizer
 from retrograd.distributed.tensor.dtensor import DTensor
@@ -36,6 +37,8 @@ class StateDictOptions:
     - ignore_frozen_params: without parameters that do not require grad.
     - strict: names that are missing or unexpected in a model's state are an error.
     - broadcast_from_rank0: set the state that rank 0 passes, whole, on all ranks; needs full_state_dict.
+    - flatten_optimizer_state_dict: one level of names, "state.NAME.exp_avg" and "param_groups.NAME.lr" by parameter.
+      States that the first step would make are in it as if it had been taken.
 
     The others are accepted with their defaults only.
     """
@@ -80,7 +83,7 @@ def get_optimizer_state_dict(
     A parameter for which the optimizer has taken no step has the names that `load` needs, which are not saved.
 
     Raises TypeError for states that cannot be divided as their parameter is, ValueError for parameters that the model
-    lacks, NotImplementedError for `submodules`.
+    lacks, NotImplementedError for `submodules`, and for flat names of states that are no tensors or numbers.
     """
     options, module = _checked("get_optimizer_state_dict", options, submodules), module_of(model)
     found: dict[str, Any] = {"state": {}, "param_groups": []}
@@ -93,7 +96,7 @@ def get_optimizer_state_dict(
         found["state"] = {name: state for name, state in found["state"].items() if name not in frozen}
         for group in found["param_groups"]:
             group["params"] = [name for name in group["params"] if name not in frozen]
-    return _offloaded(found, options)
+    return _offloaded(_flattened(found) if options.flatten_optimizer_state_dict else found, options)
 
 
 def get_state_dict(
@@ -150,7 +153,10 @@ def set_optimizer_state_dict(
 ) -> None:
     """Load states and groups with the names of the model's parameters; each rank takes its elements of whole tensors.
 
-    Raises what `Optimizer.load_state_dict` raises, ValueError for a group with other parameters or another part.
+    Flat names are taken too, whatever the options.
+
+    Raises what `Optimizer.load_state_dict` raises, ValueError for a group with other parameters or another part, and
+    RuntimeError for flat names with different settings in one group.
     """
     options, module = _checked("set_optimizer_state_dict", options, None), module_of(model)
     each = [(optimizer, {part.name: part for part in parts_of(module, optimizer)}) for optimizer in _listed(optimizers)]
@@ -159,8 +165,12 @@ def set_optimizer_state_dict(
     def keep(path: layout.Keys, value: Any) -> Any:
         return parts[path[1]].localized(path[-1], value) if path[0] == "state" and path[1] in parts else value
 
-    given = _received(optim_state_dict, options, keep)
     names = names_of(module)
+    groups_of_names = [
+        [names[id(p)] for p in group["params"]] for optimizer, _ in each for group in optimizer.param_groups
+    ]
+    nested = optim_state_dict if "state" in optim_state_dict else _unflattened(optim_state_dict, groups_of_names)
+    given = _received(nested, options, keep)
     for optimizer, own in each:
         groups = [_group_for(group, names, given["param_groups"]) for group in optimizer.param_groups]
         target: Any = optimizer.optim if isinstance(optimizer, ZeroRedundancyOptimizer) else optimizer
@@ -193,6 +203,42 @@ def set_state_dict(
     if optim_state_dict or (options is not None and options.broadcast_from_rank0):
         set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
     return set_model_state_dict(model, model_state_dict, options=options)
+
+
+def _flattened(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state of an optimizer with one level of names."""
+    found: dict[str, Any] = {}
+    for name, state in tree["state"].items():
+        for key, value in state.items():
+            if not isinstance(value, Tensor | LocalSlice | int | float):
+                raise NotImplementedError(
+                    f"flatten_optimizer_state_dict: expected tensors and numbers in the state of {name}, got "
+                    f"{type(value).__name__} for {key}"
+                )
+            found[f"state.{name}.{key}"] = value
+    for group in tree["param_groups"]:
+        for name in group["params"]:
+            found |= {f"param_groups.{name}.{key}": value for key, value in settings_of(group).items()}
+    return found
+
+
+def _unflattened(flat: Mapping[str, Any], groups_of_names: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Return the state of optimizers, given one level of names, and the names of the parameters in each group."""
+
+    def entries(kind: str, name: str) -> dict[str, Any]:
+        prefix = f"{kind}.{name}."
+        return {key[len(prefix) :]: value for key, value in flat.items() if key.startswith(prefix)}
+
+    found: dict[str, Any] = {"state": {}, "param_groups": []}
+    for names in groups_of_names:
+        known = [name for name in names if entries("param_groups", name)]
+        found["state"].update({name: state for name in known if (state := entries("state", name))})
+        settings = [entries("param_groups", name) for name in known]
+        for name, other in zip(known, settings, strict=True):
+            if other != settings[0]:
+                raise RuntimeError(f"set_optimizer_state_dict: {known[0]} and {name} of one group have other settings")
+        found["param_groups"].append({"params": known, **(settings[0] if settings else {})})
+    return found
 
 
 def _group_for(group: Mapping[str, Any], names: Mapping[int, str], given: Iterable[Any]) -> dict[str, Any]:
@@ -265,10 +311,6 @@ def _checked(call: str, options: StateDictOptions | None, submodules: Any) -> St
     found = StateDictOptions() if options is None else options
     if submodules is not None:
         raise NotImplementedError(f"{call}: submodules is not supported; pass the submodule as the model")
-    if found.flatten_optimizer_state_dict:
-        raise NotImplementedError(
-            f"{call}: flatten_optimizer_state_dict is not supported; checkpoints need no flat names"
-        )
     if found.broadcast_from_rank0 and not found.full_state_dict:
         raise ValueError(f"{call}: broadcast_from_rank0 needs full_state_dict=True")
     return found

@@ -69,7 +69,7 @@ class FSDPModule:
         """Have no effect: whole parameters are always freed after the backward pass."""
 
     def set_requires_all_reduce(self, requires_all_reduce: bool, *, recurse: bool = True) -> None:
-        """Have no effect: a mesh has one dimension."""
+        """Have no effect: copies on a mesh of two dimensions are averaged in each backward pass that reduces."""
 
     def _blocks(self, recurse: bool) -> list[ParameterBlock]:
         return list(blocks_of(self)) if recurse else [self.__dict__[BLOCK]]

@@ -10,13 +10,12 @@ from retrograd.autograd import no_grad
 from retrograd.autograd.graph import saved_tensors_hooks
 from retrograd.core import Tensor
 from retrograd.core.dtype import is_floating
-from retrograd.distributed.collectives import broadcast_all
 from retrograd.distributed.device_mesh import DeviceMesh
 from retrograd.distributed.fsdp.fsdp_module import BLOCK, FSDPModule
 from retrograd.distributed.fsdp.parameter_block import ParameterBlock, ShardedParameter
 from retrograd.distributed.fsdp.policies import MixedPrecisionPolicy, OffloadPolicy
 from retrograd.distributed.groups import initialized_group
-from retrograd.distributed.tensor.dtensor import DTensor
+from retrograd.distributed.tensor.dtensor import DTensor, broadcast_over
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import is_on_meta
 
@@ -43,7 +42,8 @@ def fully_shard(
     updates each element by itself.  Parameters are `DTensor`s; the module gets the methods of `FSDPModule`.
 
     - module: a module, or a list of modules, each of which becomes a block.
-    - mesh: a mesh of one dimension, by default all ranks.
+    - mesh: a mesh of one dimension, by default all ranks.  Of two dimensions: parameters are divided along the second,
+      and ranks along the first have copies of the parts, whose gradients are averaged too.
     - reshard_after_forward: free the whole parameters after the forward pass; None or a number: True.
     - mp_policy: in which dtypes the block computes and sums gradients.
     - offload_policy: without effect, since parameters are in host memory.
@@ -56,8 +56,8 @@ def fully_shard(
     All ranks begin with the parameters of rank 0, and must run the same blocks in the same order, also in the backward
     pass.  A parameter without a gradient in a pass counts as zero.
 
-    Raises ValueError before `init_process_group`, and if there is nothing to divide; NotImplementedError for
-    shard_placement_fn and dp_mesh_dims.
+    Raises ValueError before `init_process_group`, if there is nothing to divide, and for a mesh of more dimensions;
+    NotImplementedError for shard_placement_fn and dp_mesh_dims.
 
     Source: S. Rajbhandari et al., ZeRO, SC 2020; Y. Zhao et al., PyTorch FSDP, VLDB 2023.
 
@@ -77,6 +77,8 @@ def fully_shard(
         if given is not None:
             raise NotImplementedError(f"fully_shard: {name} is not supported; parameters are divided along dimension 0")
     over = DeviceMesh.from_group(initialized_group(None), "cpu") if mesh is None else mesh
+    if over.ndim > 2:
+        raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {over}")
     ignored = {id(p) for p in ignored_params or ()}
     for each in module if isinstance(module, list | tuple) else [module]:
         _divide(each, over, reshard_after_forward is False, mp_policy, ignored)
@@ -94,7 +96,7 @@ def _divide(module: Module, mesh: DeviceMesh, keeps: bool, policy: MixedPrecisio
                 whole[id(p)] = p
     if not whole:
         raise ValueError("fully_shard: the module has no parameters that are not divided already")
-    broadcast_all([p for p in whole.values() if not is_on_meta(p)], mesh.get_group())
+    broadcast_over(mesh, [p for p in whole.values() if not is_on_meta(p)])
     with no_grad():
         parameters = [ShardedParameter(p, homes[key], mesh) for key, p in whole.items()]
     block = ParameterBlock(parameters, mesh, keeps, policy)

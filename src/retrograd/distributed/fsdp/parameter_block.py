@@ -5,10 +5,18 @@ from typing import Any, NamedTuple
 
 from retrograd.autograd import Function, no_grad
 from retrograd.core import Tensor, registry
-from retrograd.distributed.collectives import reduce_scatter_tensor
+from retrograd.distributed.collectives import all_reduce, reduce_scatter_tensor
 from retrograd.distributed.device_mesh import DeviceMesh
 from retrograd.distributed.fsdp.policies import MixedPrecisionPolicy
-from retrograd.distributed.tensor.dtensor import DTensor, Shard, by_dtype, distribute_tensor, gather_whole, padded
+from retrograd.distributed.tensor.dtensor import (
+    DTensor,
+    Replicate,
+    Shard,
+    by_dtype,
+    distribute_tensor,
+    gather_whole,
+    padded,
+)
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 from retrograd.ops.functions import functions
@@ -22,7 +30,7 @@ class ShardedParameter:
 
     def __init__(self, whole: Tensor, homes: Sequence[tuple[Module, str]], mesh: DeviceMesh) -> None:
         self.homes = list(homes)
-        part = distribute_tensor(whole, mesh, [Shard(0)], src_data_rank=None)
+        part = distribute_tensor(whole, mesh, [*[Replicate()] * (mesh.ndim - 1), Shard(0)], src_data_rank=None)
         self.shard: Any = Parameter(part, requires_grad=whole.requires_grad)
         self.show(self.shard)
 
@@ -66,7 +74,10 @@ class ParameterBlock:
     def __init__(
         self, parameters: Sequence[ShardedParameter], mesh: DeviceMesh, keeps: bool, policy: MixedPrecisionPolicy
     ) -> None:
-        self.parameters, self.group, self.keeps, self.policy = list(parameters), mesh.get_group(), keeps, policy
+        self.parameters, self.keeps, self.policy = list(parameters), keeps, policy
+        self.group = mesh.get_group(mesh.ndim - 1)
+        self.replicas = mesh.get_group(0) if mesh.ndim == 2 else None  # the ranks with copies of the shards
+        self.ranks = mesh.size()
         self.syncs = True
         self.divisor: float | None = None
         self.gathers = 0  # how often the whole parameters were gathered
@@ -155,9 +166,13 @@ class ParameterBlock:
                 g = gradient_of[id(p)]
                 flat = functions["zeros"](0, dtype=dtype) if g is None else g.detach().reshape(-1).to(dtype)
                 columns.append(padded(flat, length * size).reshape(size, length))
-            everything = registry["cat"](columns, 1).div_(self.divisor or size)  # first, so that sums don't overflow
+            everything = registry["cat"](columns, 1).div_(
+                self.divisor or self.ranks
+            )  # first, so that sums don't overflow
             own = functions["zeros"](everything.shape[1], dtype=dtype)
             reduce_scatter_tensor(own, everything, group=self.group)
+            if self.replicas is not None:
+                all_reduce(own, group=self.replicas)
             for p, part in zip(each, own.split(lengths), strict=True):
                 found[id(p)] = part[: p.numel()].to(p.dtype).clone().reshape(p.shape)
         return [found[id(p.shard)] for p in self.parameters]

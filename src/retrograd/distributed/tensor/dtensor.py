@@ -37,8 +37,9 @@ class Replicate:
 class Division(NamedTuple):
     """How a tensor of some shape is divided, and which elements this rank has, from `low` to `high` in row-major order.
 
-    Rank i of n has the rows from i·⌈rows/n⌉ on, the last ranks fewer or none.  padded: the elements of the part
-    of rank 0, which is the largest.
+    Rank i of n has the rows from i·⌈rows/n⌉ on, the last ranks fewer or none.  mesh: the ranks among which it is
+    divided, of one dimension.  padded: the elements of the part of rank 0, which is the largest.  hybrid: the mesh of
+    two dimensions, of which `mesh` is the second and along the first of which ranks have copies; None: there are none.
     """
 
     shape: tuple[int, ...]
@@ -47,6 +48,7 @@ class Division(NamedTuple):
     low: int
     high: int
     padded: int
+    hybrid: DeviceMesh | None = None
 
     @property
     def local_shape(self) -> tuple[int, ...]:
@@ -57,8 +59,16 @@ class Division(NamedTuple):
         return (count // max(prod(self.shape[1:]), 1), *self.shape[1:]) if self.shape else (count,)
 
 
-def _divide(shape: tuple[int, ...], mesh: DeviceMesh, placement: Shard | Replicate) -> Division:
-    count = prod(shape)
+def _divide(shape: tuple[int, ...], mesh: DeviceMesh, placements: Sequence[Shard | Replicate]) -> Division:
+    if mesh.ndim > 1:
+        if list(placements) != [Replicate(), Shard(0)]:
+            raise NotImplementedError(
+                f"DTensor: a mesh of {mesh.ndim} dimensions takes [Replicate(), Shard(0)], got {placements}"
+            )
+        return _divide(shape, DeviceMesh.from_group(mesh.get_group(1), mesh.device_type), [Shard(0)])._replace(
+            hybrid=mesh
+        )
+    count, placement = prod(shape), placements[0]
     if isinstance(placement, Replicate):
         return Division(shape, mesh, placement, 0, count, count)
     rows = shape[0] if shape else 1
@@ -95,7 +105,7 @@ class DTensor(TensorPart):
     @property
     def device_mesh(self) -> DeviceMesh:
         """Return the ranks that have parts."""
-        return self.division.mesh
+        return self.division.hybrid or self.division.mesh
 
     @property
     def mesh_and_placement(self) -> tuple[DeviceMesh, Shard | Replicate]:
@@ -103,15 +113,18 @@ class DTensor(TensorPart):
         return self.division.mesh, self.division.placement
 
     @property
-    def placements(self) -> tuple[Shard | Replicate]:
-        """Return how the tensor is divided along the dimension of the mesh."""
-        return (self.division.placement,)
+    def placements(self) -> tuple[Shard | Replicate, ...]:
+        """Return how the tensor is divided along each dimension of the mesh."""
+        own = self.division.placement
+        return (own,) if self.division.hybrid is None else (Replicate(), own)
 
     @property
     def local_slice(self) -> LocalSlice:
         """Return the elements of the part, and which ones they are."""
-        d, group = self.division, self.division.mesh.get_group()
-        copies = (group.rank(), group.size()) if isinstance(d.placement, Replicate) else (0, 1)
+        d, copies = self.division, (0, 1)
+        if d.hybrid is not None or isinstance(d.placement, Replicate):
+            group = d.mesh.get_group() if d.hybrid is None else d.hybrid.get_group(0)
+            copies = group.rank(), group.size()
         return LocalSlice(self.detach(), d.shape, d.low, *copies)
 
     def to_local(self) -> Tensor:
@@ -151,8 +164,9 @@ class DTensor(TensorPart):
         return self.detach().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
-        d = self.division
-        return f"DTensor(local_tensor={self.detach()!r}, device_mesh={d.mesh!r}, placements={self.placements})"
+        return (
+            f"DTensor(local_tensor={self.detach()!r}, device_mesh={self.device_mesh!r}, placements={self.placements})"
+        )
 
 
 def distribute_tensor(
@@ -164,22 +178,29 @@ def distribute_tensor(
 ) -> DTensor:
     """Return this rank's part of a whole tensor; all ranks of the mesh must call it.
 
-    device_mesh: of one dimension; None: all ranks.  placements: [Shard(0)] or [Replicate()], which is the default.
+    device_mesh: of one dimension, by default all ranks, or of two.
+    placements: [Shard(0)] or [Replicate()], which is the default; for two dimensions, [Replicate(), Shard(0)].
     src_data_rank: the rank of the mesh whose values count; None: those of each rank, without an exchange.
 
-    Raises ValueError unless there is one placement.
+    Raises ValueError for another number of placements, NotImplementedError for other ones of two dimensions.
     """
     mesh = DeviceMesh.from_group(initialized_group(), "cpu") if device_mesh is None else device_mesh
-    given = [Replicate()] if placements is None else list(placements)
-    if len(given) != 1:
-        raise ValueError(f"distribute_tensor: expected a placement for the one dimension of the mesh, got {given}")
+    given = [Replicate()] * mesh.ndim if placements is None else list(placements)
+    if len(given) != mesh.ndim:
+        raise ValueError(f"distribute_tensor: expected a placement for each of {mesh.ndim} dimensions, got {given}")
     whole = tensor.detach()
     if src_data_rank is not None and not is_on_meta(whole):
         whole = whole.clone()
-        broadcast_all([whole], mesh.get_group(), src_data_rank)
-    division = _divide(tuple(whole.shape), mesh, given[0])
+        broadcast_over(mesh, [whole], src_data_rank)
+    division = _divide(tuple(whole.shape), mesh, given)
     part = whole.reshape(-1)[division.low : division.high].clone()
     return _part(part.reshape(division.local_shape), division)
+
+
+def broadcast_over(mesh: DeviceMesh, tensors: Sequence[Tensor], source: int = 0) -> None:
+    """Write the values of one rank of a mesh, which is given by its index, into the tensors of all its ranks."""
+    for dim, index in enumerate((mesh.mesh == mesh.mesh.reshape(-1)[source]).nonzero()[0].tolist()):
+        broadcast_all(list(tensors), mesh.get_group(dim), index)
 
 
 def _part(x: Tensor, division: Division) -> DTensor:
