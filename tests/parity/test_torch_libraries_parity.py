@@ -14,6 +14,7 @@ PROGRAMS = {
     "pytorch_optimizer_steps": (1e-4, 1000),  # steps divide by roots of averages that are nearly zero
     "torchdiffeq_solves": (1e-6, 110),  # adaptive steps depend on the last bits of tiny error estimates
     "torchmetrics_values": (1e-6, 63),
+    "transformers_models": (5e-6, 480),  # some of them compute in single precision
     "x_transformers_train": (5e-5, 1700),
     "zuko_flows": (1e-10, 200),
 }
