@@ -42,8 +42,8 @@ def fully_shard(
     updates each element by itself.  Parameters are `DTensor`s; the module gets the methods of `FSDPModule`.
 
     - module: a module, or a list of modules, each of which becomes a block.
-    - mesh: a mesh of one dimension, by default all ranks.  Of two dimensions: parameters are divided along the second,
-      and ranks along the first have copies of the parts, whose gradients are averaged too.
+    - mesh: a mesh of one dimension, by default all ranks.  If it has two, parameters are divided along the
+      second, and ranks along the first have copies of the parts, whose gradients are averaged too.
     - reshard_after_forward: free the whole parameters after the forward pass; None or a number: True.
     - mp_policy: in which dtypes the block computes and sums gradients.
     - offload_policy: without effect, since parameters are in host memory.
