@@ -51,6 +51,8 @@ def test_a_tensor_equals_nothing_that_is_no_operand(other):
     assert (x != other) is True
     assert (other == x) is False
     assert x not in [other]
+    with pytest.raises(RuntimeError, match="__contains__ only supports Tensor or scalar"):
+        other in x  # noqa: B015
 
 
 def test_an_operand_without_the_reflected_method_has_the_error_of_the_operator():

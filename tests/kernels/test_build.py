@@ -81,7 +81,7 @@ def test_every_public_name_of_the_references_is_a_kernel():
 
 # Functions of one number in C's library, which compilers call element by element instead of vectorizing them.
 ELEMENTARY = re.compile(r"\b(?:erfc?|exp2?|expm1|log(?:2|10|1p)?|pow|a?(?:sin|cos|tan)h?|atan2|cbrt|[lt]gamma)f?\(")
-ONCE_A_ROW = {"attention.hpp": 1, "column_softmax.cpp": 2, "rows.cpp": 2, "segments.cpp": 1}
+ONCE_A_ROW = {"attention.hpp": 1, "column_softmax.cpp": 2, "rows.cpp": 3, "segments.cpp": 1}
 
 
 def test_no_loop_of_the_kernels_calls_the_c_library_for_each_element():

@@ -359,6 +359,9 @@ def __reversed__(x) -> Tensor:
 
 @method
 def __contains__(x, value) -> bool:
+    if takes_over(value, "__eq__"):
+        only = "Tensor.__contains__ only supports Tensor or scalar"
+        raise RuntimeError(f"{only}, but you passed in a {type(value)}: no element equals it")
     return bool((x == value).any())
 
 
