@@ -73,6 +73,37 @@ def test_letters_are_numbered_by_receiver():
     assert calls == [(0, 1, 0, b""), (2, 1, 0, b""), (0, 1, 1, b"")]
 
 
+def test_a_packet_that_an_interruption_stops_leaves_its_number_to_the_next_one():
+    calls = []
+
+    def interrupted(*args):
+        if not calls:
+            calls.append("interrupted")
+            raise KeyboardInterrupt
+        calls.append(args[:3])
+
+    mailbox = Mailbox(1, 2)
+    mailbox.others = [interrupted, interrupted]
+    with pytest.raises(KeyboardInterrupt):
+        mailbox.send(0, b"", [])
+    mailbox.send(0, b"", [])
+    assert calls == ["interrupted", (1, 0, b"")]
+
+
+def test_an_interruption_and_the_sending_of_a_packet_exclude_each_other(worker, monkeypatch):
+    mailbox, held = worker._mailbox, []
+    monkeypatch.setattr(
+        ray_worker.ctypes.pythonapi,
+        "PyThreadState_SetAsyncExc",
+        lambda thread, kind: held.append(mailbox.sending.locked()),
+    )
+    mailbox.others = [lambda *args: held.append(mailbox.sending.locked())]
+    mailbox.send(0, b"", [])
+    worker.interrupt()
+    assert held == [True, True]
+    assert not mailbox.sending.locked()
+
+
 def test_a_lost_rank_counts_as_gone():
     peers = Peers(Mailbox(0, 3))
     peers.channel.take_loss(2)

@@ -81,6 +81,7 @@ class Mailbox:
         self.rank, self.size = rank, size
         self.others: list[Deliver] = []  # by rank, how to call it
         self._sent = [0] * size
+        self.sending = threading.Lock()  # held while a packet is sent; an interruption waits for it
         self._lock = threading.Lock()
         self._arrived: list[Packet] = []
         self._next = [0] * size  # by sender, the number of the next packet
@@ -88,8 +89,10 @@ class Mailbox:
 
     def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
         """Call the other actor, which copies the buffers, so the caller may continue at once."""
-        number, self._sent[rank] = self._sent[rank], self._sent[rank] + 1
-        self.others[rank](self.rank, number, head, [pickle.PickleBuffer(buffer) for buffer in buffers])
+        with self.sending:  # a number without its packet would make the receiver wait for it, and for all later ones
+            number = self._sent[rank]
+            self.others[rank](self.rank, number, head, [pickle.PickleBuffer(buffer) for buffer in buffers])
+            self._sent[rank] = number + 1
 
     def poll(self) -> list[Packet]:
         """Return what has arrived."""

@@ -81,7 +81,9 @@ class Worker:
 
     def interrupt(self) -> None:
         """Raise KeyboardInterrupt in the script, as soon as it runs Python again."""
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(KeyboardInterrupt))
+        with self._mailbox.sending:
+            thread, kind = ctypes.c_ulong(self._thread), ctypes.py_object(KeyboardInterrupt)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, kind)
 
     def output(self) -> list[tuple[int, bytes]] | None:
         """Return new output with its file descriptors; None at the end."""
