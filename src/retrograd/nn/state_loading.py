@@ -66,10 +66,9 @@ def load_state(module: Any, state_dict: Mapping[str, Any], strict: bool, assign:
             prefix = f"{path}." if path else ""
             lists = keys.missing_keys, keys.unexpected_keys, problems
             owner._load_from_state_dict(given, prefix, {ASSIGN: assign}, True, *lists)
-    writes = _Writes([], [])
-    shared = [(path, owner) for path, owner in owners if id(owner) not in loads_alone]
-    writes.add_all(_slots(shared), given, assign, keys.missing_keys, problems)
-    slots = _slots(owners)
+    slots, writes = _slots(owners), _Writes([], [])
+    others = {path: it for path, it in slots.items() if id(it[0]) not in loads_alone} if loads_alone else slots
+    writes.add_all(others, given, assign, keys.missing_keys, problems)
     keys.unexpected_keys.extend(name for name in given if name not in slots)
     hooked = [owner for _, owner in reversed(owners) if owner._state_hooks]
     hooks = [(owner, hook) for owner in hooked for hook in of_kind(owner._state_hooks, LOAD)]
