@@ -49,7 +49,7 @@ def operands(name, m):
 
 
 def positional(parameters, average, reduce, reduction):
-    """Return the arguments up to `reduction` in PyTorch's order: defaults, but for these three."""
+    """Return the arguments up to `reduction` in PyTorch's order; all others have their defaults."""
     given = {"size_average": average, "reduce": reduce, "reduction": reduction}
     names = list(parameters)[: list(parameters).index("reduction") + 1]
     return [given.get(name, parameters[name].default) for name in names]

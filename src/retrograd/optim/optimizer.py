@@ -327,10 +327,7 @@ def _saved_state(param: Any, state: Any) -> Any:
     """Return the state of a parameter, or another value; tensors of its shape are parts of whole ones if it is."""
     if not isinstance(param, TensorPart):
         return dict(state) if isinstance(param, Tensor) else state
-    return {
-        name: param.as_part(value) if isinstance(value, Tensor) and value.shape == param.shape else value
-        for name, value in state.items()
-    }
+    return {name: param.as_part(value) if _is_like(value, param.shape) else value for name, value in state.items()}
 
 
 def _split_names(params: Any) -> tuple[dict[str, list[str]], list[Any]]:

@@ -166,9 +166,8 @@ class ParameterBlock:
                 g = gradient_of[id(p)]
                 flat = functions["zeros"](0, dtype=dtype) if g is None else g.detach().reshape(-1).to(dtype)
                 columns.append(padded(flat, length * size).reshape(size, length))
-            everything = registry["cat"](columns, 1).div_(
-                self.divisor or self.ranks
-            )  # first, so that sums don't overflow
+            # Divided before it is summed, so that sums don't overflow.
+            everything = registry["cat"](columns, 1).div_(self.divisor or self.ranks)
             own = functions["zeros"](everything.shape[1], dtype=dtype)
             reduce_scatter_tensor(own, everything, group=self.group)
             if self.replicas is not None:

@@ -65,9 +65,8 @@ def _divide(shape: tuple[int, ...], mesh: DeviceMesh, placements: Sequence[Shard
             raise NotImplementedError(
                 f"DTensor: a mesh of {mesh.ndim} dimensions takes [Replicate(), Shard(0)], got {placements}"
             )
-        return _divide(shape, DeviceMesh.from_group(mesh.get_group(1), mesh.device_type), [Shard(0)])._replace(
-            hybrid=mesh
-        )
+        divided = DeviceMesh.from_group(mesh.get_group(1), mesh.device_type)
+        return _divide(shape, divided, [Shard(0)])._replace(hybrid=mesh)
     count, placement = prod(shape), placements[0]
     if isinstance(placement, Replicate):
         return Division(shape, mesh, placement, 0, count, count)
