@@ -133,6 +133,46 @@ def test_a_quota_limits_kernels_and_matrix_products_unless_a_number_is_set():
     assert (kernel_threads, set(products)) == (1, {min(2, os.cpu_count())})
 
 
+# Puts the worker on the caller's processor ten times, and counts how often it is scheduled until it has left.
+TOGETHER = """
+import os, re
+import numpy, retrograd
+from retrograd import kernels
+
+def read(thread, name):
+    with open(f"/proc/self/task/{thread}/{name}") as file: return file.read()
+
+def processor(thread): return int(read(thread, "stat").rsplit(")", 1)[1].split()[36])
+def switches(thread): return sum(map(int, re.findall(r"switches:\\s+(\\d+)", read(thread, "status"))))
+
+kernels.set_num_threads(1)
+before, x = set(os.listdir("/proc/self/task")), numpy.ones((256, 256), numpy.float32)
+kernels.set_num_threads(2)
+kernels.multiply_matrices(x, x)
+caller, (worker,) = os.getpid(), map(int, set(os.listdir("/proc/self/task")) - before)
+allowed = os.sched_getaffinity(caller)
+os.sched_setaffinity(caller, [min(allowed)])
+count = 0
+for _ in range(10):
+    os.sched_setaffinity(worker, [min(allowed)])
+    for _ in range(20): kernels.multiply_matrices(x, x)
+    os.sched_setaffinity(worker, allowed)
+    start = switches(worker)
+    while processor(worker) == processor(caller) or os.sched_getaffinity(worker) != allowed:
+        kernels.multiply_matrices(x, x)
+    count += switches(worker) - start
+print(count)
+"""
+
+
+@needs_compiled
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="the system does not list threads")
+@pytest.mark.skipif(processors.available_processors() < 2, reason="there is one processor")
+def test_a_worker_leaves_the_processor_of_the_caller_and_may_still_run_on_all():
+    out = subprocess.run([sys.executable, "-c", TOGETHER], capture_output=True, text=True, check=True).stdout
+    assert int(out) <= 40  # hundreds, if it waits until the system moves it
+
+
 LEVELS = sorted(processors.VECTOR_BYTES.items())
 
 

@@ -4,6 +4,10 @@
 // The workers serve one caller at a time: a second caller runs its job alone.  That suits several Python threads that
 // run kernels, and kernels within kernels.  The caller runs chunks like every worker, and waits only for workers that
 // have begun, so that workers that wake late cost nothing.
+//
+// A system may leave a waking thread on the processor of the thread that wakes it, for seconds, while another one is
+// idle: spinning there it takes the caller's time, and it works only when the caller does not.  So workers leave the
+// processors of the threads before them.
 
 #include "thread_pool.hpp"
 
@@ -19,6 +23,9 @@
 
 #if !defined(_WIN32)
 #include <pthread.h>
+#endif
+#if defined(__linux__)
+#include <sched.h>
 #endif
 
 namespace retrograd {
@@ -42,18 +49,60 @@ inline void relax() {
 #endif
 }
 
-// Spins until a condition is true; returns false after `spin_duration`.  Yields the processor to threads with work.
-template <class F>
-bool spin_until(F condition) {
+// Spins until a condition is true; returns false after `spin_duration`.  Yields the processor to threads with work, and
+// calls `before_yield` before it does.
+template <class F, class G>
+bool spin_until(F condition, G before_yield) {
     using clock = std::chrono::steady_clock;
     static const auto duration = spin_duration();
-    for (auto end = clock::now() + duration; clock::now() < end; std::this_thread::yield())
+    for (auto end = clock::now() + duration; clock::now() < end; before_yield(), std::this_thread::yield())
         for (int i = 0; i < 64; i++) {
             if (condition()) return true;
             relax();
         }
     return false;
 }
+
+// The processors that the caller and the workers were last seen on, in the order of their start.
+class Places {
+public:
+    Places() {
+        for (auto& each : processor) each = -1;
+    }
+
+    // Notes the processor of a thread.
+    void note(int thread) {
+#if defined(__linux__)
+        processor[thread].store(sched_getcpu(), std::memory_order_relaxed);
+#endif
+    }
+
+    // Notes the processor of a worker, and moves it if a thread before it is there, and one without any is allowed.
+    void leave_shared(int worker) {
+#if defined(__linux__)
+        note(worker);
+        const int here = processor[worker].load(std::memory_order_relaxed);
+        for (int i = 0; i < worker && here >= 0; i++)
+            if (processor[i].load(std::memory_order_relaxed) == here) return move(worker);
+#endif
+    }
+
+private:
+    std::atomic<int> processor[MAX_THREADS];  // -1: unknown
+
+#if defined(__linux__)
+    void move(int worker) {
+        cpu_set_t allowed, free;
+        if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+        free = allowed;
+        for (int i = 0; i <= worker; i++) CPU_CLR(processor[i].load(std::memory_order_relaxed), &free);
+        if (CPU_COUNT(&free) == 0) return;
+        sched_setaffinity(0, sizeof free, &free);  // moves at once
+        sched_setaffinity(0, sizeof allowed, &allowed);
+        note(worker);
+    }
+#endif
+};
 
 struct Job {
     Body body;
@@ -88,6 +137,7 @@ public:
             std::lock_guard<std::mutex> hold(lock);
             job = &next_job;
         }
+        places.note(0);
         number++;  // after unlocking, because the spinning threads take the lock next
         if (asleep) {
             { std::lock_guard<std::mutex> hold(lock); }  // a thread that had just checked is asleep after this
@@ -98,7 +148,7 @@ public:
             std::lock_guard<std::mutex> hold(lock);
             job = nullptr;
         }
-        if (spin_until([this] { return working == 0; })) return;
+        if (spin_until([this] { return working == 0; }, [] {})) return;
         std::unique_lock<std::mutex> hold(lock);
         done.wait(hold, [this] { return working == 0; });
     }
@@ -107,20 +157,21 @@ private:
     std::mutex lock;
     std::condition_variable wake, done;
     Job* job = nullptr;
+    Places places;
     std::atomic<unsigned long> number{0};  // of the current job
     std::atomic<int> working{0}, asleep{0};
     int workers = 0;
 
     void start(int count) {
         try {
-            for (; workers < count; workers++) std::thread([this] { worker_loop(); }).detach();
+            for (; workers < count; workers++) std::thread([this, i = workers + 1] { worker_loop(i); }).detach();
         } catch (const std::exception&) {  // no more threads or memory: the existing threads do the work
         }
     }
 
-    void worker_loop() {
+    void worker_loop(int worker) {
         for (unsigned long last_number = 0;;) {
-            spin_until([&] { return number != last_number; });
+            spin_until([&] { return number != last_number; }, [&] { places.leave_shared(worker); });
             std::unique_lock<std::mutex> hold(lock);
             asleep++;
             wake.wait(hold, [&] { return number != last_number; });
