@@ -64,23 +64,23 @@ bool spin_until(F condition, G before_yield) {
 }
 
 // The processors that the caller and the workers were last seen on, in the order of their start.
-class Places {
+class Processors {
 public:
-    Places() {
+    Processors() {
         for (auto& each : processor) each = -1;
     }
 
-    // Notes the processor of a thread.
-    void note(int thread) {
+    // Records the processor of a thread.
+    void record(int thread) {
 #if defined(__linux__)
         processor[thread].store(sched_getcpu(), std::memory_order_relaxed);
 #endif
     }
 
-    // Notes the processor of a worker, and moves it if a thread before it is there, and one without any is allowed.
+    // Records the processor of a worker, and moves it if a thread before it is there, and one without any is allowed.
     void leave_shared(int worker) {
 #if defined(__linux__)
-        note(worker);
+        record(worker);
         const int here = processor[worker].load(std::memory_order_relaxed);
         for (int i = 0; i < worker && here >= 0; i++)
             if (processor[i].load(std::memory_order_relaxed) == here) return move(worker);
@@ -99,7 +99,7 @@ private:
         if (CPU_COUNT(&free) == 0) return;
         sched_setaffinity(0, sizeof free, &free);  // moves at once
         sched_setaffinity(0, sizeof allowed, &allowed);
-        note(worker);
+        record(worker);
     }
 #endif
 };
@@ -137,7 +137,7 @@ public:
             std::lock_guard<std::mutex> hold(lock);
             job = &next_job;
         }
-        places.note(0);
+        processors.record(0);
         number++;  // after unlocking, because the spinning threads take the lock next
         if (asleep) {
             { std::lock_guard<std::mutex> hold(lock); }  // a thread that had just checked is asleep after this
@@ -157,7 +157,7 @@ private:
     std::mutex lock;
     std::condition_variable wake, done;
     Job* job = nullptr;
-    Places places;
+    Processors processors;
     std::atomic<unsigned long> number{0};  // of the current job
     std::atomic<int> working{0}, asleep{0};
     int workers = 0;
@@ -171,7 +171,7 @@ private:
 
     void worker_loop(int worker) {
         for (unsigned long last_number = 0;;) {
-            spin_until([&] { return number != last_number; }, [&] { places.leave_shared(worker); });
+            spin_until([&] { return number != last_number; }, [&] { processors.leave_shared(worker); });
             std::unique_lock<std::mutex> hold(lock);
             asleep++;
             wake.wait(hold, [&] { return number != last_number; });
