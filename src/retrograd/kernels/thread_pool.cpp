@@ -63,7 +63,7 @@ bool spin_until(F condition, G before_yield) {
     return false;
 }
 
-// The processors that the caller and the workers were last seen on, in the order of their start.
+// The processors of the caller and of the workers when they last looked, in the order of their start.
 class Processors {
 public:
     Processors() {
