@@ -18,7 +18,7 @@ BUDGET = {
     "compiler": 8200,
     "core": 7300,
     "cuda": 600,
-    "distributed": 6000,
+    "distributed": 6800,
     "distributions": 5900,
     "export": 3900,
     "foundation": 1200,

@@ -81,11 +81,6 @@ def test_the_rank_on_a_host_is_that_of_the_launcher(monkeypatch):
     assert dist.get_node_local_rank(fallback_rank=3) == 1
 
 
-def test_stores_are_refused_with_the_way_out():
-    with pytest.raises(AttributeError, match="to share values, use broadcast_object_list or all_gather_object"):
-        _ = dist.TCPStore
-
-
 def test_optimizers_whose_steps_are_exchanged_are_not_joined():
     from retrograd.distributed.algorithms.join import Join
 

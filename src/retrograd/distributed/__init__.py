@@ -49,6 +49,17 @@ from retrograd.distributed.objects import (
 )
 from retrograd.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from retrograd.distributed.reduce_op import ReduceOp
+from retrograd.distributed.stores import (
+    DistError,
+    DistNetworkError,
+    DistStoreError,
+    FileStore,
+    HashStore,
+    PrefixStore,
+    QueueEmptyError,
+    Store,
+)
+from retrograd.distributed.tcp_store import TCPStore
 from retrograd.distributed.work import Work
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.batchnorm import rank_sums
@@ -64,10 +75,11 @@ from retrograd.pipelining.transports.thread_ranks import ThreadRank, outcomes_of
 from retrograd.utils.data.sampler import default_ranks
 
 __all__ = [
-    "DeviceMesh", "GroupMember", "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
-    "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
-    "broadcast_object_list", "destroy_process_group", "gather", "gather_object", "get_backend",
-    "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank",
+    "DeviceMesh", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GroupMember", "HashStore", "P2POp",
+    "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work", "all_gather",
+    "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
+    "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "gather_object",
+    "get_backend", "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank",
     "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_device_mesh", "init_process_group", "irecv",
     "is_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
     "is_torchelastic_launched", "isend", "monitored_barrier", "new_group", "new_subgroups",
@@ -84,7 +96,7 @@ def init_process_group(
     timeout: datetime.timedelta | None = None,
     world_size: int = -1,
     rank: int = -1,
-    store: Any = None,
+    store: Store | None = None,
     group_name: str = "",
     pg_options: Any = None,
     device_id: Any = None,
@@ -93,11 +105,12 @@ def init_process_group(
 
     backend: "mpi" or "ray"; None or "gloo", whichever has started the script; "fake", this process alone.
     timeout: how long a rank waits for a message; None: 20 times the longest operation so far, at least 10 minutes.
-    world_size, rank: checked against those of the launcher, if given.  init_method, store, group_name, pg_options and
-    device_id are for other ways of finding the ranks, and have no effect.
+    world_size, rank: checked against those of the launcher, if given.
+    store: may be given, with both; the ranks share values by it, but their messages take the launcher's connections.
+    init_method, group_name, pg_options and device_id are for other ways of finding the ranks, and have no effect.
 
-    Raises ValueError for another backend, and if world_size or rank differ from the launcher's; RuntimeError if called
-    twice.
+    Raises ValueError for another backend, if world_size or rank differ from the launcher's, and for a store without
+    them or with an init_method; RuntimeError if called twice.
 
     >>> import retrograd as rg
     >>> rg.distributed.init_process_group()
@@ -110,6 +123,8 @@ def init_process_group(
     if backend is not None and backend not in BACKENDS:
         known = ", ".join(sorted(BACKENDS))
         raise ValueError(f"init_process_group: there is no backend {backend!r}; there are {known}")
+    if store is not None and (init_method is not None or world_size < 1 or rank < 0):
+        raise ValueError("init_process_group: a store needs world_size and rank, and excludes init_method")
     seconds = None if timeout is None else timeout.total_seconds()
     group = ProcessGroup(get_transport(_transport_name(backend or "gloo"), seconds), backend or "gloo")
     for name, given, actual in (("world_size", world_size, group.size()), ("rank", rank, group.rank())):
@@ -271,11 +286,6 @@ rank_sums.size, rank_sums.total = _size_or_one, _sum_over_ranks
 def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name.endswith("Store"):
-        raise AttributeError(
-            f"retrograd.distributed has no {name!r}: the launcher connects the ranks, so init_process_group() needs no "
-            f"store; to share values, use broadcast_object_list or all_gather_object"
-        )
     raise AttributeError(
         f"retrograd.distributed has no {name!r}: it has {', '.join(__all__)}.  Ranks exchange other "
         f"values through pipelines: rg.pipelining.Pipeline, or the schedules with PyTorch's names"
