@@ -11,13 +11,13 @@ needs_browser = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs Chro
 
 
 @contextlib.contextmanager
-def chromium():
-    """Start the browser, and stop it at the end of the block."""
+def chromium(*arguments):
+    """Start the browser with further arguments, and stop it at the end of the block."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", *arguments):
         options.add_argument(argument)
     options.add_argument("--window-size=1200,900")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
