@@ -16,7 +16,7 @@ BUDGET = {
     "bench": 1100,
     "cli": 3200,
     "compiler": 8200,
-    "core": 7300,
+    "core": 7325,
     "cuda": 600,
     "distributed": 6800,
     "distributions": 5900,

@@ -1,6 +1,10 @@
 """Tensors: their fields, gradient and recording, and calls that operators refuse."""
 
+import copy
+import gc
+import pickle
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -178,8 +182,6 @@ def test_a_call_that_does_not_fit_says_what_does_not(call, error, pattern):
 
 
 def test_operators_pickle_as_their_names():
-    import pickle
-
     assert pickle.loads(pickle.dumps(rg.sin)) is registry["sin"]
 
 
@@ -209,3 +211,51 @@ def test_a_view_shares_memory_and_version_with_its_base():
 def test_operands_that_are_no_tensors_are_named(call, said):
     with pytest.raises(TypeError, match=said):
         call(rg.ones(2))
+
+
+class Marked(rg.Tensor):
+    """A subclass, whose instances have attributes as those of Tensor do."""
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: rg.ones(2), lambda: rg.ones(2).as_subclass(Marked), lambda: rg.ones(2, requires_grad=True) * 2]
+)
+def test_tensors_take_attributes(make):
+    x = make()
+    x.label = ["a"]
+    x.add_(1.0)
+    assert (x.label, vars(x), hasattr(x.detach(), "label"), hasattr(x * 2, "label")) == (
+        ["a"],
+        {"label": ["a"]},
+        False,
+        False,
+    )
+    del x.label
+    with pytest.raises(AttributeError, match="object has no attribute 'label'"):
+        _ = x.label
+
+
+def test_attributes_are_copied_with_a_tensor():
+    x = rg.ones(2)
+    x.label = ["a"]
+    assert copy.copy(x).label is x.label
+    deep = copy.deepcopy(x)
+    assert deep.label == ["a"]
+    assert deep.label is not x.label
+    assert pickle.loads(pickle.dumps(x)).label == ["a"]
+
+
+def test_a_tensor_that_is_its_own_attribute_is_freed():
+    x = rg.ones(2)
+    x.label = [x]
+    reference = weakref.ref(x)
+    del x
+    gc.collect()
+    assert reference() is None
+
+
+def test_attributes_do_not_pass_to_the_next_tensor_in_the_same_memory():
+    for n in range(600):  # more than the memory that is kept for the next tensors
+        x = rg.ones(1)
+        assert vars(x) == {}
+        x.label = n

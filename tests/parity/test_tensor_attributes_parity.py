@@ -1,4 +1,7 @@
-"""Read-only attributes of tensors, and small old names: refused writes, `_backward_hooks`, `_assert`, `types`."""
+"""Attributes of tensors: read-only ones, users' own, and small old names: `_backward_hooks`, `_assert`, `types`."""
+
+import copy
+import pickle
 
 import pytest
 import torch
@@ -104,3 +107,27 @@ def test_types_for_annotations_exist():
     for value, kind in [(1.5, types.Number), (rg.device("cpu"), types.Device), ("a", types.FileLike)]:
         assert isinstance(value, kind)
     assert isinstance(rg.ones(1).untyped_storage(), types.Storage)
+
+
+COPIES = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda x: pickle.loads(pickle.dumps(x)),
+    "the same after a write": lambda x: x.add_(1),
+    "result": lambda x: x + 1,
+    "view": lambda x: x[:1],
+    "clone": lambda x: x.clone(),
+    "detach": lambda x: x.detach(),
+    "to": lambda x: x.to(x.dtype),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_attributes_that_users_set_pass_to_the_same_copies(name):
+    found = []
+    for m in (rg, torch):
+        for x in (m.ones(2), m.arange(3), m.nn.Parameter(m.ones(2))):
+            x.label = ["a"]
+            with m.no_grad():
+                found.append((vars(COPIES[name](x)), vars(m.nn.Parameter(x * 1.0))))
+    assert found[:3] == found[3:]

@@ -209,7 +209,9 @@ class _SizeChanges:
         return bool(sizes) or one.strides == other.strides
 
 
-_BESIDES_SIZES = ("kind", "composite", "ndim", "dtype", "requires_grad", "is_leaf", "is_view", "has_hooks", "inference")
+_BESIDES_SIZES = (
+    "attributes", "kind", "composite", "ndim", "dtype", "requires_grad", "is_leaf", "is_view", "has_hooks", "inference",
+)  # fmt: skip
 
 
 def _is_alike_up_to_sizes(one: TensorGuard | None, other: TensorGuard | None) -> bool:

@@ -169,6 +169,7 @@ class Capture:
             self.surroundings.visit(value, name, None)
         for t in self.arguments.tensors:
             self.recorder.watch_tensor(t)
+            self.surroundings.note_argument(t)
         self.watch.watch_tensors()
 
     def _find_refusal(self, args: tuple, kwargs: dict[str, Any]) -> str:

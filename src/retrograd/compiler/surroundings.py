@@ -17,6 +17,7 @@ from retrograd.backend import array_programs
 from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.core import Tensor
 from retrograd.core.guards import fields_hold
+from retrograd.core.tensor import attributes_of
 from retrograd.foundation.source_location import PACKAGE
 from retrograd.nn.module import Module
 from retrograd.optim.lr_scheduler import LRScheduler
@@ -250,6 +251,8 @@ class Surroundings:
         self._seen[id(value), attribute] = value
         if isinstance(value, Tensor):
             self.tensors[id(value)] = value
+            for key, member in (attributes_of(value) or {}).items():
+                self._note(vars(value), key, member, f"{name}.{key}", key)
         elif isinstance(value, Module):
             self._visit_module(value, name)
         elif isinstance(value, dict):
@@ -377,6 +380,11 @@ class Surroundings:
             return noted if now == noted else now
 
         self._note(_View(read), "members", noted, "the parameters or hooks of an optimizer", None, descend=False)
+
+    def note_argument(self, tensor: Tensor) -> None:
+        """Note the attributes of an argument, of which the next one of its kind may have others."""
+        for key in attributes_of(tensor) or ():
+            self._unknown.append((f"reads or sets {key}, an attribute of a tensor among the arguments", key))
 
     # ---------------------------------------------------------------------------------------------- the result
 

@@ -1,10 +1,10 @@
 cimport cython
 from retrograd.core.array cimport ndarray
-from retrograd.core.tensor cimport TensorBase
+from retrograd.core.tensor cimport TensorBase, attributes_of
 
 @cython.final
 cdef class TensorGuard:
-    cdef public object kind, dtype, grad_guard, composite
+    cdef public object attributes, kind, dtype, grad_guard, composite
     cdef public tuple shape, strides
     cdef public int ndim
     cdef public bint has_hooks, inference, is_leaf, is_view, requires_grad

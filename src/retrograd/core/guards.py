@@ -2,16 +2,19 @@
 
 from numpy import ndarray
 
-from retrograd.core.tensor import ANY_SIZE, INFERENCE, TensorBase, is_plain
+from retrograd.core.tensor import ANY_SIZE, INFERENCE, TensorBase, attributes_of, is_plain
 from retrograd.core.views import requires_grad_synced
 
 
 class TensorGuard:
-    """The properties of a tensor that a program takes for granted: all except its values."""
+    """The properties of a tensor that a program takes for granted: all except its values, and those of its attributes.
+
+    `attributes` are the names of the attributes that users have set, or None.
+    """
 
     __slots__ = (
-        "composite", "dtype", "grad_guard", "has_hooks", "inference", "is_leaf", "is_view", "kind", "ndim",
-        "requires_grad", "shape", "strides",
+        "attributes", "composite", "dtype", "grad_guard", "has_hooks", "inference", "is_leaf", "is_view", "kind",
+        "ndim", "requires_grad", "shape", "strides",
     )  # fmt: skip
 
     def __init__(self, t, with_grad=True):
@@ -23,6 +26,8 @@ class TensorGuard:
         self.requires_grad, self.is_leaf = requires_grad_synced(t), t._grad_fn is None
         self.is_view, self.has_hooks = t._view is not None, t._hooks is not None
         self.inference = t.version is INFERENCE
+        attributes = attributes_of(t)
+        self.attributes = None if attributes is None else tuple(attributes)
         self.grad_guard = None
         grad = t._grad
         if (
@@ -46,6 +51,9 @@ class TensorGuard:
         if self.is_view and requires_grad_synced(t) != self.requires_grad:
             return False
         if (t._hooks is not None) != self.has_hooks or (t.version is INFERENCE) != self.inference:
+            return False
+        attributes = attributes_of(t)
+        if (None if attributes is None else tuple(attributes)) != self.attributes:
             return False
         if self.grad_guard is None:
             return t._grad is None

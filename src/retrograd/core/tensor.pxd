@@ -46,7 +46,7 @@ cdef extern from *:
     static inline void pool_allocations(PyObject *cls) {
     #ifndef Py_GIL_DISABLED
         PyTypeObject *type = (PyTypeObject *)cls;
-        if (type->tp_itemsize == 0 && type->tp_dictoffset == 0) {
+        if (type->tp_itemsize == 0) {
             type->tp_alloc = tensor_alloc;
             type->tp_free = tensor_free;
         }
@@ -54,6 +54,26 @@ cdef extern from *:
     }
     """
     void pool_allocations(object cls)
+
+cdef extern from *:
+    """
+    /* A dictionary of attributes for each instance of `cls` and its subclasses, created on first use; `offset` is that
+       of its pointer, NULL until then.  Python and Cython would both make classes whose instances cost more. */
+    static PyGetSetDef tensor_dict = {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL};
+    static inline int give_dict(PyObject *cls, Py_ssize_t offset) {
+        PyTypeObject *type = (PyTypeObject *)cls;
+        PyObject *descriptor = PyDescr_NewGetSet(type, &tensor_dict);
+        if (!descriptor || PyDict_SetItemString(type->tp_dict, "__dict__", descriptor) < 0) {
+            Py_XDECREF(descriptor);
+            return -1;
+        }
+        Py_DECREF(descriptor);
+        type->tp_dictoffset = offset;
+        PyType_Modified(type);
+        return 0;
+    }
+    """
+    int give_dict(object cls, Py_ssize_t offset) except -1
 
 @cython.final
 @cython.freelist(64)
@@ -69,6 +89,13 @@ cdef class TensorBase:
     cdef public bint _requires_grad, _saved, _overrides
     cdef public int _output_nr
     cdef object __weakref__
+    cdef void *attributes  # the dictionary of `Tensor`, which visits and frees it
+
+cdef inline Py_ssize_t attributes_offset(TensorBase tensor):
+    return <char *>&tensor.attributes - <char *><void *>tensor
+
+cdef inline bint has_dict(TensorBase tensor):
+    return tensor.attributes != NULL
 
 cdef bint compiled
 cdef object tensor_class, tensor_base
@@ -78,6 +105,8 @@ cpdef TensorBase make(object value, object level, object tag)
 
 @cython.locals(out=TensorBase)
 cpdef TensorBase alias(TensorBase tensor, object grad_fn)
+
+cpdef object attributes_of(TensorBase tensor)
 
 cpdef Aval aval_of_tensor(TensorBase tensor)
 

@@ -92,6 +92,7 @@ class TensorBase:
 
 
 tensor_class = tensor_base = TensorBase
+TENSOR_SLOTS = () if compiled else ("__dict__",)  # the compiled base has a place for the attributes of users
 
 
 def set_tensor_class(cls):
@@ -100,6 +101,7 @@ def set_tensor_class(cls):
     tensor_class, tensor_base = cls, cls.__base__
     if compiled:
         set_base_new(tensor_base)  # noqa: F821 (declared in tensor.pxd)
+        give_dict(cls, attributes_offset(TensorBase(None)))  # noqa: F821 (declared in tensor.pxd)
         pool_allocations(cls)  # noqa: F821 (declared in tensor.pxd)
 
 
@@ -131,6 +133,13 @@ def alias(tensor, grad_fn):
         out._output_nr = tensor._output_nr
         out._requires_grad = True
     return out
+
+
+def attributes_of(tensor):
+    """Return the dictionary of the attributes that users have set, or None if there are none."""
+    if compiled and not has_dict(tensor):  # noqa: F821 (declared in tensor.pxd)
+        return None
+    return tensor.__dict__ or None
 
 
 def aval_of_tensor(tensor):

@@ -10,7 +10,7 @@ from retrograd.core.hooks import grad_dtype_of
 from retrograd.core.level import grad_at, graph_level, set_grad_at
 from retrograd.core.overrides import as_subclass, default_override, prepare_subclass
 from retrograd.core.state import current
-from retrograd.core.tensor import TensorBase, count_of, new_of_class, set_tensor_class
+from retrograd.core.tensor import TENSOR_SLOTS, TensorBase, count_of, new_of_class, set_tensor_class
 from retrograd.core.views import requires_grad_synced, synced_grad_fn
 from retrograd.foundation.read_only import read_only
 
@@ -18,11 +18,11 @@ from retrograd.foundation.read_only import read_only
 class Tensor(Arithmetic):
     """An array with a position in the autograd graph.
 
-    Created by `rg.tensor`, `rg.zeros` and the like, and by operators. Has no fields of its own: the registry adds every
-    operator as a method, and the packages above add theirs.
+    Created by `rg.tensor`, `rg.zeros` and the like, and by operators. Has no fields of its own, except for attributes
+    that users set: the registry adds every operator as a method, and the packages above add theirs.
     """
 
-    __slots__ = ()
+    __slots__ = TENSOR_SLOTS
     _class_overrides = False  # whether the class overrides operators: see `prepare_subclass`
 
     def __new__(cls, value=(), level=None, tag=None, requires_grad=False, *sizes):

@@ -17,7 +17,7 @@ from retrograd.core.level import ReadError
 from retrograd.core.op import compound, is_foreign, takes_over
 from retrograd.core.overrides import override_result
 from retrograd.core.state import is_recording
-from retrograd.core.tensor import make, new_of_class
+from retrograd.core.tensor import attributes_of, make, new_of_class
 from retrograd.core.views import leave_memory, requires_grad_synced
 from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.foundation.read_only import read_only
@@ -323,7 +323,7 @@ def _rebuild_leaf(cls, value, requires_grad, grad, attributes):
 def __reduce_ex__(x, protocol):
     if x.level is not None:
         raise RuntimeError("a tensor inside a function transform or trace can't be pickled")
-    return _rebuild_leaf, (type(x), x.value, x.requires_grad, x._grad, getattr(x, "__dict__", None))
+    return _rebuild_leaf, (type(x), x.value, x.requires_grad, x._grad, attributes_of(x))
 
 
 @method
