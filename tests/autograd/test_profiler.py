@@ -12,6 +12,7 @@ from retrograd.autograd.anomaly_mode import is_anomaly_enabled, set_detect_anoma
 from retrograd.autograd.profiler import profile, record_function
 from retrograd.autograd.profiler.report import OPERATOR, function_events
 from retrograd.core import current
+from retrograd.utils._python_dispatch import TensorDispatchMode
 
 
 def named(prof, name):
@@ -585,3 +586,31 @@ def test_metadata_are_stored_in_the_trace(step, tmp_path):
 def test_settings_that_measure_nothing_here_warn(setting):
     with pytest.warns(UserWarning, match=f"{next(iter(setting))}=.* is not measured"):
         profile(**setting)
+
+
+class Unchanged(TensorDispatchMode):
+    def __tensor_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+OBSERVERS = {
+    "profile": profile,
+    "autocast": lambda: rg.autocast("cpu"),
+    "mode": Unchanged,
+}
+SPLITTERS = {
+    "unbind": lambda x: x.unbind(0),
+    "split": lambda x: x.split([1, 1]),
+    "chunk": lambda x: x.chunk(3, dim=1),
+}
+
+
+@pytest.mark.parametrize("split", SPLITTERS.values(), ids=SPLITTERS)
+@pytest.mark.parametrize("observer", OBSERVERS.values(), ids=OBSERVERS)
+def test_code_that_observes_operators_leaves_the_parts_of_a_tensor_in_one_node(observer, split):
+    base = rg.ones(2, 3, requires_grad=True) * 2
+    expected = split(base)[0].grad_fn
+    with observer():
+        parts = split(base)
+    assert {part.grad_fn.name() for part in parts} == {expected.name()}
+    assert len({part.grad_fn for part in parts}) == 1

@@ -285,6 +285,8 @@ class TransparentLevel(Level):
 class MeasuringLevel(TransparentLevel):
     """A level that only measures: work on other threads, which it does not see, runs as without it."""
 
+    observes = True
+
 
 class _NoRecording:
     """A block without recording at one level that has no grad mode of its own."""

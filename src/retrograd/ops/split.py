@@ -4,7 +4,7 @@ from itertools import accumulate
 
 from retrograd.core import Aval, Internal, call, op, registry
 from retrograd.core.errors import OperandIndexError
-from retrograd.core.level import transform_level
+from retrograd.core.level import graph_level
 from retrograd.core.state import is_recording
 from retrograd.core.views import is_view_of, set_view
 from retrograd.ops.family import Composite, canonical_dim, shift_dims
@@ -79,7 +79,7 @@ def _views_of_one_node(x, sizes, dim, steps):
     They may not be written to in a graph, because they share their history.  One node per view would create a cotangent
     as large as x for each of them.
     """
-    transformed = transform_level() is not None or x.level is not None
+    transformed = graph_level() is not None or x.level is not None
     if not steps or transformed or not (is_recording() and x.requires_grad):
         return tuple([call(step, (x,), params) for step, params in steps])
     out = split_views(x, sizes=sizes, dim=dim)
