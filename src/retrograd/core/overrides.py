@@ -26,7 +26,11 @@ def call_arguments(schema, args, params):
     Params that have their default values are left out, as in PyTorch: a class may override `mean` by a function of one
     argument.
     """
-    given = {name: value for name, value in params.items() if not _is_default(value, schema.defaults.get(name))}
+    given = {
+        name: value
+        for name, value in params.items()
+        if name not in schema.defaults or not _is_default(value, schema.defaults[name])
+    }
     named = schema.named(args, params)
     positional = tuple([named.pop(p.name) for p in positional_parameters(schema)])
     return positional, {name: value for name, value in named.items() if name not in params or name in given}
