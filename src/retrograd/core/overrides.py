@@ -26,11 +26,8 @@ def call_arguments(schema, args, params):
     Params that have their default values are left out, as in PyTorch: a class may override `mean` by a function of one
     argument.
     """
-    given = {
-        name: value
-        for name, value in params.items()
-        if name not in schema.defaults or not _is_default(value, schema.defaults[name])
-    }
+    defaults = schema.defaults
+    given = {n: x for n, x in params.items() if n not in defaults or not _is_default(x, defaults[n])}
     named = schema.named(args, params)
     positional = tuple([named.pop(p.name) for p in positional_parameters(schema)])
     return positional, {name: value for name, value in named.items() if name not in params or name in given}
