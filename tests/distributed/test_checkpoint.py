@@ -1,18 +1,23 @@
 """Checkpoints of ranks: any number of ranks reads what any other number has written, and saves are whole or nothing."""
 
+import json
+import math
 import os
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import retrograd as rg
 import retrograd.distributed as dist
 import retrograd.distributed.checkpoint as checkpoint
 from retrograd.distributed.checkpoint import api, layout
 from retrograd.distributed.fsdp import full_state_dict, fully_shard
-from retrograd.distributed.local_slice import LocalSlice
+from retrograd.distributed.local_slice import LocalSlice, positions
+from retrograd.distributed.tensor import Replicate, Shard, distribute_tensor
 
 
 def values(seed, *shape, dtype=None):
@@ -68,6 +73,70 @@ def test_the_state_dict_of_a_divided_model_is_saved_and_loaded_as_slices(tmp_pat
     for found in dist.run_threads(read, 2):
         for name, value in model(0).state_dict().items():
             np.testing.assert_array_equal(found[name], value.numpy())
+
+
+PLACEMENTS = [Replicate(), Shard(0), Shard(1), Shard(2)]
+
+
+@pytest.mark.parametrize("written_by", [1, 2, 3])
+@pytest.mark.parametrize("saved", PLACEMENTS)
+def test_parts_along_any_dimension_are_read_along_any_other(tmp_path, written_by, saved):
+    whole = values(0, 5, 4, 3)
+
+    def part(kind, x):
+        return distribute_tensor(x, dist.init_device_mesh("cpu", (dist.get_world_size(),)), [kind])
+
+    dist.run_threads(lambda: checkpoint.save({"x": part(saved, whole)}, checkpoint_id=tmp_path), written_by)
+
+    def read(kind):
+        found = {"x": part(kind, rg.zeros_like(whole))}
+        checkpoint.load(found, checkpoint_id=tmp_path)
+        return found["x"].full_tensor().numpy()
+
+    def read_flat():  # as a part of `ZeroRedundancyOptimizer`, which need not begin with a row
+        low, high = ((61 * n) // dist.get_world_size() for n in (dist.get_rank(), dist.get_rank() + 1))
+        mine = LocalSlice(rg.zeros(min(high, 60) - low, dtype=rg.float64), (5, 4, 3), low)
+        checkpoint.load({"x": mine}, checkpoint_id=tmp_path)
+        np.testing.assert_array_equal(mine.tensor.numpy(), whole.numpy().reshape(-1)[low:high])
+
+    for ranks in (1, 2, 4):
+        dist.run_threads(read_flat, ranks)
+        for kind in PLACEMENTS:
+            for found in dist.run_threads(read, ranks, kind):
+                np.testing.assert_array_equal(found, whole.numpy())
+
+
+def test_a_checkpoint_has_the_old_version_unless_another_dimension_is_divided(tmp_path):
+    def save(*dims):
+        mesh = dist.init_device_mesh("cpu", (2,))
+        state = {str(dim): distribute_tensor(values(0, 4, 3), mesh, [Shard(dim)]) for dim in dims}
+        checkpoint.save(state, checkpoint_id=tmp_path)
+
+    for dims, version, stored in (((0,), 1, [None]), ((0, 1), 2, [None, 1])):
+        dist.run_threads(save, 2, *dims)
+        manifest = json.loads((tmp_path / layout.MANIFEST).read_text())
+        assert manifest["version"] == version
+        assert [entry.get("dim") for entry in manifest["tensors"].values()] == stored
+
+
+def test_parts_along_different_dimensions_are_refused(tmp_path):
+    def script():
+        mesh = dist.init_device_mesh("cpu", (2,))
+        part = distribute_tensor(values(0, 2, 2), mesh, [Shard(dist.get_rank())], src_data_rank=None)
+        with pytest.raises(ValueError, match="the ranks have divided x along different dimensions"):
+            checkpoint.save({"x": part}, checkpoint_id=tmp_path)
+
+    dist.run_threads(script, 2)
+
+
+@given(shape=st.lists(st.integers(1, 4), min_size=1, max_size=4), data=st.data())
+@settings(max_examples=100, deadline=None)
+def test_positions_are_those_of_moved_axes(shape, data):
+    dim, other = (data.draw(st.integers(0, len(shape) - 1)) for _ in range(2))
+    plain = np.arange(math.prod(shape)).reshape(shape)
+    by_other = np.moveaxis(plain, other, 0).reshape(-1)
+    found = positions(rg.arange(plain.size), tuple(shape), dim, other).numpy()
+    np.testing.assert_array_equal(by_other[found], np.moveaxis(plain, dim, 0).reshape(-1))
 
 
 def test_a_rank_reads_its_elements_only_and_each_once(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -140,8 +141,9 @@ def load(
 ) -> None:
     """Read a checkpoint into the tensors and parts of a state dict, in place; other values are replaced.
 
-    Each rank reads only the elements that it has, whatever ranks and parts have saved them.  Only the names of the
-    state dict are read.  Objects with `state_dict` and `load_state_dict` get their state by the latter.
+    Each rank reads only the elements that it has, whatever ranks and parts have saved them; those of a tensor that was
+    divided along another dimension, with the elements between them.  Only the names of the state dict are read.
+    Objects with `state_dict` and `load_state_dict` get their state by the latter.
     planner: with `DefaultLoadPlanner(allow_partial_load=True)`, names that the checkpoint lacks are left as they are.
 
     Raises FileNotFoundError if the folder has no complete checkpoint, KeyError for a name that it lacks, ValueError for
@@ -160,7 +162,7 @@ def load(
         for path, target in found:
             name = layout.name_of(path)
             if isinstance(target, Tensor | LocalSlice):
-                read_into(layout.as_slice(target), folder, name, manifest["tensors"][name])
+                read_into(layout.as_slice(target), folder, manifest["tensors"][name])
             else:
                 _replaced(states, path, manifest["values"][name])
     for key, value in state_dict.items():
@@ -203,8 +205,7 @@ class _Plan:
     def copy(self) -> None:
         """Replace the tensors by copies."""
         self.slices = {
-            name: LocalSlice(piece.tensor.detach().clone(), piece.shape, piece.low)
-            for name, piece in self.slices.items()
+            name: replace(piece, tensor=piece.tensor.detach().clone()) for name, piece in self.slices.items()
         }
 
 
@@ -273,12 +274,12 @@ def _check_target(name: str, target: Any, manifest: Mapping[str, Any]) -> None:
             )
 
 
-def read_into(piece: LocalSlice, folder: Path, name: str, entry: Mapping[str, Any]) -> None:
-    """Read the elements of a slice from a checkpoint; entry: the manifest's, of the tensor of this name."""
+def read_into(piece: LocalSlice, folder: Path, entry: Mapping[str, Any]) -> None:
+    """Read the elements of a slice from a checkpoint; entry: the manifest's, of its tensor."""
     target = piece.tensor.detach()
     flat = target.reshape(-1) if target.is_contiguous() else target.contiguous().reshape(-1)
-    for start, values in layout.read_slice(folder, name, entry, piece.low, piece.high):
-        flat[start - piece.low : start - piece.low + values.numel()].copy_(values)
+    for index, values in layout.read_slice(folder, entry, piece):
+        flat[index] = values
     if not target.is_contiguous():
         target.copy_(flat.reshape(target.shape))
 

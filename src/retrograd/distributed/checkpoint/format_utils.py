@@ -25,7 +25,7 @@ def read_whole(checkpoint_id: str | os.PathLike[str]) -> dict[str, Any]:
         else:
             entry = manifest["tensors"][name]
             value = functions["empty"](tuple(entry["shape"]), dtype=entry["dtype"])
-            read_into(LocalSlice(value, tuple(value.shape), 0), folder, name, entry)
+            read_into(LocalSlice(value, tuple(value.shape), 0), folder, entry)
         layout.put(found, layout.path_of(manifest, name), value)
     return found
 

@@ -1,8 +1,10 @@
 """The files of a checkpoint: parts of tensors in a safetensors file of each rank, and a JSON manifest.
 
 A checkpoint is a folder.  `manifest.json` names, for each tensor, its shape and dtype, and its parts: the file, the
-name in the file, and the range of elements in row-major order.  Files of a save have a number that no other save has;
-the manifest is replaced as a whole when all files are written.  So the folder holds the old checkpoint or the new one.
+name in the file, and the range of elements in row-major order.  For a tensor that was divided along another dimension
+than 0, it also has that dimension, `dim`: its elements are in row-major order with this dimension moved to the front.
+Files of a save have a number that no other save has; the manifest is replaced as a whole when all files are written.
+So the folder holds the old checkpoint or the new one.
 """
 
 import json
@@ -13,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.distributed.local_slice import LocalSlice
+from retrograd.distributed.local_slice import LocalSlice, positions
 from retrograd.distributed.tensor.dtensor import DTensor
 from retrograd.interop.atomic_write import atomic_replace
 from retrograd.interop.safetensors import load_slices, save_file
+from retrograd.ops.functions import functions
 
-FORMAT, VERSION = "retrograd distributed checkpoint", 1
+FORMAT = "retrograd distributed checkpoint"
+VERSION, WITH_DIMENSIONS = 1, 2  # the latter: some tensors have a `dim`, which earlier releases do not know
 MANIFEST = "manifest.json"
 _FILE = re.compile(r"save-(\d+)(-rank-\d+\.safetensors|\.started)")
 Keys = tuple[Any, ...]  # the keys that lead to a value in nested dicts and lists
@@ -116,6 +120,7 @@ def write_part(folder: Path, number: int, rank: int, tensors: Mapping[str, Local
         name: {
             "shape": list(piece.shape),
             "dtype": str(piece.tensor.dtype),
+            **({"dim": piece.dim} if piece.dim else {}),
             "part": [file, f"{name}@{piece.low}", piece.low, piece.high],
         }
         for name, piece in tensors.items()
@@ -138,7 +143,10 @@ def write_manifest(
     tensors: dict[str, Any] = {}
     for row in rows:
         for name, entry in row.items():
-            known = tensors.setdefault(name, {"shape": entry["shape"], "dtype": entry["dtype"], "parts": []})
+            kind = {key: value for key, value in entry.items() if key != "part"}
+            known = tensors.setdefault(name, {**kind, "parts": []})
+            if known.get("dim") != kind.get("dim"):
+                raise ValueError(f"checkpoint: the ranks have divided {name} along different dimensions")
             if known["shape"] != entry["shape"] or known["dtype"] != entry["dtype"]:
                 raise ValueError(
                     f"checkpoint: {name} is {known['dtype']}{known['shape']} on one rank and "
@@ -149,7 +157,8 @@ def write_manifest(
         entry["parts"].sort(key=lambda part: part[2])
         _check_cover(name, entry)
     stored = {"tensors": tensors, "values": values, "paths": {name: _coded(path) for name, path in paths.items()}}
-    text = json.dumps({"format": FORMAT, "version": VERSION, "save": number, **stored})
+    version = WITH_DIMENSIONS if any("dim" in entry for entry in tensors.values()) else VERSION
+    text = json.dumps({"format": FORMAT, "version": version, "save": number, **stored})
     with atomic_replace(folder / MANIFEST) as unfinished:
         unfinished.write_text(text)
     for path, other in _numbers(folder).items():
@@ -193,23 +202,36 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"{folder} holds no complete checkpoint: there is no {MANIFEST}")
     try:
         found: dict[str, Any] = json.loads(path.read_text())
-        fits = found["format"] == FORMAT and found["version"] == VERSION
+        fits = found["format"] == FORMAT and found["version"] in (VERSION, WITH_DIMENSIONS)
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged or no manifest: {error!r}") from error
     if not fits:
-        raise ValueError(f"{path} is a {found['format']!r}, version {found['version']}; expected {FORMAT!r}, {VERSION}")
+        raise ValueError(
+            f"{path} is a {found['format']!r}, version {found['version']}; expected {FORMAT!r}, "
+            f"{VERSION} or {WITH_DIMENSIONS}"
+        )
     return found
 
 
-def read_slice(folder: Path, name: str, entry: Mapping[str, Any], low: int, high: int) -> list[tuple[int, Tensor]]:
-    """Return the elements from `low` to `high` of a tensor: those of each part, with the index of the first one."""
-    found = []
+def read_slice(folder: Path, entry: Mapping[str, Any], piece: LocalSlice) -> Iterator[tuple[Any, Tensor]]:
+    """Yield the elements of a slice by parts of the files, each with the indices that they have in the slice.
+
+    If the tensor was divided along another dimension, the elements of the slice are not next to each other in a part,
+    which is read from the first to the last of them.
+    """
+    dim, wanted = entry.get("dim", 0), None
+    if dim != piece.dim:
+        wanted = positions(functions["arange"](piece.low, piece.high), piece.shape, piece.dim, dim)
     for file, stored, first, last in entry["parts"]:
-        start, end = max(low, first), min(high, last)
-        if start < end:
-            (part,) = load_slices(folder / file, {stored: (start - first, end - first)}).values()
-            found.append((start, part))
-    return found
+        if wanted is None:
+            low, high = max(piece.low, first), min(piece.high, last)
+            target: Any = slice(low - piece.low, high - piece.low)
+        else:
+            (target,) = ((wanted >= first) & (wanted < last)).nonzero(as_tuple=True)
+            low, high = (int(wanted[target].min()), int(wanted[target].max()) + 1) if target.numel() else (0, 0)
+        if low < high:
+            (values,) = load_slices(folder / file, {stored: (low - first, high - first)}).values()
+            yield target, values if wanted is None else values[wanted[target] - low]
 
 
 def _check_cover(name: str, entry: Mapping[str, Any]) -> None:

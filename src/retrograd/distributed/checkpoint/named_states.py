@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from retrograd.core import Tensor, registry
 from retrograd.distributed.checkpoint import layout
 from retrograd.distributed.data_parallel import DistributedDataParallel
-from retrograd.distributed.local_slice import LocalSlice
+from retrograd.distributed.local_slice import LocalSlice, move_back
 from retrograd.distributed.optim.zero_redundancy import ZeroRedundancyOptimizer
 from retrograd.distributed.tensor.dtensor import DTensor
 from retrograd.nn.module import Module
@@ -56,14 +56,20 @@ class Part(NamedTuple):
         own = self.elements
         if isinstance(value, DTensor | LocalSlice):
             given = layout.as_slice(value)
-            if (given.low, given.high) != (own.low, own.high) and given.shape == own.shape:
+            if given.shape != own.shape:
+                return given.tensor
+            if (given.dim, given.low, given.high) != (own.dim, own.low, own.high):
                 raise ValueError(
-                    f"set_optimizer_state_dict: {key} of {self.name} has the elements {given.low} to {given.high}, and "
-                    f"this rank updates {own.low} to {own.high}; use `load`, which reads those of any division"
+                    f"set_optimizer_state_dict: {key} of {self.name} has the elements {given.low} to {given.high} "
+                    f"along dimension {given.dim}, and this rank updates {own.low} to {own.high} along {own.dim}; use "
+                    f"`load`, which reads those of any division"
                 )
-            return given.tensor.reshape(self.local.shape) if given.shape == own.shape else given.tensor
-        whole = isinstance(value, Tensor) and tuple(value.shape) == own.shape
-        return value.reshape(-1)[own.low : own.high].reshape(self.local.shape) if whole and value.ndim else value
+            return move_back(given.tensor, own.dim).reshape(self.local.shape)
+        if not isinstance(value, Tensor) or tuple(value.shape) != own.shape or not value.ndim:
+            return value
+        if isinstance(self.local, DTensor):
+            return self.local.part_of(value)
+        return value.reshape(-1)[own.low : own.high].reshape(self.local.shape)
 
 
 def parts_of(module: Module, optimizer: Any, template: bool = False) -> Iterator[Part]:

@@ -111,8 +111,11 @@ def _stored_state(part: Part, manifest: Mapping[str, Any]) -> dict[str, Any]:
     for name, entry in manifest["tensors"].items():
         if name.startswith(prefix):
             shape, own = tuple(entry["shape"]), part.elements
-            mine = functions["empty"](part.local.shape if shape == own.shape else shape, dtype=entry["dtype"])
-            found[name[len(prefix) :]] = LocalSlice(mine, shape, own.low if shape == own.shape else 0)
+            if shape == own.shape:
+                mine = functions["empty"](own.tensor.shape, dtype=entry["dtype"])
+                found[name[len(prefix) :]] = LocalSlice(mine, shape, own.low, dim=own.dim)
+            else:
+                found[name[len(prefix) :]] = LocalSlice(functions["empty"](shape, dtype=entry["dtype"]), shape, 0)
     found.update({name[len(prefix) :]: value for name, value in manifest["values"].items() if name.startswith(prefix)})
     return found
 

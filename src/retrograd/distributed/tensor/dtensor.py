@@ -10,7 +10,7 @@ from retrograd.core.overrides import as_subclass
 from retrograd.distributed.collectives import all_gather_into_tensor, broadcast_all
 from retrograd.distributed.device_mesh import DeviceMesh
 from retrograd.distributed.groups import initialized_group
-from retrograd.distributed.local_slice import LocalSlice
+from retrograd.distributed.local_slice import LocalSlice, move_back, move_to_front
 from retrograd.nn.parameter import is_on_meta
 from retrograd.nn.tensor_part import TensorPart
 from retrograd.ops.functions import functions
@@ -20,13 +20,9 @@ _alias = operator_named("alias")
 
 @dataclass(frozen=True)
 class Shard:
-    """Each rank has some rows: dimension 0 is divided.  Raises NotImplementedError for another dimension."""
+    """Each rank has a part of the indices of a dimension; a negative one counts from the last."""
 
     dim: int = 0
-
-    def __post_init__(self) -> None:
-        if self.dim != 0:
-            raise NotImplementedError(f"Shard: only dimension 0 is divided, got {self.dim}; transpose the tensor")
 
 
 @dataclass(frozen=True)
@@ -35,11 +31,15 @@ class Replicate:
 
 
 class Division(NamedTuple):
-    """How a tensor of some shape is divided, and which elements this rank has, from `low` to `high` in row-major order.
+    """How a tensor of some shape is divided, and which elements this rank has.
 
-    Rank i of n has the rows from i·⌈rows/n⌉ on, the last ranks fewer or none.  mesh: the ranks among which it is
-    divided, of one dimension.  padded: the elements of the part of rank 0, which is the largest.  hybrid: the mesh of
-    two dimensions, of which `mesh` is the second and along the first of which ranks have copies; None: there are none.
+    Rank i of n has the indices from i·⌈size/n⌉ on of the divided dimension, the last ranks fewer or none.
+
+    - mesh: the ranks among which it is divided, of one dimension.
+    - low, high: the range of this rank's elements, in row-major order with the divided dimension moved to the front.
+    - padded: the elements of the part of rank 0, which is the largest.
+    - hybrid: the mesh of two dimensions, of which `mesh` is the second and along the first of which ranks have copies;
+      None: there are none.
     """
 
     shape: tuple[int, ...]
@@ -51,26 +51,45 @@ class Division(NamedTuple):
     hybrid: DeviceMesh | None = None
 
     @property
-    def local_shape(self) -> tuple[int, ...]:
-        """Return the shape of this rank's part; that of a scalar has one dimension."""
+    def dim(self) -> int:
+        """Return the divided dimension; 0 if there is none."""
+        return self.placement.dim if isinstance(self.placement, Shard) else 0
+
+    def taken(self, whole: Tensor) -> Tensor:
+        """Return a view of this rank's part of a whole tensor; that of a scalar has one dimension."""
         if isinstance(self.placement, Replicate):
-            return self.shape
-        count = self.high - self.low
-        return (count // max(prod(self.shape[1:]), 1), *self.shape[1:]) if self.shape else (count,)
+            return whole
+        rows = whole if self.shape else whole.reshape(1)
+        row = max(rows.numel() // max(rows.shape[self.dim], 1), 1)
+        return rows.narrow(self.dim, self.low // row, (self.high - self.low) // row)
+
+    def flattened(self, x: Tensor) -> Tensor:
+        """Return the elements of a part, or of a whole tensor, in the order in which parts are ranges."""
+        return move_to_front(x, self.dim).reshape(-1)
+
+    def restored(self, flat: Tensor, local: Sequence[int] | None = None) -> Tensor:
+        """Return the tensor of elements in this order; local: the shape of a part, otherwise it is whole."""
+        shape = list(self.shape if local is None else local)
+        front = [*shape[self.dim : self.dim + 1], *shape[: self.dim], *shape[self.dim + 1 :]]
+        return move_back(flat.reshape(front), self.dim).contiguous()
 
 
 def _divide(shape: tuple[int, ...], mesh: DeviceMesh, placements: Sequence[Shard | Replicate]) -> Division:
     if mesh.ndim > 1:
-        if list(placements) != [Replicate(), Shard(0)]:
+        if mesh.ndim > 2 or placements[0] != Replicate() or not isinstance(placements[1], Shard):
             raise NotImplementedError(
-                f"DTensor: a mesh of {mesh.ndim} dimensions takes [Replicate(), Shard(0)], got {placements}"
+                f"DTensor: a mesh of {mesh.ndim} dimensions takes [Replicate(), Shard(dim)], got {placements}"
             )
         divided = DeviceMesh.from_group(mesh.get_group(1), mesh.device_type)
-        return _divide(shape, divided, [Shard(0)])._replace(hybrid=mesh)
+        return _divide(shape, divided, placements[1:])._replace(hybrid=mesh)
     count, placement = prod(shape), placements[0]
     if isinstance(placement, Replicate):
         return Division(shape, mesh, placement, 0, count, count)
-    rows = shape[0] if shape else 1
+    sizes = shape or (1,)
+    if not -len(sizes) <= placement.dim < len(sizes):
+        raise ValueError(f"DTensor: {placement} needs that dimension, and the tensor has shape {shape}")
+    placement = Shard(placement.dim % len(sizes))
+    rows = sizes[placement.dim]
     row, each, group = count // max(rows, 1), -(-rows // mesh.size()), mesh.get_group()
     low, high = (min(rank * each, rows) * row for rank in (group.rank(), group.rank() + 1))
     return Division(shape, mesh, placement, low, high, each * row)
@@ -124,7 +143,7 @@ class DTensor(TensorPart):
         if d.hybrid is not None or isinstance(d.placement, Replicate):
             group = d.mesh.get_group() if d.hybrid is None else d.hybrid.get_group(0)
             copies = group.rank(), group.size()
-        return LocalSlice(self.detach(), d.shape, d.low, *copies)
+        return LocalSlice(move_to_front(self.detach(), d.dim), d.shape, d.low, *copies, d.dim)
 
     def to_local(self) -> Tensor:
         """Return the part as a plain tensor with the same memory, through which gradients pass."""
@@ -144,7 +163,23 @@ class DTensor(TensorPart):
         d = self.division
         if tuple(whole.shape) != d.shape:
             raise ValueError(f"expected a whole tensor of shape {d.shape}, got {tuple(whole.shape)}")
-        return whole.detach().reshape(-1)[d.low : d.high].reshape(d.local_shape)
+        return d.taken(whole.detach())
+
+    def redistribute(
+        self, device_mesh: DeviceMesh | None = None, placements: Sequence[Shard | Replicate] | None = None
+    ) -> "DTensor":
+        """Return the whole tensor divided in another way, outside of the graph; all ranks of the mesh must call it.
+
+        device_mesh: by default that of this tensor, and no other.  placements: by default the same.  If neither the old
+        nor the new division is `Replicate`, the whole tensor exists on every rank for a while.
+
+        Raises ValueError for another mesh, and what `distribute_tensor` raises.
+        """
+        mesh = self.device_mesh
+        if device_mesh is not None and device_mesh != mesh:
+            raise ValueError(f"redistribute: the tensor is on {mesh}, and cannot be moved to {device_mesh}")
+        division = _divide(self.whole_shape, mesh, _checked("redistribute", mesh, placements or self.placements))
+        return _part(division.taken(self.full_tensor()).clone(), division)
 
     def stack_over_ranks(self, x: Tensor) -> Tensor:
         """Return the scalars of all ranks of the mesh, or this one if they have the same part; all must call it."""
@@ -178,22 +213,27 @@ def distribute_tensor(
     """Return this rank's part of a whole tensor; all ranks of the mesh must call it.
 
     device_mesh: of one dimension, by default all ranks, or of two.
-    placements: [Shard(0)] or [Replicate()], which is the default; for two dimensions, [Replicate(), Shard(0)].
+    placements: [Shard(dim)] or [Replicate()], which is the default; for two dimensions, [Replicate(), Shard(dim)].
     src_data_rank: the rank of the mesh whose values count; None: those of each rank, without an exchange.
 
-    Raises ValueError for another number of placements, NotImplementedError for other ones of two dimensions.
+    Raises ValueError for another number of placements, or a dimension that the tensor lacks, NotImplementedError for
+    other ones of two dimensions.
     """
     mesh = DeviceMesh.from_group(initialized_group(), "cpu") if device_mesh is None else device_mesh
-    given = [Replicate()] * mesh.ndim if placements is None else list(placements)
-    if len(given) != mesh.ndim:
-        raise ValueError(f"distribute_tensor: expected a placement for each of {mesh.ndim} dimensions, got {given}")
+    given = _checked("distribute_tensor", mesh, [Replicate()] * mesh.ndim if placements is None else placements)
     whole = tensor.detach()
     if src_data_rank is not None and not is_on_meta(whole):
         whole = whole.clone()
         broadcast_over(mesh, [whole], src_data_rank)
     division = _divide(tuple(whole.shape), mesh, given)
-    part = whole.reshape(-1)[division.low : division.high].clone()
-    return _part(part.reshape(division.local_shape), division)
+    return _part(division.taken(whole).clone(), division)
+
+
+def _checked(call: str, mesh: DeviceMesh, placements: Sequence[Shard | Replicate]) -> list[Shard | Replicate]:
+    """Return the placements; ValueError unless there is one for each dimension of the mesh."""
+    if len(placements) != mesh.ndim:
+        raise ValueError(f"{call}: expected a placement for each of {mesh.ndim} dimensions, got {placements}")
+    return list(placements)
 
 
 def broadcast_over(mesh: DeviceMesh, tensors: Sequence[Tensor], source: int = 0) -> None:
@@ -217,13 +257,12 @@ def gather_whole(parts: Sequence[DTensor], dtype: Any = None) -> list[Tensor]:
     for each in by_dtype([p for p in parts if isinstance(p.division.placement, Shard)]):
         group = each[0].division.mesh.get_group()
         sizes = [p.division.padded for p in each]
-        own = registry["cat"]([padded(p.detach(), p.division.padded) for p in each])
+        own = registry["cat"]([padded(p.division.flattened(p.detach()), p.division.padded) for p in each])
         own = own if dtype is None else own.to(dtype)
         everything = functions["empty"]((group.size(), own.numel()), dtype=own.dtype)
         all_gather_into_tensor(everything, own, group)
         for p, rows in zip(each, everything.split(sizes, 1), strict=True):
-            shape = p.division.shape
-            found[id(p)] = rows.reshape(-1)[: prod(shape)].clone().reshape(shape)
+            found[id(p)] = p.division.restored(rows.reshape(-1)[: prod(p.division.shape)].clone())
     return [found[id(p)] if id(p) in found else p.detach().clone() for p in parts]
 
 
