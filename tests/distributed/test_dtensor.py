@@ -25,17 +25,41 @@ def mesh():
 def test_the_whole_tensor_is_that_of_the_first_rank_whatever_its_shape(ranks, shape):
     whole = values(0, *shape)
 
+    kinds = [Replicate(), *[Shard(dim) for dim in range(-1, max(len(shape), 1))]]
+
     def script():
         own = whole + dist.get_rank()
-        rows, copies = (distribute_tensor(own, mesh(), [kind]) for kind in (Shard(0), Replicate()))
-        assert rg.equal(copies.to_local(), whole)
-        return rows.numel(), rows.full_tensor().numpy(), copies.full_tensor().numpy()
+        made = [distribute_tensor(own, mesh(), [kind]) for kind in kinds]
+        assert rg.equal(made[0].to_local(), whole)
+        assert made[1].placements == (Shard(max(len(shape) - 1, 0)),)
+        for part in made:
+            assert part.is_contiguous()
+            for kind in kinds:
+                moved = part.redistribute(placements=[kind])
+                assert rg.equal(moved.to_local(), distribute_tensor(whole, mesh(), [kind]).to_local())
+                assert moved.data_ptr() != part.data_ptr()
+        return [part.numel() for part in made], [part.full_tensor().numpy() for part in made]
 
     found = dist.run_threads(script, ranks)
-    assert sum(count for count, _, _ in found) == whole.numel()
-    for _, *both in found:
-        for each in both:
-            np.testing.assert_array_equal(each, whole.numpy())
+    for number in range(1, len(kinds)):
+        assert sum(counts[number] for counts, _ in found) == whole.numel()
+    for _, each in found:
+        for full in each:
+            np.testing.assert_array_equal(full, whole.numpy())
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_parts_are_those_of_chunk(ranks):
+    whole = values(0, 4, 6, 5)
+
+    def script():
+        for dim in range(3):
+            part = distribute_tensor(whole, mesh(), [Shard(dim)]).to_local()
+            chunks = whole.chunk(ranks, dim)
+            rank = dist.get_rank()
+            assert rg.equal(part, chunks[rank]) if rank < len(chunks) else part.shape[dim] == 0
+
+    dist.run_threads(script, ranks)
 
 
 def test_a_parameter_of_a_part_is_a_part_and_so_are_its_copies():
@@ -75,8 +99,9 @@ INITIAL = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("dim", [0, 1])
 @pytest.mark.parametrize("name", INITIAL)
-def test_initial_values_of_parts_are_those_of_the_whole_tensor(name):
+def test_initial_values_of_parts_are_those_of_the_whole_tensor(name, dim):
     def fill(x):
         randomness = {} if name == "eye_" else {"generator": rg.Generator().manual_seed(4)}
         return getattr(rg.nn.init, name)(x, *INITIAL[name], **randomness)
@@ -84,7 +109,7 @@ def test_initial_values_of_parts_are_those_of_the_whole_tensor(name):
     expected = fill(rg.empty(7, 5))
 
     def script():
-        part = rg.nn.Parameter(distribute_tensor(rg.zeros(7, 5), mesh(), [Shard(0)]))
+        part = rg.nn.Parameter(distribute_tensor(rg.zeros(7, 5), mesh(), [Shard(dim)]))
         assert fill(part) is part
         return part.full_tensor().numpy()
 
@@ -92,8 +117,9 @@ def test_initial_values_of_parts_are_those_of_the_whole_tensor(name):
         np.testing.assert_array_equal(found, expected.numpy())
 
 
+@pytest.mark.parametrize("by_columns", [False, True])
 @pytest.mark.parametrize("norm_type", [1.0, 2.0, 3.0, float("inf")])
-def test_gradients_are_clipped_by_the_norm_of_the_whole_ones(norm_type):
+def test_gradients_are_clipped_by_the_norm_of_the_whole_ones(norm_type, by_columns):
     def clipped(module):
         for p, g in zip(module.parameters(), grads, strict=True):
             p.grad = p.part_of(g) if isinstance(p, DTensor) else g.clone()
@@ -108,7 +134,8 @@ def test_gradients_are_clipped_by_the_norm_of_the_whole_ones(norm_type):
 
     def script():
         module = model()
-        fully_shard(module, ignored_params=[module[1].bias])
+        last = lambda p: Shard(p.ndim - 1)  # noqa: E731
+        fully_shard(module, ignored_params=[module[1].bias], shard_placement_fn=last if by_columns else None)
         total, parts = clipped(module)
         for p, q in zip(parts, whole, strict=True):
             mine = p.part_of(q.grad) if isinstance(p, DTensor) else q.grad
@@ -119,10 +146,17 @@ def test_gradients_are_clipped_by_the_norm_of_the_whole_ones(norm_type):
 
 
 def test_what_is_not_divided_so_is_refused():
-    with pytest.raises(NotImplementedError, match="only dimension 0 is divided, got 1"):
-        Shard(1)
     dist.init_process_group()
     try:
+        for dim in (1, -2):
+            with pytest.raises(ValueError, match=rf"Shard\(dim={dim}\) needs that dimension, and the tensor has shape"):
+                distribute_tensor(rg.zeros(2), mesh(), [Shard(dim)])
+        two = dist.init_device_mesh("cpu", (1, 1))
+        with pytest.raises(ValueError, match=r"redistribute: the tensor is on .*, and cannot be moved to"):
+            distribute_tensor(rg.zeros(2), mesh(), [Shard(0)]).redistribute(two)
+        for placements in ([Shard(0), Shard(1)], [Shard(0), Replicate()]):
+            with pytest.raises(NotImplementedError, match=r"takes \[Replicate\(\), Shard\(dim\)\], got"):
+                distribute_tensor(rg.zeros(2, 2), two, placements)
         with pytest.raises(ValueError, match="expected a placement for each of 1 dimensions"):
             distribute_tensor(rg.zeros(2), mesh(), [Shard(0), Replicate()])
         with pytest.raises(ValueError, match=r"expected a whole tensor of shape \(2,\), got \(3,\)"):

@@ -50,9 +50,18 @@ def train(module, batch, count=3):
     return losses
 
 
+DIMENSIONS = {
+    "first": None,
+    "last": lambda p: Shard(-1),
+    "largest": lambda p: Shard(max(range(p.ndim), key=lambda dim: p.shape[dim])),
+    "second of some": lambda p: Shard(1) if p.ndim == 2 and p.shape[0] > 4 else None,
+}
+
+
+@pytest.mark.parametrize("dimension", DIMENSIONS)
 @pytest.mark.parametrize("reshards", [True, False])
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_losses_and_parameters_are_those_of_the_whole_batch(ranks, reshards):
+def test_losses_and_parameters_are_those_of_the_whole_batch(ranks, reshards, dimension):
     x, whole = values(9, 8, 4), model()
     expected = train(whole, x)
 
@@ -60,8 +69,8 @@ def test_losses_and_parameters_are_those_of_the_whole_batch(ranks, reshards):
         module = model()
         for layer in module:
             if isinstance(layer, rg.nn.Linear):
-                fully_shard(layer, reshard_after_forward=reshards)
-        fully_shard(module, reshard_after_forward=reshards)
+                fully_shard(layer, reshard_after_forward=reshards, shard_placement_fn=DIMENSIONS[dimension])
+        fully_shard(module, reshard_after_forward=reshards, shard_placement_fn=DIMENSIONS[dimension])
         losses = train(module, x.chunk(ranks)[dist.get_rank()])
         return losses, {name: value.numpy().copy() for name, value in full_state_dict(module).items()}
 
@@ -73,8 +82,9 @@ def test_losses_and_parameters_are_those_of_the_whole_batch(ranks, reshards):
             np.testing.assert_allclose(state[name], value.numpy(), rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.parametrize("dim", [0, 1])
 @pytest.mark.parametrize("shape", [(2, 2), (4, 1), (1, 4), (2, 3)])
-def test_a_mesh_of_two_dimensions_has_copies_along_the_first_and_parts_along_the_second(tmp_path, shape):
+def test_a_mesh_of_two_dimensions_has_copies_along_the_first_and_parts_along_the_second(tmp_path, shape, dim):
     ranks = shape[0] * shape[1]
     x, whole = values(9, 12, 4), model()
     expected = train(whole, x)
@@ -87,12 +97,12 @@ def test_a_mesh_of_two_dimensions_has_copies_along_the_first_and_parts_along_the
                 p.data = p.data * 3  # all begin with the values of rank 0
         for layer in module:
             if isinstance(layer, rg.nn.Linear):
-                fully_shard(layer, mesh=mesh)
+                fully_shard(layer, mesh=mesh, shard_placement_fn=lambda p: Shard(dim) if p.ndim > dim else None)
         fully_shard(module, mesh=mesh)
         losses = train(module, x.chunk(ranks)[dist.get_rank()])
         weight = module[0].weight
         checkpoint.save(module.state_dict(), checkpoint_id=tmp_path)
-        known = weight.placements == (Replicate(), Shard(0)) and weight.device_mesh == mesh
+        known = weight.placements == (Replicate(), Shard(dim)) and weight.device_mesh == mesh
         return losses, known, weight.shape, {name: x.numpy().copy() for name, x in full_state_dict(module).items()}
 
     found = dist.run_threads(script, ranks)
@@ -101,7 +111,8 @@ def test_a_mesh_of_two_dimensions_has_copies_along_the_first_and_parts_along_the
     checkpoint.load(state, checkpoint_id=tmp_path)
     for number, (_, known, rows, full) in enumerate(found):
         assert known
-        assert rows == whole[0].weight.chunk(shape[1])[number % shape[1]].shape
+        parts = whole[0].weight.chunk(shape[1], dim)
+        assert rows == (parts[number % shape[1]].shape if number % shape[1] < len(parts) else (7, 0))
         for name, value in whole.state_dict().items():
             np.testing.assert_allclose(full[name], value.numpy(), rtol=1e-10, atol=1e-13)
             np.testing.assert_array_equal(full[name], state[name].numpy())
@@ -348,10 +359,17 @@ def test_other_divisions_are_refused_with_the_way_out():
     try:
         with pytest.raises(ValueError, match="expects a 1D or 2D DeviceMesh but got"):
             fully_shard(rg.nn.Linear(2, 2), mesh=dist.init_device_mesh("cpu", (1, 1, 1)))
-        with pytest.raises(NotImplementedError, match=r"takes \[Replicate\(\), Shard\(0\)\], got"):
+        with pytest.raises(NotImplementedError, match=r"takes \[Replicate\(\), Shard\(dim\)\], got"):
             distribute_tensor(rg.zeros(2), dist.init_device_mesh("cpu", (1, 1)))
-        with pytest.raises(NotImplementedError, match="parameters are divided along dimension 0"):
-            fully_shard(rg.nn.Linear(2, 2), shard_placement_fn=lambda p: None)
+        for other in (Replicate(), Shard(1), 1):
+            module = rg.nn.Linear(2, 2)
+            with pytest.raises(
+                ValueError, match=r"for a parameter of shape \(2,.*; expected None or Shard\(dim\) with"
+            ):
+                fully_shard(module, shard_placement_fn=lambda p, other=other: other)
+            assert not isinstance(module.weight, DTensor)
+        with pytest.raises(NotImplementedError, match="dp_mesh_dims is not supported; pass a mesh with"):
+            fully_shard(rg.nn.Linear(2, 2), dp_mesh_dims=0)
     finally:
         dist.destroy_process_group()
     with pytest.raises(AttributeError, match=r"by fully_shard\(layer\) for each layer"):

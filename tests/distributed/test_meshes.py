@@ -12,6 +12,7 @@ import retrograd.distributed.checkpoint as checkpoint
 from retrograd import nn
 from retrograd.distributed.fsdp import full_state_dict, fully_shard
 from retrograd.distributed.optim import ZeroRedundancyOptimizer
+from retrograd.distributed.tensor import Shard
 from retrograd.nn.functional import mse_loss
 from retrograd.nn.parallel import DistributedDataParallel
 from retrograd.pipelining import Pipeline
@@ -65,6 +66,7 @@ class Training:
         self.model = net(seed)
         self.parallel = self.model
         kinds = {"process": self.on_one_process, "zero1": self.zero1, "zero2": self.zero2, "fully": self.fully}
+        kinds["columns"] = lambda: self.fully(lambda p: Shard(p.ndim - 1) if p.ndim else None)
         self.optimizer = kinds.get(mesh.kind, lambda: self.pipeline(mesh))()
 
     def on_one_process(self):
@@ -78,10 +80,10 @@ class Training:
         parameters = self.model.parameters()
         return ZeroRedundancyOptimizer(parameters, rg.optim.AdamW, shard_gradients=True, lr=0.02, betas=(0.8, 0.9))
 
-    def fully(self):
+    def fully(self, placement=None):
         for layer in self.model.layers:
-            fully_shard(layer)
-        fully_shard(self.model, ignored_params=self.model.unused.parameters())
+            fully_shard(layer, shard_placement_fn=placement)
+        fully_shard(self.model, ignored_params=self.model.unused.parameters(), shard_placement_fn=placement)
         return self.on_one_process()
 
     def pipeline(self, mesh):
@@ -145,12 +147,13 @@ def expected():
 
 MESHES = [
     Mesh("process"), Mesh("zero1", 3), Mesh("zero2", 2), Mesh("fully", 4), Mesh("pipeline", 2),
+    Mesh("columns", 3),
     Mesh("pipeline", 4, 2, "zbh1"), Mesh("pipeline", 4, 4), Mesh("threads", 4, 2, "interleaved1f1b"),
 ]  # fmt: skip
 PAIRS = [(a, b) for a in MESHES for b in MESHES]
 
 
-@pytest.mark.parametrize(("saved_by", "resumed_by"), random.Random(0).sample(PAIRS, 24), ids=str)
+@pytest.mark.parametrize(("saved_by", "resumed_by"), random.Random(0).sample(PAIRS, 32), ids=str)
 def test_any_mesh_resumes_what_any_other_has_saved(tmp_path, expected, saved_by, resumed_by):
     losses, state = expected
     for found in save_after_two_steps(saved_by, tmp_path):

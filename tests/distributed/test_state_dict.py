@@ -22,7 +22,7 @@ from retrograd.distributed.checkpoint.state_dict import (
 )
 from retrograd.distributed.fsdp import full_state_dict, fully_shard
 from retrograd.distributed.optim import ZeroRedundancyOptimizer
-from retrograd.distributed.tensor import DTensor
+from retrograd.distributed.tensor import DTensor, Shard
 from retrograd.nn.parallel import DistributedDataParallel
 
 from ..ported import harness
@@ -32,7 +32,7 @@ WHOLE = StateDictOptions(full_state_dict=True)
 ON_RANK_0 = StateDictOptions(full_state_dict=True, cpu_offload=True)
 FROM_RANK_0 = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
 FLAT = StateDictOptions(flatten_optimizer_state_dict=True)
-DIVISIONS = [("process", 1), ("ddp", 2), ("zero1", 3), ("zero2", 2), ("fully", 4), ("fully", 2)]
+DIVISIONS = [("process", 1), ("ddp", 2), ("zero1", 3), ("zero2", 2), ("fully", 4), ("columns", 3), ("fully", 2)]
 
 
 def model(seed):
@@ -47,6 +47,9 @@ def divided(kind, seed, lr):
     module, options = model(seed), {"lr": lr, "betas": (0.8, 0.9), "amsgrad": True}
     if kind == "fully":
         fully_shard(module[0])
+        fully_shard(module)
+    elif kind == "columns":
+        fully_shard(module[0], shard_placement_fn=lambda p: Shard(-1))
         fully_shard(module)
     groups = [{"params": [p for p in module.parameters() if (p.ndim == 1) == vectors]} for vectors in (False, True)]
     if kind in ("zero1", "zero2"):

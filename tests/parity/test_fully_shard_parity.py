@@ -18,6 +18,8 @@ from .rank_scripts import over_gloo, over_mpi
         ("fsdp2_transformer", 2, [], 1e-5),
         ("fsdp2_transformer", 2, ["mixed"], 1e-3),  # activations are bfloat16, of 8 bits
         ("fsdp2_transformer", 4, ["hybrid"], 1e-5),
+        ("fsdp2_transformer", 2, ["columns"], 1e-5),
+        ("fsdp2_transformer", 4, ["hybrid", "columns"], 1e-5),
     ],
 )
 def test_a_script_has_pytorchs_losses_before_and_after_a_checkpoint(tmp_path, name, ranks, arguments, tolerance):

@@ -131,12 +131,17 @@ def setup():
     dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=world_size)
 
 
-def inspect_model(model, mesh):
+def by_columns(param):
+    return Shard(1) if param.ndim == 2 else None
+
+
+def inspect_model(model, mesh, placement):
     assert isinstance(model, Transformer)
     assert isinstance(model, FSDPModule)
     for param in model.parameters():
         assert isinstance(param, DTensor)
-        assert param.placements == ((Shard(0),) if mesh is None else (Replicate(), Shard(0)))
+        shard = (placement and placement(param)) or Shard(0)
+        assert param.placements == ((shard,) if mesh is None else (Replicate(), shard))
         assert mesh is None or param.device_mesh == mesh
         assert param.dtype == torch.float32
 
@@ -150,13 +155,13 @@ def inspect_mixed_precision(model, dtype):
     assert model.output.weight.dtype == torch.float32
 
 
-def make_model(args, mp_policy, mesh):
+def make_model(args, mp_policy, mesh, placement):
     with torch.device("meta"):
         model = Transformer(args)
     for layer in model.layers:
-        fully_shard(layer, mp_policy=mp_policy, mesh=mesh)
-    fully_shard(model, mp_policy=mp_policy, mesh=mesh)
-    inspect_model(model, mesh)
+        fully_shard(layer, mp_policy=mp_policy, mesh=mesh, shard_placement_fn=placement)
+    fully_shard(model, mp_policy=mp_policy, mesh=mesh, shard_placement_fn=placement)
+    inspect_model(model, mesh, placement)
     model.to_empty(device="cpu")
     model.reset_parameters()
     inspect_mixed_precision(model, mp_policy.param_dtype or torch.float32)
@@ -190,14 +195,15 @@ def train(model, optim, args, steps):
     return losses
 
 
-def main(steps=6, mixed=False, hybrid=False):
+def main(steps=6, mixed=False, hybrid=False, columns=False):
     setup()
+    placement = by_columns if columns else None
     args = ModelArgs()
     names = ("replicate", "shard")
     mesh = init_device_mesh("cpu", (2, dist.get_world_size() // 2), mesh_dim_names=names) if hybrid else None
     policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if mixed else MixedPrecisionPolicy()
     options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
-    model = make_model(args, policy, mesh)
+    model = make_model(args, policy, mesh, placement)
     set_model_state_dict(model, whole_state(args) if dist.get_rank() == 0 else {}, options=options)
     optim = torch.optim.Adam(model.parameters(), lr=1e-2)
     losses = train(model, optim, args, range(steps // 2))
@@ -214,7 +220,7 @@ def main(steps=6, mixed=False, hybrid=False):
     following = train(model, optim, args, range(steps // 2, steps))
 
     # Another model continues from the checkpoint, and another one from the whole states of rank 0.
-    resumed = make_model(args, policy, mesh)
+    resumed = make_model(args, policy, mesh, placement)
     optim = torch.optim.Adam(resumed.parameters(), lr=1.0)
     of_model, of_optim = get_state_dict(resumed, optim)
     state = {"model": of_model, "optim": of_optim, "step": 0}
@@ -222,7 +228,7 @@ def main(steps=6, mixed=False, hybrid=False):
     set_state_dict(resumed, optim, model_state_dict=state["model"], optim_state_dict=state["optim"])
     from_checkpoint = train(resumed, optim, args, range(state["step"], steps))
 
-    resumed = make_model(args, policy, mesh)
+    resumed = make_model(args, policy, mesh, placement)
     optim = torch.optim.Adam(resumed.parameters(), lr=1.0)
     set_model_state_dict(resumed, whole_model, options=options)
     set_optimizer_state_dict(resumed, optim, whole_optim, options=options)
@@ -234,6 +240,7 @@ def main(steps=6, mixed=False, hybrid=False):
 
 
 if __name__ == "__main__":
-    found, numbers = main(steps=6, mixed="mixed" in sys.argv, hybrid="hybrid" in sys.argv)
+    kinds = {kind: kind in sys.argv for kind in ("mixed", "hybrid", "columns")}
+    found, numbers = main(steps=6, **kinds)
     result = {"losses": found, "resumed": numbers["resumed"].tolist()}
     Path(f"{sys.argv[1]}.{os.environ['RANK']}").write_text(json.dumps(result))

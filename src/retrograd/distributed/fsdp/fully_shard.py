@@ -15,7 +15,7 @@ from retrograd.distributed.fsdp.fsdp_module import BLOCK, FSDPModule
 from retrograd.distributed.fsdp.parameter_block import ParameterBlock, ShardedParameter
 from retrograd.distributed.fsdp.policies import MixedPrecisionPolicy, OffloadPolicy
 from retrograd.distributed.groups import initialized_group
-from retrograd.distributed.tensor.dtensor import DTensor, broadcast_over
+from retrograd.distributed.tensor.dtensor import DTensor, Shard, broadcast_over
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import is_on_meta
 
@@ -33,7 +33,7 @@ def fully_shard(
     ignored_params: Iterable[Tensor] | None = None,
     dp_mesh_dims: Any = None,
 ) -> Any:
-    """Return a module whose parameters are divided among the ranks along dimension 0, changed in place.
+    """Return a module whose parameters are divided among the ranks, changed in place.
 
     Call it on blocks of a model, such as layers, then on the model, which takes the remaining parameters.  Before a
     block runs, its whole parameters are gathered; after it they are freed, and gathered again in the backward pass.
@@ -45,6 +45,8 @@ def fully_shard(
     - mesh: a mesh of one dimension, by default all ranks.  If it has two, parameters are divided along the
       second, and ranks along the first have copies of the parts, whose gradients are averaged too.
     - reshard_after_forward: free the whole parameters after the forward pass; None or a number: True.
+    - shard_placement_fn: returns for a parameter `Shard(dim)`, the dimension along which it is divided, or None for
+      dimension 0.  Sizes need not be multiples of the number of ranks.
     - mp_policy: in which dtypes the block computes and sums gradients.
     - offload_policy: without effect, since parameters are in host memory.
     - ignored_params: parameters that stay whole on every rank; their gradients are not averaged.
@@ -56,8 +58,8 @@ def fully_shard(
     All ranks begin with the parameters of rank 0, and must run the same blocks in the same order, also in the backward
     pass.  A parameter without a gradient in a pass counts as zero.
 
-    Raises ValueError before `init_process_group`, if there is nothing to divide, and for a mesh of more dimensions;
-    NotImplementedError for shard_placement_fn and dp_mesh_dims.
+    Raises ValueError before `init_process_group`, if there is nothing to divide, for a mesh of more dimensions, and for
+    another result of shard_placement_fn; NotImplementedError for dp_mesh_dims.
 
     Source: S. Rajbhandari et al., ZeRO, SC 2020; Y. Zhao et al., PyTorch FSDP, VLDB 2023.
 
@@ -73,19 +75,25 @@ def fully_shard(
     >>> dist.run_threads(script, 2)[0]
     ([(3, 4), (3,), (1, 6), (1,)], tensor([3.]))
     """
-    for name, given in (("shard_placement_fn", shard_placement_fn), ("dp_mesh_dims", dp_mesh_dims)):
-        if given is not None:
-            raise NotImplementedError(f"fully_shard: {name} is not supported; parameters are divided along dimension 0")
+    if dp_mesh_dims is not None:
+        raise NotImplementedError("fully_shard: dp_mesh_dims is not supported; pass a mesh with these dimensions only")
     over = DeviceMesh.from_group(initialized_group(None), "cpu") if mesh is None else mesh
     if over.ndim > 2:
         raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {over}")
     ignored = {id(p) for p in ignored_params or ()}
     for each in module if isinstance(module, list | tuple) else [module]:
-        _divide(each, over, reshard_after_forward is False, mp_policy, ignored)
+        _divide(each, over, reshard_after_forward is False, mp_policy, ignored, shard_placement_fn)
     return module
 
 
-def _divide(module: Module, mesh: DeviceMesh, keeps: bool, policy: MixedPrecisionPolicy, ignored: set[int]) -> None:
+def _divide(
+    module: Module,
+    mesh: DeviceMesh,
+    keeps: bool,
+    policy: MixedPrecisionPolicy,
+    ignored: set[int],
+    placement_of: Callable[[Any], Any] | None,
+) -> None:
     """Make a module a block."""
     homes: dict[int, list[tuple[Module, str]]] = {}
     whole: dict[int, Tensor] = {}
@@ -96,9 +104,10 @@ def _divide(module: Module, mesh: DeviceMesh, keeps: bool, policy: MixedPrecisio
                 whole[id(p)] = p
     if not whole:
         raise ValueError("fully_shard: the module has no parameters that are not divided already")
+    placements = {key: _placement(p, placement_of) for key, p in whole.items()}
     broadcast_over(mesh, [p for p in whole.values() if not is_on_meta(p)])
     with no_grad():
-        parameters = [ShardedParameter(p, homes[key], mesh) for key, p in whole.items()]
+        parameters = [ShardedParameter(p, homes[key], mesh, placements[key]) for key, p in whole.items()]
     block = ParameterBlock(parameters, mesh, keeps, policy)
     module.__dict__[BLOCK] = block
     module.__dict__["forward"] = _with_whole_parameters(block, module.forward)
@@ -106,6 +115,17 @@ def _divide(module: Module, mesh: DeviceMesh, keeps: bool, policy: MixedPrecisio
     if not isinstance(module, FSDPModule):
         kind: Any = type(module)
         module.__class__ = _class_of_blocks(kind)
+
+
+def _placement(p: Tensor, placement_of: Callable[[Any], Any] | None) -> Shard:
+    """Return how a parameter is divided."""
+    found = Shard(0) if placement_of is None else placement_of(p) or Shard(0)
+    if not isinstance(found, Shard) or not -max(p.ndim, 1) <= found.dim < max(p.ndim, 1):
+        raise ValueError(
+            f"fully_shard: shard_placement_fn returned {found!r} for a parameter of shape {tuple(p.shape)}; expected "
+            f"None or Shard(dim) with one of its dimensions"
+        )
+    return found
 
 
 @functools.cache

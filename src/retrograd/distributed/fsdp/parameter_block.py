@@ -23,14 +23,14 @@ from retrograd.ops.functions import functions
 
 
 class ShardedParameter:
-    """A parameter divided along dimension 0.
+    """A parameter divided along a dimension.
 
     homes: the modules that have it, and its names there.  shard: this rank's part, which is a parameter.
     """
 
-    def __init__(self, whole: Tensor, homes: Sequence[tuple[Module, str]], mesh: DeviceMesh) -> None:
+    def __init__(self, whole: Tensor, homes: Sequence[tuple[Module, str]], mesh: DeviceMesh, placement: Shard) -> None:
         self.homes = list(homes)
-        part = distribute_tensor(whole, mesh, [*[Replicate()] * (mesh.ndim - 1), Shard(0)], src_data_rank=None)
+        part = distribute_tensor(whole, mesh, [*[Replicate()] * (mesh.ndim - 1), placement], src_data_rank=None)
         self.shard: Any = Parameter(part, requires_grad=whole.requires_grad)
         self.show(self.shard)
 
@@ -48,7 +48,7 @@ class ShardedParameter:
         if not isinstance(found, DTensor) or found.division != self.shard.division:
             raise RuntimeError(
                 f"fully_shard: {name} of {type(module).__name__} was replaced by a tensor that is not this rank's "
-                f"part; assign distribute_tensor(whole, mesh, [Shard(0)])"
+                f"part; assign distribute_tensor(whole, mesh, {list(self.shard.placements)})"
             )
         self.shard = found
         self.show(found)
@@ -164,7 +164,7 @@ class ParameterBlock:
             columns, lengths = [], [p.division.padded for p in each]
             for p, length in zip(each, lengths, strict=True):
                 g = gradient_of[id(p)]
-                flat = functions["zeros"](0, dtype=dtype) if g is None else g.detach().reshape(-1).to(dtype)
+                flat = functions["zeros"](0, dtype=dtype) if g is None else p.division.flattened(g.detach()).to(dtype)
                 columns.append(padded(flat, length * size).reshape(size, length))
             # Divided before it is summed, so that sums don't overflow.
             everything = registry["cat"](columns, 1).div_(self.divisor or self.ranks)
@@ -173,7 +173,7 @@ class ParameterBlock:
             if self.replicas is not None:
                 all_reduce(own, group=self.replicas)
             for p, part in zip(each, own.split(lengths), strict=True):
-                found[id(p)] = part[: p.numel()].to(p.dtype).clone().reshape(p.shape)
+                found[id(p)] = p.division.restored(part[: p.numel()].to(p.dtype).clone(), p.shape)
         return [found[id(p.shard)] for p in self.parameters]
 
 
