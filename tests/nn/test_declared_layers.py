@@ -43,8 +43,8 @@ def test_layers_can_be_copied_and_pickled(name):
 
 
 def test_a_layer_shows_its_settings_in_the_order_of_the_arguments():
-    assert repr(LAYERS["LPPool1d"]()) == "LPPool1d(norm_type=2, kernel_size=3, stride=3)"
-    assert repr(LAYERS["ReLU6"]()) == "ReLU6(min_val=0.0, max_val=6.0, inplace=True)"
+    assert repr(LAYERS["LPPool1d"]()) == "LPPool1d(norm_type=2, kernel_size=3, stride=None, ceil_mode=False)"
+    assert repr(LAYERS["ReLU6"]()) == "ReLU6(inplace=True)"
     assert repr(LAYERS["KLDivLoss"]()) == "KLDivLoss()"
 
 

@@ -297,7 +297,7 @@ def test_lines_of_layers_show_their_settings():
     ]
     assert [repr(layer) for layer in shown] == [
         "Conv2d(3, 8, kernel_size=(3, 3), stride=(1, 1), bias=False)",
-        "MaxPool1d(kernel_size=2, stride=2, padding=0, dilation=1)",
+        "MaxPool1d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)",
         "ReLU(inplace=True)",
         "ReLU()",
         "ConstantPad1d(padding=(1, 1), value=0.5)",

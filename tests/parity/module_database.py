@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from .operator_database.sides import attempt, name_of, only_tensors, seed, tenso
 
 ENTRIES = {entry.name: entry for entry in module_db}
 TOLERANCE = 1e-9
+SAY_MORE = re.compile(
+    r"\b(CosineSimilarity|FractionalMaxPool.d|PairwiseDistance|UpsamplingBilinear2d)\([^()]*(\([^()]*\)[^()]*)*\)"
+)
 MOST_SAMPLES = 25  # of an entry; four entries have some 70, one has 857
 
 
@@ -81,7 +85,14 @@ def differences(name: str, sample: Sample) -> dict[str, str]:
             message = different_calls(sample, change)
             if message is not None:
                 found[aspect] = message
-        return found
+        ours, theirs = printed(sample.ours), printed(sample.theirs)
+        return found if ours == theirs else found | {"printed": f"{theirs}, ours {ours}"}
+
+
+def printed(module: Any) -> str:
+    """Return a module's text, without the settings that only ours say, and names of PyTorch's private classes."""
+    text = re.sub(r"NonDynamicallyQuantizable(Linear)|_((WeightNorm|Orthogonal)\()", r"\1\2", repr(module))
+    return SAY_MORE.sub(r"\1(...)", text)
 
 
 def tensor(value: torch.Tensor) -> Any:

@@ -3,8 +3,11 @@
 import re
 
 import pytest
+import torch
 
-from .module_database import ENTRIES, bad_inputs, counterpart, differences, samples
+import retrograd as rg
+
+from .module_database import ENTRIES, bad_inputs, counterpart, differences, printed, samples
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -87,3 +90,34 @@ def has_other_words(name, one):
 def test_other_classes_are_needed(key):
     bad = [one for name in WITH_ERRORS for one in bad_inputs(name) if other_class(name, one) == key]
     assert any(not isinstance(one.ours, type(one.theirs)) for one in bad)
+
+
+# Layers that the database lacks, with the settings that it varies least.
+OTHER_LAYERS = """
+AdaptiveLogSoftmaxWithLoss(4, 9, [3, 6]) | AlphaDropout(0.2, True) | ChannelShuffle(2) | CosineSimilarity(1, 1e-3)
+Dropout() | Dropout(0.1, inplace=True) | Dropout1d() | Dropout2d() | Dropout3d() | EmbeddingBag(3, 2)
+EmbeddingBag(3, 2, 1.0, 3, True, "sum", padding_idx=1) | Embedding(3, 2, 1, 1.0, 3.0, True, True) | Flatten(0, 1)
+FeatureAlphaDropout() | Fold(4, 2) | Fold((4, 5), (2, 2), 1, 0, 2) | Hardsigmoid() | Identity(3) | LazyBatchNorm1d()
+LazyInstanceNorm2d(affine=True) | LazyLinear(3) | LazyConv2d(3, 2) | LazyConvTranspose1d(3, 2) | MaxUnpool1d(2)
+MaxUnpool2d((2, 3), 1) | MaxUnpool3d(2) | NLLLoss2d() | PairwiseDistance() | ParameterList() | ParameterDict()
+PixelShuffle(2) | PixelUnshuffle(2) | RReLU(0.1, 0.2) | RReLU(inplace=True) | ReLU6(inplace=True) | SyncBatchNorm(2)
+TransformerDecoder(TransformerDecoderLayer(4, 2, 8), 2) | TripletMarginLoss() | TripletMarginWithDistanceLoss()
+Unflatten(1, (2, 3)) | Unfold(2) | Unfold((2, 3), 1, 0, 2) | Upsample(scale_factor=2)
+Upsample((3, 4), mode="bilinear") | UpsamplingBilinear2d(scale_factor=2) | UpsamplingNearest2d((4, 4))
+Conv2d(2, 2, 3, padding_mode="reflect", bias=False) | ConvTranspose2d(2, 2, 3, output_padding=1, stride=2)
+Conv2d(2, 2, 3, padding="valid", dilation=2, groups=2) | MaxPool2d(2, return_indices=True, ceil_mode=True)
+AvgPool1d(2) | AvgPool2d(2) | AvgPool2d(2, None, 1, True, False, 3) | LPPool2d(2, (2, 2))
+LayerNorm((2, 3), bias=False) | RMSNorm(3) | BatchNorm1d(3, affine=False) | GRU(2, 3, 2, dropout=0.1)
+LSTM(2, 3, proj_size=1, batch_first=True) | RNNCell(2, 3, False, "relu") | LSTMCell(2, 3) | Bilinear(2, 3, 4)
+Linear(2, 3, bias=False) | Softmax(1) | Softmax2d() | Threshold(0.1, 20) | Threshold(1, 2, True)
+Hardtanh(-2, 2, True) | Softplus(2, 30) | ELU(2.0, True) | GELU("tanh") | PReLU(3) | GLU(1) | ZeroPad2d(1)
+ConstantPad1d(2, 3.5) | Sequential() | Sequential(Linear(1, 1), ReLU(True)) | ModuleList([ReLU(), ReLU(), Tanh()])
+ModuleDict({"a": ReLU()}) | utils.parametrizations.weight_norm(Linear(2, 3))
+utils.parametrizations.orthogonal(Linear(2, 3)) | Module()
+"""
+
+
+@pytest.mark.parametrize("layer", OTHER_LAYERS.replace(" | ", "\n").split("\n")[1:-1])
+def test_further_layers_print_as_in_pytorch(layer):
+    ours, theirs = (printed(eval(layer, dict(vars(library.nn)))) for library in (rg, torch))
+    assert ours == theirs

@@ -93,6 +93,10 @@ class ReLU6(Hardtanh):
     max_val: float = field(default=6.0, init=False)
     inplace: bool = False
 
+    def extra_repr(self) -> str:
+        """Return the settings that are arguments of the class."""
+        return "inplace=True" if self.inplace else ""
+
 
 @layer
 class LeakyReLU(_Elementwise):
@@ -210,6 +214,7 @@ class Hardshrink(_Elementwise):
     tensor([0., 2.])
     """
 
+    _repr_template = "{lambd}"
     lambd: float = 0.5
 
     def _compute(self, x: Tensor) -> Tensor:
@@ -226,6 +231,7 @@ class Softshrink(_Elementwise):
     tensor([0., 1.])
     """
 
+    _repr_template = "{lambd}"
     lambd: float = 0.5
 
     def _compute(self, x: Tensor) -> Tensor:

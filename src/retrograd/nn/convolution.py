@@ -74,8 +74,10 @@ class _ConvNd(Module):
             "padding_mode": "zeros",
         }
         parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
-        parts += [f"{n}={getattr(self, n)!r}" for n, value in defaults.items() if getattr(self, n, value) != value]
-        return ", ".join(parts if self.bias is not None else [*parts, "bias=False"])
+        parts += [f"{n}={getattr(self, n)}" for n, value in defaults.items() if getattr(self, n, value) != value]
+        if self.bias is None:
+            parts.insert(-1 if self.padding_mode != "zeros" else len(parts), "bias=False")
+        return ", ".join(parts)
 
 
 class _Conv(_ConvNd):
@@ -217,7 +219,7 @@ class Conv1d(_Conv):
     >>> nn.Conv1d(2, 4, 3, stride=2, padding=1)(rg.ones(5, 2, 8)).shape
     (5, 4, 4)
     >>> nn.Conv1d(2, 4, 3, groups=2, padding="same", bias=False)
-    Conv1d(2, 4, kernel_size=(3,), stride=(1,), padding='same', groups=2, bias=False)
+    Conv1d(2, 4, kernel_size=(3,), stride=(1,), padding=same, groups=2, bias=False)
     """
 
     dims = 1

@@ -14,6 +14,7 @@ def _check_p(name: str, value: float) -> None:
 class _DropoutNd(Settings):
     """Base of dropout layers: a probability, and whether to run in place."""
 
+    _repr_template = "p={p}, inplace={inplace}"
     p: float = field(default=0.5, check=_check_p)
     inplace: bool = False
 

@@ -215,6 +215,12 @@ class LinearCrossEntropyLoss(_Loss):
         self.register_buffer("weight", weight)
         self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias, device, dtype)
 
+    def extra_repr(self) -> str:
+        """Return the sizes and settings."""
+        settings = "num_classes", "out_features", "bias", "reduction", "ignore_index", "label_smoothing", "options"
+        values = {name: getattr(self, name, None) for name in settings} | {"bias": self.linear.bias is not None}
+        return f"in_features={self.linear.in_features}, " + ", ".join(f"{k}={v}" for k, v in values.items())
+
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of features and classes."""
         classes = (self.num_classes, *self.out_features)

@@ -1,11 +1,12 @@
 """Margin losses of pairs, classes and distances; `reduction` is "mean", "sum" or "none"."""
 
-from collections.abc import Callable
+from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.foundation.older_forms import older_reduction
 from retrograd.nn import functional as F
 from retrograd.nn.constructor_fields import field
+from retrograd.nn.distance import PairwiseDistance
 from retrograd.nn.loss import KeywordLoss, _Loss, check_reduction
 from retrograd.nn.settings import buffer, check_positive, layer
 
@@ -198,10 +199,15 @@ class TripletMarginWithDistanceLoss(_Loss):
     tensor(0.5000)
     """
 
-    distance_function: Callable[[Tensor, Tensor], Tensor] | None = field(default=None, kw_only=True)
+    distance_function: Any = field(default=None, kw_only=True)
     margin: float = field(default=1.0, check=check_positive, kw_only=True)
     swap: bool = field(default=False, kw_only=True)
     reduction: str = field(default="mean", check=check_reduction, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Make the module of the Euclidean distance, if there is no distance."""
+        if self.distance_function is None:
+            self.distance_function = PairwiseDistance()
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Return the loss of three tensors of vectors (n, size) or (size)."""

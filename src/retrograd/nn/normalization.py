@@ -69,8 +69,9 @@ class LayerNorm(Affine):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the sizes, eps, and whether there are weights."""
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        """Return the sizes, eps, and whether there are weights and a bias."""
+        shown = f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        return f"{shown}, bias={self.bias is not None}"
 
 
 class RMSNorm(Module):
@@ -153,8 +154,9 @@ class GroupNorm(Affine):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the groups, channels, eps, and whether there are weights."""
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        """Return the groups, channels, eps, and whether there are weights and a bias."""
+        shown = f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return f"{shown}, bias={self.bias is not None}"
 
 
 class LocalResponseNorm(Settings):
@@ -167,6 +169,8 @@ class LocalResponseNorm(Settings):
     >>> nn.LocalResponseNorm(1, alpha=3.0, beta=0.5)(rg.ones(1, 1, 1))
     tensor([[[0.5000]]])
     """
+
+    _repr_template = "{size}, alpha={alpha}, beta={beta}, k={k}"
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__(size=size, alpha=alpha, beta=beta, k=k)

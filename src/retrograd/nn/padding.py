@@ -14,6 +14,7 @@ from retrograd.nn.settings import Settings
 class _Pad(Settings):
     """Padding of the last `dims` dimensions, by `mode`."""
 
+    _repr_template = "{padding}"
     dims: int
     mode = "constant"
     value: float | None = None
@@ -30,10 +31,11 @@ class _Pad(Settings):
 
 
 class _ConstantPadNd(_Pad):
+    _repr_template = "padding={padding}, value={value}"
+
     def __init__(self, padding: int | Sequence[int], value: float) -> None:
         super().__init__(padding)
         self.value = value
-        self._settings = ("padding", "value")
 
 
 class ConstantPad1d(_ConstantPadNd):
@@ -73,9 +75,10 @@ class ConstantPad3d(_ConstantPadNd):
 
 
 class _ZeroPad(_ConstantPadNd):
+    _repr_template = "{padding}"
+
     def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__(padding, 0.0)
-        self._settings = ("padding",)
 
 
 class ZeroPad1d(_ZeroPad, ConstantPad1d):

@@ -27,22 +27,23 @@ class _Pool(Settings):
         return type(self).pool(input, **{name: getattr(self, name) for name in self._settings})
 
 
-class _StridedPool(_Pool):
-    """Base of pooling over windows; the stride defaults to the window's size."""
-
-    kernel_size: Any
-    stride: Any
-
-    def __post_init__(self) -> None:
-        self.stride = self.kernel_size if self.stride is None else self.stride
-
-
 @layer
-class _WindowPool(_StridedPool):
-    """Base of pooling whose first arguments are the windows."""
+class _WindowPool(_Pool):
+    """Base of pooling whose first arguments are the windows; the stride defaults to the window's size."""
 
     kernel_size: Sizes
     stride: Sizes | None = None
+
+    def __post_init__(self) -> None:
+        """Use the window's size as the stride if there is none."""
+        self.stride = self.kernel_size if self.stride is None else self.stride
+
+
+def _store_per_dim(layer: Any, ndim: int) -> None:
+    """Store sizes of one integer as tuples of one for each dimension."""
+    for name in ("kernel_size", "stride", "padding"):
+        size = getattr(layer, name)
+        setattr(layer, name, (size,) * ndim if isinstance(size, int) else size)
 
 
 # --------------------------------------------------------------------------------------------------- maximum
@@ -50,6 +51,9 @@ class _WindowPool(_StridedPool):
 
 @layer
 class _MaxPoolNd(_WindowPool):
+    _repr_template = (
+        "kernel_size={kernel_size}, stride={stride}, padding={padding}, dilation={dilation}, ceil_mode={ceil_mode}"
+    )
     padding: Sizes = 0
     dilation: Sizes = 1
     return_indices: bool = False
@@ -59,13 +63,15 @@ class _MaxPoolNd(_WindowPool):
 @layer
 class _MaxUnpoolNd(Settings):
     pool: ClassVar[Callable[..., Tensor]]
+    ndim: ClassVar[int]
     kernel_size: Sizes
     stride: Sizes | None = None
     padding: Sizes = 0
 
     def __post_init__(self) -> None:
-        """Use the window's size as the stride if there is none."""
+        """Use the window's size as the stride if there is none; store a size for each dimension, as PyTorch does."""
         self.stride = self.kernel_size if self.stride is None else self.stride
+        _store_per_dim(self, self.ndim)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Return larger images from the values and indices of a pool."""
@@ -123,6 +129,7 @@ class MaxUnpool1d(_MaxUnpoolNd):
     """
 
     pool = F.max_unpool1d
+    ndim = 1
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
@@ -136,6 +143,7 @@ class MaxUnpool2d(_MaxUnpoolNd):
     """
 
     pool = F.max_unpool2d
+    ndim = 2
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
@@ -149,6 +157,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
     """
 
     pool = F.max_unpool3d
+    ndim = 3
 
 
 @layer
@@ -195,6 +204,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
 
 @layer
 class _FractionalMaxPool(_Pool):
+    _repr_template = ""
     kernel_size: Sizes
     output_size: Sizes | None = None
     output_ratio: float | Sequence[float] | None = None
@@ -252,6 +262,7 @@ class FractionalMaxPool3d(_FractionalMaxPool):
 class _AvgPoolNd(_WindowPool):
     """Base of means of windows."""
 
+    _repr_template = "kernel_size={kernel_size}, stride={stride}, padding={padding}"
     padding: Sizes = 0
     ceil_mode: bool = False
     count_include_pad: bool = True
@@ -269,6 +280,11 @@ class AvgPool1d(_AvgPoolNd):
     """
 
     pool = F.avg_pool1d
+
+    def __post_init__(self) -> None:
+        """Store the sizes as tuples of one integer, as PyTorch does in this class alone."""
+        super().__post_init__()
+        _store_per_dim(self, 1)
 
 
 @layer
@@ -350,7 +366,8 @@ def _check_norm_type(name: str, value: float) -> None:
 
 
 @layer
-class _LPPoolNd(_StridedPool):
+class _LPPoolNd(_Pool):
+    _repr_template = "norm_type={norm_type}, kernel_size={kernel_size}, stride={stride}, ceil_mode={ceil_mode}"
     norm_type: float = field(check=_check_norm_type)
     kernel_size: Sizes
     stride: Sizes | None = None

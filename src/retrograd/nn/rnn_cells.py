@@ -73,8 +73,10 @@ class RNNCellBase(Module, Generic[Next]):
         return given
 
     def extra_repr(self) -> str:
-        """Return the sizes, and whether there are biases."""
-        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+        """Return the sizes, and the settings that differ from the defaults."""
+        shown = f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+        nonlinearity = getattr(self, "nonlinearity", "tanh")
+        return shown if nonlinearity == "tanh" else f"{shown}, nonlinearity={nonlinearity}"
 
 
 def _differing_size(shape: tuple[int, ...], expected: tuple[int, ...]) -> str:

@@ -74,8 +74,12 @@ class StoredSettings(Module):
 class Settings(StoredSettings):
     """A module that stores its arguments as attributes of the same names, and shows them in `repr`."""
 
+    _repr_template: ClassVar[str | None] = None  # of classes that PyTorch prints in another form
+
     def extra_repr(self) -> str:
-        """Return the settings, except those that are False or None."""
+        """Return the settings in the form of the class; without one, those that are not False or None."""
+        if self._repr_template is not None:
+            return self._repr_template.format_map(vars(self))
         values = {name: getattr(self, name) for name in self._settings}
         return ", ".join(f"{name}={v!r}" for name, v in values.items() if v is not None and v is not False)
 

@@ -13,6 +13,10 @@ from retrograd.nn.settings import empty_parameter
 EmbeddingType = TypeVar("EmbeddingType", bound="_EmbeddingBase")
 
 
+_OPTIONS = ("max_norm", "norm_type", "scale_grad_by_freq")
+_DEFAULTS = {"padding_idx": None, "max_norm": None, "norm_type": 2.0, "scale_grad_by_freq": False}
+
+
 class _EmbeddingBase(Module):
     """Base of embeddings: `weight` (num_embeddings, embedding_dim), and a row that is not trained."""
 
@@ -82,9 +86,11 @@ class _EmbeddingBase(Module):
 
     def extra_repr(self) -> str:
         """Return sizes and options."""
-        defaults = {"padding_idx": None, "max_norm": None, "norm_type": 2.0, "scale_grad_by_freq": False}
-        changed = [f"{n}={getattr(self, n)}" for n, value in defaults.items() if getattr(self, n) != value]
-        return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *changed])
+        return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *self._changed("padding_idx", *_OPTIONS)])
+
+    def _changed(self, *names: str) -> list[str]:
+        """Return the named settings that differ from their defaults, as they are shown."""
+        return [f"{n}={getattr(self, n)!r}" for n in names if getattr(self, n) != _DEFAULTS[n]]
 
 
 class Embedding(_EmbeddingBase):
@@ -189,4 +195,5 @@ class EmbeddingBag(_EmbeddingBase):
 
     def extra_repr(self) -> str:
         """Return sizes, mode and options."""
-        return f"{super().extra_repr()}, mode={self.mode!r}"
+        shown = [*self._changed(*_OPTIONS), f"mode={self.mode!r}", *self._changed("padding_idx")]
+        return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *shown])

@@ -31,6 +31,12 @@ class Upsample(Settings):
     align_corners: bool | None = None
     recompute_scale_factor: bool | None = None
 
+    def __post_init__(self) -> None:
+        """Store factors as floats, as PyTorch does."""
+        factor = self.scale_factor
+        if factor is not None:
+            self.scale_factor = tuple(map(float, factor)) if isinstance(factor, Sequence) else float(factor)
+
     def forward(self, input: Tensor) -> Tensor:
         """Map images to images of the new size."""
         return F.interpolate(

@@ -67,6 +67,9 @@ class ParametrizationList(ModuleList):
     def __getitem__(self, key: Any) -> Any:
         return list(self)[key]
 
+    def _entries(self) -> list[Any]:
+        return list(self)
+
     def right_inverse(self, value: Any) -> None:
         """Set the originals so that the tensor has that value."""
         with no_grad():
