@@ -75,8 +75,7 @@ def _run_scan(step: Callable, carry: list, slices: list, dim: int, reverse: bool
 
 
 def _stack_outputs(outputs: list[Tensor], dim: int) -> Tensor:
-    stacked: Tensor = _stack(outputs)
-    return _movedim(stacked, 0, dim) if dim < stacked.ndim else stacked
+    return _stack(outputs, dim=dim if dim <= outputs[0].ndim else 0)
 
 
 def _check_scan(combine_fn: Any, starts: list, slices: list, dim: Any, reverse: Any) -> int:

@@ -154,7 +154,7 @@ class cosine_embedding_loss(Composite, method=False, aliases="nn.functional.cosi
 class multi_margin_loss(Composite, home="nn.functional"):
     """The mean over classes i other than the target y of max(0, margin - x[y] + x[i])^p, times weight[y].
 
-    x (n, classes) or (classes,), target (n,) or () of class indices, p 1 or 2.  The divisor is the number of all
+    x (n, classes) or (classes,), target (n,), () or (1,) of class indices, p 1 or 2.  The divisor is the number of all
     classes.
     """
 
@@ -162,7 +162,8 @@ class multi_margin_loss(Composite, home="nn.functional"):
 
     def compose(x, target, weight, *, p, margin, reduction):
         finish = get_reduction("multi_margin_loss", reduction)
-        if x.ndim < 2 and numel(target.shape) == 1:  # one sample; without dimensions, of one class
+        shape = target.shape  # also of the losses without reduction
+        if x.ndim < 2 and numel(shape) == 1:  # one sample; without dimensions, of one class
             x, target = reshape(x, (-1,)), reshape(target, ())
         _check_multi_margin(x, target, weight, p)
         classes = x.shape[-1]
@@ -170,7 +171,8 @@ class multi_margin_loss(Composite, home="nn.functional"):
         own = sum_over(where(chosen, x, 0), -1, keepdim=True)
         loss = clamp(margin - own + x, min=0)
         loss = sum_over(where(chosen, 0, loss if p == 1 else square(loss)), -1) / classes
-        return finish(loss if weight is None else loss * lookup(weight, target))
+        losses = loss if weight is None else loss * lookup(weight, target)
+        return finish(reshape(losses, shape))
 
     oracle = "retrograd.testing.references.pairwise_losses.multi_margin_loss"
 
@@ -178,6 +180,7 @@ class multi_margin_loss(Composite, home="nn.functional"):
         yield (r(3, 4), r.ints(4, (3,)), None), {}
         yield (r(3, 4), r.ints(4, (3,)), r(4)), {"p": 2, "margin": 0.7, "reduction": "none"}
         yield (r(4), r.ints(4, ()), None), {"reduction": "sum"}
+        yield (r(4), r.ints(4, (1,)), None), {"reduction": "none"}
 
     def errors(r):
         yield (r(3, 4), r.ints(4, (3,)), None), {"p": 3}, ValueError, "p must be 1 or 2, got 3"

@@ -53,7 +53,7 @@ class Converter:
         if isinstance(value, (tuple, list)) and type(value) in (tuple, list):
             return type(value)(self.convert(v) for v in value)
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return _same_path(type(value))(*map(self.convert, value))
+            return same_path(type(value))(*map(self.convert, value))
         if isinstance(value, dict):
             return {k: self.convert(v) for k, v in value.items()}
         if isinstance(value, slice):
@@ -61,7 +61,7 @@ class Converter:
         if isinstance(value, torch.memory_format | torch.layout | torch.device):
             return self._option(value)
         if isinstance(value, types.FunctionType):
-            return _same_path(value)
+            return same_path(value)
         if isinstance(value, types.BuiltinFunctionType):
             return getattr(rg.nn.functional, value.__name__)
         if isinstance(value, torch.nn.Module):
@@ -138,16 +138,16 @@ _WRAPPERS = {
 
 
 def rebind(function: Callable) -> Callable:
-    """Return a Python function of PyTorch's tests with the name `torch` bound to retrograd."""
+    """Return a Python function of PyTorch's tests with `torch`, `nn` and `F` bound to ours."""
     if getattr(function, "__name__", "") in _WRAPPERS:
         return _WRAPPERS[function.__name__]
     if isinstance(function, partial):
-        return partial(_same_path(function.func), *function.args, **function.keywords)
+        return partial(same_path(function.func), *function.args, **function.keywords)
     if not isinstance(function, types.FunctionType) or not function.__module__.startswith("torch.testing"):
         return function
     made = types.FunctionType(
         function.__code__,
-        {**function.__globals__, "torch": rg},
+        {**function.__globals__, "torch": rg, "nn": rg.nn, "F": rg.nn.functional},
         function.__name__,
         function.__defaults__,
         tuple(types.CellType(_rebound(cell.cell_contents)) for cell in function.__closure__ or ()) or None,
@@ -157,11 +157,13 @@ def rebind(function: Callable) -> Callable:
 
 
 def _rebound(value: Any) -> Any:
-    """Return what a closure holds, with functions rebound."""
-    return _same_path(value) if callable(value) and hasattr(value, "__qualname__") else value
+    """Return what a closure holds, with functions rebound and tensors converted."""
+    if isinstance(value, torch.Tensor):
+        return Converter().convert(value)
+    return same_path(value) if callable(value) and hasattr(value, "__qualname__") else value
 
 
-def _same_path(function: Callable) -> Callable:
+def same_path(function: Callable) -> Callable:
     """Return our function of the same path as one of PyTorch's; one of PyTorch's tests rebound."""
     path = f"{function.__module__}.{function.__qualname__}".removeprefix("torch.")
     return member(rg, path) or rebind(function)

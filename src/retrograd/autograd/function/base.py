@@ -14,6 +14,7 @@ from retrograd.autograd.function.outputs import attach_outputs, check_dirty, mak
 from retrograd.autograd.function.schema import FunctionSchema
 from retrograd.autograd.function.tangents import pause_levels, set_output_tangents, tangent_levels
 from retrograd.core import Aval, GradFn, Level, Op, Tensor, at, current, graph_level, registry
+from retrograd.core.dtype import is_differentiable
 from retrograd.core.function_node import (
     contains_tensor,
     cotangents_for_users,
@@ -114,8 +115,7 @@ class FunctionOp(Op):
             raise NotImplementedError(f"{self.name}: {_MISSING_JVP}")
         pairs = zip(primals, tangents, strict=True)
         if ctx.materialize_grads:
-            zeros_like = registry["zeros_like"]
-            tangents = tuple([zeros_like(p) if t is None and isinstance(p, Tensor) else t for p, t in pairs])
+            tangents = tuple([_zeros_tangent(p) if t is None else t for p, t in pairs])
         return self.cls.jvp(ctx, *tangents)
 
     def backward_functions(self) -> list[Callable]:
@@ -170,6 +170,11 @@ class FunctionOp(Op):
                     f"function {self.name}Backward returned a gradient different than None at position {index + 1}, "
                     f"but the corresponding forward input was not a Variable, that is a Tensor"
                 )
+
+
+def _zeros_tangent(value: Any) -> Tensor | None:
+    """Return the zero tangent of an argument of jvp that has no tangent; None for a value that can have none."""
+    return registry["zeros_like"](value) if isinstance(value, Tensor) and is_differentiable(value.dtype) else None
 
 
 def operator_of(cls: type["Function"]) -> FunctionOp:
