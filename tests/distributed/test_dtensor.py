@@ -8,6 +8,7 @@ import pytest
 
 import retrograd as rg
 import retrograd.distributed as dist
+from retrograd.distributed import tensor
 from retrograd.distributed.fsdp import fully_shard
 from retrograd.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
@@ -46,6 +47,49 @@ def test_the_whole_tensor_is_that_of_the_first_rank_whatever_its_shape(ranks, sh
     for _, each in found:
         for full in each:
             np.testing.assert_array_equal(full, whole.numpy())
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_parts_that_ranks_have_already_are_parts_of_the_whole_tensor(dim):
+    whole = values(0, 5, 4)
+
+    def script():
+        kinds = [Shard(dim)]
+        local = distribute_tensor(whole, mesh(), kinds).to_local()
+        for options in ({}, {"shape": (5, 4)}):
+            part = DTensor.from_local(local, mesh(), kinds, **options)
+            assert part.data_ptr() == local.data_ptr()
+            assert rg.equal(part.full_tensor(), whole)
+        copies = DTensor.from_local(whole + dist.get_rank(), run_check=True)
+        assert rg.equal(copies.to_local(), whole)
+        assert copies.placements[0].is_replicate()
+        assert part.placements[0].is_shard()
+        assert part.placements[0].is_shard(dim % 2)
+        assert not part.placements[0].is_shard((dim + 1) % 2)
+        assert not part.placements[0].is_partial()
+        with pytest.raises(ValueError, match=f"from_local: rank {dist.get_rank()} has a part of shape"):
+            DTensor.from_local(local, mesh(), kinds, shape=(9, 9))
+
+    dist.run_threads(script, 3)
+
+
+def test_a_rank_makes_its_part_of_a_new_tensor():
+    def script():
+        for name, value in (("zeros", 0), ("ones", 1), ("empty", 0)):
+            part = getattr(tensor, name)(5, 4, dtype=rg.float64, placements=[Shard(1)], requires_grad=True)
+            assert rg.equal(part.full_tensor(), rg.full((5, 4), value, dtype=rg.float64))
+            assert part.requires_grad
+            assert part.is_contiguous()
+        assert tensor.full((2, 3), 7, placements=[Shard(0)]).full_tensor().tolist() == [[7] * 3] * 2
+        for name in ("rand", "randn"):
+            found.append((name, getattr(tensor, name)((3, 2), placements=[Shard(0)]).full_tensor().tolist()))
+
+    found = []
+    dist.run_threads(script, 3)
+    assert len(found) == 6
+    for name, whole in found:
+        assert np.shape(whole) == (3, 2)
+        assert found.count((name, whole)) == 3
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])

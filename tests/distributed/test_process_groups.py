@@ -53,7 +53,7 @@ def test_a_second_group_is_refused():
 
 
 def test_other_names_of_pytorchs_are_refused_with_what_there_is():
-    with pytest.raises(AttributeError, match=r"retrograd.distributed has no 'rpc': it has DeviceMesh, GroupMember"):
+    with pytest.raises(AttributeError, match=r"retrograd.distributed has no 'rpc': it has Backend, DeviceMesh"):
         _ = dist.rpc
 
 
@@ -79,6 +79,32 @@ def test_the_rank_on_a_host_is_that_of_the_launcher(monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "1")
     assert dist.is_torchelastic_launched()
     assert dist.get_node_local_rank(fallback_rank=3) == 1
+
+
+def test_names_of_backends_are_those_that_a_group_takes():
+    assert dist.Backend("GLOO") == dist.Backend.GLOO == "gloo"
+    assert [dist.is_backend_available(name) for name in ("gloo", "MPI", "nccl")] == [True, True, False]
+    assert not dist.is_ucc_available()
+    assert not dist.is_xccl_available()
+    with pytest.raises(ValueError, match="must be string-ish, got int"):
+        dist.Backend(1)
+    dist.init_process_group(dist.Backend.GLOO)
+    assert dist.get_backend() == dist.Backend.GLOO
+
+
+def test_a_group_is_split_by_the_numbers_of_its_own_ranks():
+    def script():
+        odd = dist.new_group([1, 3])
+        found = dist.split_group(split_ranks=[[3, 0], [1]])
+        ranks = None if found is None else dist.get_process_group_ranks(found)
+        if dist.get_rank() in (1, 3):
+            ranks = ranks, dist.get_process_group_ranks(dist.split_group(odd, [[0], [1]]))
+        for wrong in (None, [], [[0], [0]], [[4]]):
+            with pytest.raises(ValueError, match="split_group: expected lists of different ranks from 0 to 3"):
+                dist.split_group(None, wrong)
+        return ranks
+
+    assert dist.run_threads(script, 4) == [[0, 3], ([1], [1]), None, ([0, 3], [3])]
 
 
 def test_optimizers_whose_steps_are_exchanged_are_not_joined():

@@ -37,6 +37,7 @@ from retrograd.distributed.groups import (
     new_group,
     new_subgroups,
     new_subgroups_by_enumeration,
+    split_group,
 )
 from retrograd.distributed.nn.functional import all_reduce as all_reduce_with_gradient
 from retrograd.distributed.objects import (
@@ -75,19 +76,40 @@ from retrograd.pipelining.transports.thread_ranks import ThreadRank, outcomes_of
 from retrograd.utils.data.sampler import default_ranks
 
 __all__ = [
-    "DeviceMesh", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GroupMember", "HashStore", "P2POp",
-    "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work", "all_gather",
-    "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
-    "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "gather_object",
-    "get_backend", "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank",
-    "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_device_mesh", "init_process_group", "irecv",
-    "is_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
-    "is_torchelastic_launched", "isend", "monitored_barrier", "new_group", "new_subgroups",
-    "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor",
-    "run_threads", "scatter", "scatter_object_list", "send", "send_object_list",
+    "Backend", "DeviceMesh", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GroupMember", "HashStore",
+    "P2POp", "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work", "all_gather",
+    "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce", "all_to_all", "all_to_all_single",
+    "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather",
+    "gather_object", "get_backend", "get_default_backend_for_device", "get_global_rank", "get_group_rank",
+    "get_node_local_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_device_mesh",
+    "init_process_group", "irecv", "is_available", "is_backend_available", "is_gloo_available", "is_initialized",
+    "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "is_ucc_available", "is_xccl_available",
+    "isend", "monitored_barrier", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "recv",
+    "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "run_threads",
+    "scatter", "scatter_object_list", "send", "send_object_list", "split_group",
 ]  # fmt: skip
 
+# PyTorch's later names.
+all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
+
 BACKENDS = {"gloo": "auto", "cpu:gloo": "auto", "mpi": "mpi", "ray": "ray", "threads": "threads", "fake": "threads"}
+
+
+class Backend(str):
+    """The name of a backend in lower case; its attributes are PyTorch's names of those that exist here.
+
+    >>> Backend("GLOO") == Backend.GLOO == "gloo"
+    True
+    """
+
+    __slots__ = ()
+    GLOO, MPI, FAKE = "gloo", "mpi", "fake"
+
+    def __new__(cls, name: str) -> "Backend":
+        """Return the name.  Raises ValueError for another type."""
+        if not isinstance(name, str):
+            raise ValueError(f"Backend constructor parameter must be string-ish, got {type(name).__name__}")
+        return super().__new__(cls, name.lower())
 
 
 def init_process_group(
@@ -244,6 +266,11 @@ def is_torchelastic_launched() -> bool:
     return "LOCAL_RANK" in os.environ
 
 
+def is_backend_available(backend: str) -> bool:
+    """Return whether `init_process_group` takes the name."""
+    return backend.lower() in BACKENDS
+
+
 def is_mpi_available() -> bool:
     """Return whether mpi4py is installed."""
     return importlib.util.find_spec("mpi4py") is not None
@@ -255,6 +282,16 @@ def is_gloo_available() -> bool:
 
 
 def is_nccl_available() -> bool:
+    """Return False: there are no GPUs."""
+    return False
+
+
+def is_ucc_available() -> bool:
+    """Return False: there is no backend of this name."""
+    return False
+
+
+def is_xccl_available() -> bool:
     """Return False: there are no GPUs."""
     return False
 

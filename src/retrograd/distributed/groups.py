@@ -111,6 +111,34 @@ def new_subgroups_by_enumeration(
     return next((made for made in groups if isinstance(made, ProcessGroup)), None), groups
 
 
+def split_group(
+    parent_pg: ProcessGroup | None = None,
+    split_ranks: Iterable[Sequence[int]] | None = None,
+    timeout: datetime.timedelta | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+    backend: str | None = None,
+) -> ProcessGroup | None:
+    """Return the part of a group that this rank belongs to, or None; all its ranks call it.
+
+    split_ranks: for each part, the numbers of its ranks in the group.  timeout: by default that of the group.  The
+    other arguments have no effect.
+
+    Raises ValueError for ranks that do not exist or repeat, and before `init_process_group`.
+
+    >>> from retrograd.distributed import get_rank, run_threads
+    >>> run_threads(lambda: get_rank(split_group(split_ranks=[[0, 2], [1]])), 3)
+    [0, 0, 1]
+    """
+    parent = initialized_group(parent_pg)
+    parts = [sorted(ranks) for ranks in split_ranks or ()]
+    named = [rank for ranks in parts for rank in ranks]
+    if not named or len(set(named)) < len(named) or not all(0 <= rank < parent.size() for rank in named):
+        raise ValueError(f"split_group: expected lists of different ranks from 0 to {parent.size() - 1}, got {parts}")
+    seconds = None if timeout is None else timeout.total_seconds()
+    return next((made for made in [parent.subgroup(ranks, seconds) for ranks in parts] if made is not None), None)
+
+
 def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
     """Return the numbers that the members of a group have in the default group."""
     return list(initialized_group(group).ranks)

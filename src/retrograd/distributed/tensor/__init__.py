@@ -1,6 +1,10 @@
 """Tensors of which each rank has a part, as in `torch.distributed.tensor`."""
 
 from retrograd.distributed.device_mesh import DeviceMesh, init_device_mesh
-from retrograd.distributed.tensor.dtensor import DTensor, Replicate, Shard, distribute_tensor
+from retrograd.distributed.tensor.creation import empty, full, ones, rand, randn, zeros
+from retrograd.distributed.tensor.dtensor import DTensor, Placement, Replicate, Shard, distribute_tensor
 
-__all__ = ["DTensor", "DeviceMesh", "Replicate", "Shard", "distribute_tensor", "init_device_mesh"]
+__all__ = [
+    "DTensor", "DeviceMesh", "Placement", "Replicate", "Shard", "distribute_tensor", "empty", "full",
+    "init_device_mesh", "ones", "rand", "randn", "zeros",
+]  # fmt: skip

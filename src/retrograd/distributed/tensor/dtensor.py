@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from retrograd.core import Tensor, operator_named, registry
 from retrograd.core.overrides import as_subclass
-from retrograd.distributed.collectives import all_gather_into_tensor, broadcast_all
+from retrograd.distributed.collectives import all_gather_into_tensor, all_reduce, broadcast_all
 from retrograd.distributed.device_mesh import DeviceMesh
 from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.local_slice import LocalSlice, move_back, move_to_front
@@ -18,15 +18,31 @@ from retrograd.ops.functions import functions
 _alias = operator_named("alias")
 
 
+class Placement:
+    """Base class of `Shard` and `Replicate`."""
+
+    def is_shard(self, dim: int | None = None) -> bool:
+        """Return whether a dimension is divided; dim: whether it is this one."""
+        return isinstance(self, Shard) and dim in (None, self.dim)
+
+    def is_replicate(self) -> bool:
+        """Return whether each rank has the whole tensor."""
+        return isinstance(self, Replicate)
+
+    def is_partial(self, reduce_op: str | None = None) -> bool:
+        """Return False: each rank has values, not terms of a sum."""
+        return False
+
+
 @dataclass(frozen=True)
-class Shard:
+class Shard(Placement):
     """Each rank has a part of the indices of a dimension; a negative one counts from the last."""
 
     dim: int = 0
 
 
 @dataclass(frozen=True)
-class Replicate:
+class Replicate(Placement):
     """Each rank has the whole tensor."""
 
 
@@ -144,6 +160,44 @@ class DTensor(TensorPart):
             group = d.mesh.get_group() if d.hybrid is None else d.hybrid.get_group(0)
             copies = group.rank(), group.size()
         return LocalSlice(move_to_front(self.detach(), d.dim), d.shape, d.low, *copies, d.dim)
+
+    @staticmethod
+    def from_local(
+        local_tensor: Tensor,
+        device_mesh: DeviceMesh | None = None,
+        placements: Sequence[Shard | Replicate] | None = None,
+        *,
+        run_check: bool = False,
+        shape: Sequence[int] | None = None,
+        stride: Any = None,
+    ) -> "DTensor":
+        """Return the part of a whole tensor that has the memory of this rank's one; all ranks of the mesh must call it.
+
+        device_mesh, placements: as in `distribute_tensor`.  shape: of the whole tensor; None: the ranks add up their
+        sizes of the divided dimension.  run_check: give all ranks the values of rank 0 where they have copies.
+
+        Raises ValueError for a part that `distribute_tensor` would not make, and what that raises.
+        """
+        mesh = DeviceMesh.from_group(initialized_group(), "cpu") if device_mesh is None else device_mesh
+        given = _checked("from_local", mesh, [Replicate()] * mesh.ndim if placements is None else placements)
+        local, last = local_tensor.detach(), given[-1]
+        whole = list(local.shape if shape is None else shape)
+        if shape is None and isinstance(last, Shard) and whole:
+            size = functions["tensor"](whole[last.dim])
+            all_reduce(size, group=mesh.get_group(mesh.ndim - 1))
+            whole[last.dim] = int(size)
+        division = _divide(tuple(whole), mesh, given)
+        expected = division.taken(functions["empty"](whole, device="meta")).shape
+        if tuple(local.shape) != tuple(expected):
+            raise ValueError(
+                f"from_local: rank {mesh.get_rank()} has a part of shape {tuple(local.shape)}, and that of "
+                f"distribute_tensor has {tuple(expected)}"
+            )
+        if run_check:
+            for dim, placement in enumerate(given):
+                if placement.is_replicate():
+                    broadcast_all([local], mesh.get_group(dim))
+        return _part(local, division)
 
     def to_local(self) -> Tensor:
         """Return the part as a plain tensor with the same memory, through which gradients pass."""
