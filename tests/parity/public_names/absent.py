@@ -4,6 +4,45 @@ from fnmatch import fnmatchcase
 from functools import cache
 
 ABSENT = {
+    "ranks are connected by the launcher, over one transport": """
+        distributed.BackendConfig distributed.get_backend_config distributed.rendezvous
+        distributed.register_rendezvous_handler distributed.shrink_group distributed.ProcessGroupGloo
+    """,
+    "deprecated by PyTorch: one call for each tensor with async_op=True, save and load replace them": """
+        distributed.*_coalesced distributed.checkpoint.load_sharded_optimizer_state_dict
+        distributed.checkpoint.*_state_dict
+    """,
+    "errors of ranks are PeerLost, RankMismatchError and TimeoutError": "distributed.DistBackendError",
+    "options of PyTorch's C++ code for ranks, its logs and hooks": """
+        distributed.*Options distributed.BuiltinCommHookType distributed.*DebugLevel distributed.*debug_level*
+        distributed.GradBucket distributed.GroupName distributed.Logger distributed.Reducer distributed.breakpoint
+        distributed.get_pg_count distributed.record_comm distributed.supports_complex
+    """,
+    "the older way of dividing parameters, which fully_shard replaces, and its settings": """
+        distributed.fsdp.BackwardPrefetch distributed.fsdp.CPUOffload distributed.fsdp.Full*
+        distributed.fsdp.Local* distributed.fsdp.MixedPrecision distributed.fsdp.Optim* distributed.fsdp.Sharded*
+        distributed.fsdp.ShardingStrategy distributed.fsdp.StateDict*
+    """,
+    "a mesh has the dimensions of fully_shard only, whose exchanges are on the processor": """
+        distributed.fsdp.DataParallelMeshDims distributed.fsdp.share_comm_ctx
+    """,
+    "operators compute with this rank's part of a divided tensor, without exchanges": """
+        distributed.tensor.Partial distributed.tensor.distribute_module distributed.tensor.parallel.*
+    """,
+    "optimizers run on this process; ZeroRedundancyOptimizer and fully_shard divide their states": """
+        distributed.optim.*
+    """,
+    "a checkpoint is a manifest and safetensors in a folder, without plans and other storages": """
+        distributed.checkpoint.*Metadata distributed.checkpoint.*Storage* distributed.checkpoint.*Plan*
+        distributed.checkpoint.*Item distributed.checkpoint.CheckpointException
+        distributed.checkpoint.format_utils.*
+    """,
+    "names of types, which annotations use": """
+        distributed.checkpoint.state_dict.* distributed.checkpoint.stateful.StatefulT
+    """,
+    "only DistributedDataParallel can be joined": """
+        distributed.algorithms.join.Joinable distributed.algorithms.join.JoinHook
+    """,
     "tensors with a scale and a zero point (decision 38)": """
         choose_qparams_optimized empty_quantized fbgemm_* fused_moving_avg_obs_fake_quant
         int_repr q_* qscheme quantize* quint* qint*

@@ -26,6 +26,14 @@ ABSENT_MEMBERS = {
     "replicas in one process, and hooks of collectives:": """
         DataParallel.* DistributedDataParallel.* Joinable.*
     """,
+    "ranks exchange tensors by functions, over the connections of the launcher": """
+        Backend.* ProcessGroup.* ReduceOp.* Work.* TCPStore.libuvBackend Join.notify_join_context
+    """,
+    "blocks of fully_shard gather and reduce in one way": "FSDPModule.* Shard.local_shard_size_and_offset",
+    "a checkpoint is a manifest and safetensors in a folder, without plans and other storages": """
+        *Planner.* Storage*.* *FileSystem*.* AsyncStager.*
+    """,
+    "pipelines are run by another runtime": "_PipelineStageBase.* _PipelineScheduleRuntime.*",
     "deprecated by PyTorch": "ConcatDataset.cummulative_sizes",
     "TorchScript, or parts of PyTorch's implementation": """
         Module.T_destination Module.call_super_init Module.dump_patches RNNBase.check_* RNNBase.get_* RNNBase.permute_*

@@ -3,6 +3,7 @@
 import importlib
 import re
 import types
+import warnings
 from dataclasses import dataclass
 from functools import cache, reduce
 
@@ -23,7 +24,13 @@ APART = (
     "amp", "compiler", "cuda", "profiler", "serialization", "random", "overrides", "library", "masked",
     "utils.checkpoint", "signal.windows", "testing",
 )  # fmt: skip
-NAMESPACES = COUNTED + APART
+RANKS = (
+    "distributed", "distributed.device_mesh", "distributed.nn.functional", "distributed.fsdp", "distributed.tensor",
+    "distributed.tensor.parallel", "distributed.optim", "distributed.checkpoint", "distributed.checkpoint.state_dict",
+    "distributed.checkpoint.stateful", "distributed.checkpoint.format_utils", "distributed.algorithms.join",
+    "distributed.pipelining",
+)  # fmt: skip
+NAMESPACES = COUNTED + APART + RANKS
 
 _GENERATED = re.compile(r"Members:.*|\w+\([^\n]*\) -> [^\n]*", re.DOTALL)
 
@@ -40,11 +47,11 @@ class Name:
 @cache
 def names(namespace: str) -> tuple[Name, ...]:
     """Return the public names of a namespace in alphabetic order."""
-    theirs, ours = _find(torch, namespace), _find(retrograd, namespace)
     prefix = "" if namespace == "torch" else f"{namespace}."
-    return tuple(
-        Name(prefix + name, _is_documented(theirs, name), hasattr(ours, name)) for name in sorted(_public(theirs))
-    )
+    with warnings.catch_warnings(action="ignore"):  # about deprecated names, some in PyTorch's own modules
+        theirs, ours = _find(torch, namespace), _find(retrograd, namespace)
+        found = sorted(_public(theirs))
+    return tuple(Name(prefix + name, _is_documented(theirs, name), hasattr(ours, name)) for name in found)
 
 
 def _find(root: types.ModuleType, namespace: str):

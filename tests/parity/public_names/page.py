@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from .absent import reason_of
-from .namespaces import APART, COUNTED, Name, names
+from .namespaces import APART, COUNTED, NAMESPACES, RANKS, Name, names
 
 PAGE = Path(__file__).parents[3] / "docs" / "names.md"
 HEAD = """\
@@ -36,6 +36,11 @@ APART_HEAD = """
 
 Most of these are special to PyTorch's machinery.
 """
+RANKS_HEAD = """
+## Ranks of a script
+
+[The guide](distributed.md) says what these do.
+"""
 ABSENT_HEAD = """
 ## Names that do not exist
 
@@ -53,7 +58,9 @@ def page() -> str:
     every = [name for namespace in COUNTED for name in names(namespace)]
     rows.append(_row("**total**", every))
     apart = [_row(namespace, names(namespace)) for namespace in APART]
-    return "".join([head, TABLE, *rows, APART_HEAD, TABLE, *apart, ABSENT_HEAD, *_absent()])
+    ranks = [_row(namespace, names(namespace)) for namespace in RANKS]
+    parts = [head, TABLE, *rows, APART_HEAD, TABLE, *apart, RANKS_HEAD, TABLE, *ranks, ABSENT_HEAD, *_absent()]
+    return "".join(parts)
 
 
 def _row(namespace: str, found: Iterable[Name]) -> str:
@@ -77,7 +84,7 @@ def _rate(found: list[Name]) -> float:
 def _absent() -> Iterator[str]:
     """Yield the sections of the absent names, by reason and namespace."""
     groups: dict[str, list[Name]] = {}
-    for namespace in (*COUNTED, *APART):
+    for namespace in NAMESPACES:
         for name in names(namespace):
             if not name.exists:
                 groups.setdefault(reason_of(name.path), []).append(name)
