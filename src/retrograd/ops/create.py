@@ -14,7 +14,7 @@ from retrograd.ops.as_tensor import as_tensor as as_tensor
 from retrograd.ops.as_tensor import from_numpy as from_numpy
 from retrograd.ops.as_tensor import tensor as tensor
 from retrograd.ops.family import Pointwise
-from retrograd.ops.functions import function, functions
+from retrograd.ops.functions import function, functions, name_generated
 from retrograd.ops.layout import (
     array_device,
     check_keywords,
@@ -487,7 +487,7 @@ def _new_method(make):
 
     new.__name__ = name
     new.__doc__ = f"`rg.{make.__name__}`, in the dtype of this tensor unless another is given."
-    return new
+    return name_generated(new, f"Tensor.{name}")
 
 
 for _make in (zeros, ones, full, empty, empty_strided, tensor):

@@ -400,5 +400,5 @@ def rfftfreq(n, d=1.0, *, dtype=None) -> Tensor:
     return _frequency_tensor(arange(n // 2 + 1), n, d, dtype)
 
 
-factory(fftfreq, "fft.fftfreq")
-factory(rfftfreq, "fft.rfftfreq")
+fftfreq = factory(fftfreq, "fft.fftfreq")
+rfftfreq = factory(rfftfreq, "fft.rfftfreq")

@@ -1,5 +1,7 @@
 """Public functions that are not operators: they return no tensors, or only call operators."""
 
+from types import FunctionType
+
 from retrograd.core import Tensor
 from retrograd.core.op import is_foreign
 from retrograd.foundation.lazy_imports import LazyTable
@@ -26,9 +28,19 @@ def function(*names):
             _derived.discard(name)
             functions.add(name, member)
             public_members.add(name, member)
-        return member
+        return name_generated(member, names[0] if names else member.__name__)
 
     return register
+
+
+def name_generated(member, path):
+    """Name a function that another function has made by its public path, where pickle finds it; return the function."""
+    if isinstance(member, FunctionType) and "<locals>" in member.__qualname__:
+        home, _, name = path.rpartition(".")
+        in_class = home == "Tensor"
+        member.__module__ = "retrograd" if in_class or not home else f"retrograd.{home}"
+        member.__qualname__ = path if in_class else name
+    return member
 
 
 def derived_function(name, home, member):

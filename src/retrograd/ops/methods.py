@@ -22,7 +22,7 @@ from retrograd.core.views import leave_memory, requires_grad_synced
 from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.foundation.read_only import read_only
 from retrograd.foundation.source_location import scipy_caller, user_line
-from retrograd.ops.functions import check_tensor, function
+from retrograd.ops.functions import check_tensor, function, name_generated
 from retrograd.ops.index import foreign_in_key, index
 
 
@@ -35,7 +35,7 @@ def add_operators(named):
 
 def method(function):
     """Add a function to the Tensor class as a method."""
-    add_attribute(Tensor, function.__name__, function)
+    add_attribute(Tensor, function.__name__, name_generated(function, f"Tensor.{function.__name__}"))
     return function
 
 

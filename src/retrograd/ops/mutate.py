@@ -32,7 +32,7 @@ from retrograd.ops.as_tensor import operand
 from retrograd.ops.batching import broadcast_batch, unsqueeze_n
 from retrograd.ops.create import arange, as_tensor, full_like
 from retrograd.ops.family import broadcast_shapes, cast_to, sum_to
-from retrograd.ops.functions import function
+from retrograd.ops.functions import function, name_generated
 from retrograd.ops.index import (
     IndexLayout,
     T,
@@ -578,7 +578,7 @@ def add_in_place(named, home):
     for name, operator in named.items():
         definition = operator.definition
         if definition.in_place and definition.method and _lacks_method(f"{name}_", home):
-            add_attribute(Tensor, f"{name}_", inplace_function(operator))
+            add_attribute(Tensor, f"{name}_", name_generated(inplace_function(operator), f"Tensor.{name}_"))
 
 
 def _lacks_method(name, home):

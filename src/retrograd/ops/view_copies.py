@@ -30,7 +30,7 @@ def _define_copy(name, view):
             return clone(views, memory_format=contiguous_format)
         return tuple([clone(part, memory_format=contiguous_format) for part in views])
 
-    copy.__name__ = copy.__qualname__ = f"{name}_copy"
+    copy.__name__ = f"{name}_copy"
     copy.__doc__ = f"Return a copy of what `{name}` shows, in memory of its own."
     own = inspect.signature(view)
     last = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)

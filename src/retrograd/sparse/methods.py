@@ -124,7 +124,7 @@ def _compressed_part(name: str, axis: int, plain: bool) -> None:
     what = (
         f"the {'column' if axis == 0 else 'row'} of each entry" if plain else f"where the entries of each {which} begin"
     )
-    part.__name__ = part.__qualname__ = name
+    part.__name__ = name
     part.__doc__ = f"Return {what}, of a tensor compressed by {which}s, not copied; RuntimeError for other layouts."
     method(part)
     globals()[name] = part
@@ -143,7 +143,7 @@ def _copying(name: str) -> None:
         out: Tensor = getattr(input, name)().clone()
         return out
 
-    copied.__name__ = copied.__qualname__ = f"{name}_copy"
+    copied.__name__ = f"{name}_copy"
     copied.__doc__ = f"Return a copy of `input.{name}()`."
     function()(copied)
 
