@@ -137,15 +137,29 @@ def pytest_collect_file(file_path: Path) -> Iterator[list]:
     return collectors
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtestloop() -> Iterator[None]:
-    """The garbage collector skips tests and modules: they stay to the end, and cost it half a second each time."""
+def freeze() -> None:
+    """Let the garbage collector skip all that there is: tests and modules stay, and cost it half a second each time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop() -> Iterator[None]:
+    """Freeze the tests and modules before the first test."""
+    freeze()
     try:
         return (yield)
     finally:
         gc.unfreeze()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[object]:
+    """Freeze what the tests of a file have imported, too."""
+    found = yield
+    if nextitem is not None and nextitem.path != item.path:
+        freeze()
+    return found
 
 
 @pytest.fixture(scope="session", autouse=True)
