@@ -24,8 +24,9 @@ SENTENCE = re.compile(
     r"|(?i:\b(that which|anew|beside|but for|stands? in|goes on|lies|so many|twins?|whoever|what is no|of that none"
     r"|told|seen|alike but|at the place|of one's own|for ever|is kept from|are others than|which this \w+ has not)\b)"
 )
-# The same anywhere in a text.
+# The same anywhere in a text, and at the first line of a string: sources without a match need not be parsed.
 POSSIBLE = re.compile(SENTENCE.pattern.replace("^", r"\b", 1))
+POSSIBLE_FIRST_LINE = re.compile(BANNED.pattern.replace("^", r"""["']\s*""", 1), re.I)
 
 # Participles and particles that say nothing as the whole name of a function or class.
 RIDDLES = re.compile(
@@ -70,8 +71,9 @@ FOREIGN = ("place",)  # names of functions of NumPy
 
 
 def first_lines(path):
-    """Yield (line number, text) of the first line of every docstring in a file."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    """Yield (line number, text) of the first line of every docstring in a file, of none if no line may be banned."""
+    source = path.read_text()
+    for node in ast.walk(ast.parse(source)) if POSSIBLE_FIRST_LINE.search(source) else ():
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
             text = ast.get_docstring(node)
             if text:
@@ -108,8 +110,10 @@ def comments(source):
 def sentences(source):
     """Yield (line number, sentence) of all docstrings, messages and comments of a source.
 
-    Comments without any banned word are left out: Python's tokenizer is slow.
+    Sources and comments without any banned word are left out: Python's parser and its tokenizer are slow.
     """
+    if not POSSIBLE.search(" ".join(re.split(r"""(?:\b[bfr]+["']|["'#:\s])+""", source))):
+        return
     found = comments(source) if POSSIBLE.search(" ".join(re.findall(r"#[#: ]*(.*)", source))) else ()
     for line, text in (*strings(ast.parse(source)), *found):
         if " " in text:
@@ -118,6 +122,8 @@ def sentences(source):
 
 def riddles(source):
     """Return (line number, name) of the functions and classes in a source whose whole name is a riddle."""
+    if not any(RIDDLES.fullmatch(name.strip("_").lower()) for name in re.findall(r"(?:class|def) (\w+)", source)):
+        return []
     nodes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, (ast.ClassDef, ast.FunctionDef)))
     names = [(node.lineno, node.name) for node in nodes if node.name not in FOREIGN]
     return [(line, name) for line, name in names if RIDDLES.fullmatch(name.strip("_").lower())]

@@ -52,7 +52,9 @@ def all_defined():
     """Return the names that the sources define, and those of modules and packages."""
     paths = list(SOURCES.rglob("*.py"))
     parts = {part for path in paths for part in path.relative_to(SOURCES).with_suffix("").parts}
-    return parts.union(*[defined(ast.parse(path.read_text())) for path in paths])
+    # Parsing all sources takes 5 s.
+    definition = re.compile(r"^\s*(?:async )?(?:(?:class|def) (\w+)|(\w+)(?:: [^=\n]+)? = )", re.M)
+    return parts.union(*[filter(None, found) for path in paths for found in definition.findall(path.read_text())])
 
 
 @group_cases
