@@ -118,7 +118,7 @@ def test_derivatives_of_first_and_second_order_and_batches_are_right(name, args,
 
     given = [rg.tensor(args[i], requires_grad=True) for i in leaves]
     assert gradcheck(function, given, check_forward_ad=True, atol=1e-5)
-    assert gradgradcheck(function, given, atol=1e-3, rtol=1e-3)
+    assert gradgradcheck(function, given, fast_mode=True, atol=1e-3, rtol=1e-3)
     plain = [x.detach() for x in given]
     batched = vmap(function)(*[rg.stack([x, x]) for x in plain])
     for found, expected in zip(batched, function(*plain), strict=True):

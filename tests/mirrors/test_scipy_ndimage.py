@@ -62,7 +62,7 @@ def test_derivatives_to_second_order(mode):
             return ours.map_coordinates(image, at, order=order, mode=mode, cval=edge)
 
         assert gradcheck(function, (image, at, edge), check_forward_ad=True, check_batched_grad=True)
-        assert gradgradcheck(function, (image, at, edge))
+        assert gradgradcheck(function, (image, at, edge), fast_mode=True)
 
 
 def test_batches_are_loops():
