@@ -61,7 +61,7 @@ def test_a_singular_matrix_of_newtons_method_makes_the_step_smaller():
 def test_derivatives_are_exact_to_second_order_and_batches_agree():
     def last(y0, scale):
         rates = scale * rg.tensor([0.04, 3e3, 1e2], dtype=rg.float64)
-        return ode.kvaerno5(robertson, y0, [0.0, 0.5], (rates,), rtol=1e-4, atol=1e-6)[-1]
+        return ode.kvaerno5(robertson, y0, [0.0, 0.02], (rates,), rtol=1e-4, atol=1e-6)[-1]
 
     y0 = rg.tensor([1.0, 0.1, 0.0], dtype=rg.float64, requires_grad=True)
     scale = rg.ones(3, dtype=rg.float64, requires_grad=True)
