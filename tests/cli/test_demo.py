@@ -32,11 +32,13 @@ def full_run(tmp_path_factory):
 
 
 def take_few_digits(patch):
-    """Train on a tenth of the digits, in as many steps."""
+    """Train on a tenth of the digits, in as many steps, and draw no pictures, which take as long."""
     digits = load_digits()
     few = Digits(digits.train_x[:144], digits.train_y[:144], digits.test_x[:36], digits.test_y[:36])
     patch.setattr(import_module("retrograd.cli.demo.run"), "load_digits", lambda: few)
     patch.setattr(import_module("retrograd.cli.demo.training"), "BATCH", BATCH // 10)
+    for name in ("draw", "write_png"):
+        patch.setattr(import_module("retrograd.cli.demo.report"), name, lambda path, *_, **options: path.touch())
 
 
 @pytest.fixture
