@@ -401,7 +401,7 @@ def seeded(mutation: Mutation, folder: Path) -> Path:
 def first_failure(source: Path | None, tests: tuple[str, ...]) -> str:
     """Return the first failing test with that source tree (None: the installed one), '' if none fails."""
     path = {} if source is None else {"PYTHONPATH": os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")])}
-    environment = {**os.environ, **path, "RETROGRAD_PURE": "1", "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, **path, "RETROGRAD_PURE": "1", "RETROGRAD_TEST_SAMPLES": "all", "OMP_NUM_THREADS": "1"}
     options = ["-x", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", *options, *tests]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)

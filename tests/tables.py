@@ -12,6 +12,7 @@ from retrograd.testing import run
 # Whether expensive tests run on all samples of an operator, as in the nightly `make coverage`, or on the first.
 ALL_SAMPLES = os.environ.get("RETROGRAD_TEST_SAMPLES") == "all"
 
+
 BOOLEANS_AND_INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64")
 DTYPES = (  # in promotion order
     *BOOLEANS_AND_INTEGERS, "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
@@ -27,6 +28,14 @@ def operators_on_arrays() -> list[str]:
     found = {n: op for n, op in registry.items() if op.schema.returns not in numbers}
     packages = ("retrograd.nested", "retrograd.sparse")
     return sorted(n for n, op in found.items() if not op.definition.__module__.startswith(packages))
+
+
+def first_samples(samples: list, count: int = 1) -> list:
+    """Return the first samples of an operator, or all in the nightly run.
+
+    For checks that take long and hardly depend on the sample. Each operator has other checks on all of them.
+    """
+    return samples if ALL_SAMPLES else samples[:count]
 
 
 def on_tensors(op: Op, args: tuple, params: dict) -> tuple[Callable, list[Tensor]]:

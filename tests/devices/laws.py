@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from tests.tables import on_tensors, operators_on_arrays
+from tests.tables import first_samples, on_tensors, operators_on_arrays
 
 import retrograd as rg
 import retrograd.higher_order
@@ -113,10 +113,13 @@ def check_equal(found: tuple, expected: tuple, device: ArrayDevice | None, obser
 
 
 def compare(law: Callable, name: str, move: Move) -> None:
-    """Compare what a law computes on the device with the same in host memory, for all samples that host memory has."""
+    """Compare what a law computes on the device with the same in host memory, for the samples that host memory has.
+
+    Results are compared on all of an operator's samples, derivatives on the first ones.
+    """
     op = registry[name]
     observe = getattr(op.definition, "observe", None) if law in (forward, batch) else None
-    for args, params in samples_of(op):
+    for args, params in first_samples(list(samples_of(op)), SAMPLES[law]):
         try:
             expected = law(op, args, params, HOST)
         except (RuntimeError, NotImplementedError, TypeError, ValueError):
@@ -124,7 +127,9 @@ def compare(law: Callable, name: str, move: Move) -> None:
         check_equal(law(op, move(args), move(params), move), expected, move.device, observe)
 
 
-LAWS = (forward, backward, tangents, second, batch)
+# Laws, and on how many samples of an operator they are checked outside the nightly run.
+SAMPLES = {forward: None, backward: 2, tangents: 2, second: 1, batch: 1}
+LAWS = tuple(SAMPLES)
 
 
 def failures(law: Callable, move: Move) -> dict[str, str]:
