@@ -124,7 +124,7 @@ sanitize: $(VENV)/test.stamp
 # What needs a GPU: the laws of operators there, training, and figures next to PyTorch's, into build/device.json.
 device: $(PEERS)/peers.stamp $(COMPILED)
 	$(PEERS)/bin/python -c "import cupy" 2>/dev/null || RETROGRAD_PURE=1 $(PEERS)/bin/python $(INSTALL) --editable ".[cuda]"
-	$(PEERS)/bin/python -m pytest -n 0 -rs -m device tests/devices/test_gpu.py $(ARGS); \
+	RETROGRAD_TEST_SAMPLES=all $(PEERS)/bin/python -m pytest -n 0 -rs -m device tests/devices/test_gpu.py $(ARGS); \
 	  laws=$$?; $(PEERS)/bin/python benchmarks/device.py && exit $$laws
 
 # The kernels' tests with the vectors of older processors, of 32 and of 16 bytes.
