@@ -53,7 +53,7 @@ def kinds(tmp_path_factory):
 
 
 class Model:
-    """What the operations return, by a dict of values and one of queues; "refused" or "late" for errors."""
+    """The results of the operations, by a dict of values and one of queues; "refused" or "late" for errors."""
 
     def __init__(self):
         self.values, self.queues = {}, {}
