@@ -382,8 +382,8 @@ class PrefixStore(Store):
 class FileStore(Store):
     """A store in a file, which processes share that reach the file; it must not exist before.
 
-    file_name: its path.  world_size: after this number of stores of the file is gone, the last one removes it; a negative
-    number: it stays.
+    file_name: its path.  world_size: when this number of stores of the file are gone, the last one removes it; a
+    negative number: it stays.
 
     The file has the requests that change something, one after the other.  So it grows with each of them.
 
