@@ -48,7 +48,7 @@ class TCPStore(Store):
     - master_listen_fd: a socket that listens at the port already.  use_libuv: without effect.
 
     The master listens on the addresses of this machine only if host_name is one, such as "127.0.0.1", else on all
-    networks.  There is no password: whoever reaches the port can read and write values.  Data that are no requests
+    networks.  There is no password: anyone who reaches the port can read and write values.  Data that are no requests
     end their connection, and change nothing; values are never run or unpickled.
 
     Raises DistNetworkError if there is no connection within the timeout, or the port is in use; DistStoreError if
