@@ -1,9 +1,14 @@
 """Guards: checks that tensors and values are like those that a compiled program was made for."""
 
+from operator import is_
+
 from numpy import ndarray
 
 from retrograd.core.tensor import ANY_SIZE, INFERENCE, TensorBase, attributes_of, is_plain
 from retrograd.core.views import requires_grad_synced
+
+compiled = not __file__.endswith(".py")
+MRO = "<mro>"  # the key of the base classes in the content of a class
 
 
 class TensorGuard:
@@ -111,6 +116,126 @@ def fields_hold(fields, missing, is_same):
         now = container.get(key, missing)
         if now is not value and not is_same(now, value):
             return False
+    return True
+
+
+class Namespace:
+    """The dict of a module or class, which seldom changes, and its content when it was last compared."""
+
+    __slots__ = ("__weakref__", "_version", "container", "content", "owner")
+
+    def __init__(self, container, owner=None):
+        self.container, self.owner = container, owner  # `owner` is the class, None for a module
+        self._version = watched_version(container) if compiled else 0  # noqa: F821 (declared in guards.pxd)
+        self.content = self._copy()
+
+    def look(self):
+        """Return the content: a copy of the dict, the same one as long as all values are the same."""
+        version = watched_version(self.container) if compiled else 0  # noqa: F821
+        # The version of a class changes before its bases do, so these are compared each time.
+        if version == 0 or version != self._version or not self._has_bases():
+            self._version = version
+            if not self._is_same():
+                self.content = self._copy()
+        return self.content
+
+    def _has_bases(self):
+        return self.owner is None or mro_of(self.owner) is self.content[MRO]
+
+    def _copy(self):
+        content = dict(self.container)
+        if self.owner is not None:
+            content[MRO] = mro_of(self.owner)
+        return content
+
+    def _is_same(self):
+        if not self._has_bases() or len(self.container) + (self.owner is not None) != len(self.content):
+            return False
+        content, members = self.content, self.container  # in the same order as long as nothing changes
+        return all(map(is_, members, content)) and all(map(is_, members.values(), content.values()))
+
+
+def mro_of(owner):
+    """Return the classes in which attributes of a class are looked up."""
+    return bases_of(owner) if compiled else owner.__mro__  # noqa: F821
+
+
+def dict_of(owner):
+    """Return the dict of a module or class."""
+    return members_of(owner) if compiled and isinstance(owner, type) else vars(owner)  # noqa: F821
+
+
+def namespaces_hold(namespaces, contents, names):
+    """Return whether namespaces have the given contents, or others that may replace these; then note the others.
+
+    `names.may_replace(i, content)` says whether this may be the content of the namespace i.
+    """
+    for i, namespace in enumerate(namespaces):
+        own: Namespace = namespace
+        content = own.look()
+        if content is not contents[i]:
+            if not names.may_replace(i, content):
+                return False
+            contents[i] = content
+    return True
+
+
+class DictGuard:
+    """Guards of the values in a dict, which are compared again only after the dict has changed.
+
+    `fields` are pairs of a key and a value, `entries` other guards, with a method `holds`.
+    """
+
+    __slots__ = ("_entries", "_fields", "_version", "container")
+
+    def __init__(self, container, fields, entries):
+        self.container = container
+        self._fields, self._entries = fields, entries
+        self._version = 0
+
+    def holds(self, missing, is_same):
+        """Return whether the dict still contains the same."""
+        version = version_of(self.container) if compiled else 0  # noqa: F821
+        if version != 0 and version == self._version:
+            return True
+        for key, value in self._fields:
+            now = self.container.get(key, missing)
+            if now is not value and not is_same(now, value):
+                return False
+        for entry in self._entries:
+            if not entry.holds():
+                return False
+        self._version = version
+        return True
+
+
+def values_hold(codes, kinds, dicts, lists, missing, is_same):
+    """Return whether functions, objects, dicts and lists are as they were.
+
+    `codes` are functions with their code, defaults, and defaults of keywords, `kinds` objects with their class, and
+    their dict or None, `dicts` are guards, and `lists` are lists with tuples of their members.
+    """
+    for function, code, defaults, named in codes:
+        if function.__code__ is not code or function.__defaults__ is not defaults:
+            return False
+        if function.__kwdefaults__ is not named:
+            return False
+    for value, kind, fields in kinds:
+        if type(value) is not kind:
+            return False
+        if fields is not None and (own_dict(value) if compiled else value.__dict__) is not fields:  # noqa: F821
+            return False
+    for guard in dicts:
+        own: DictGuard = guard
+        if not own.holds(missing, is_same):
+            return False
+    for container, members in lists:
+        if len(container) != len(members):
+            return False
+        for i, value in enumerate(members):
+            now = container[i]
+            if now is not value and not is_same(now, value):
+                return False
     return True
 
 
