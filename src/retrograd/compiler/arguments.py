@@ -6,6 +6,7 @@ from typing import Any
 
 from retrograd.backend import array_programs
 from retrograd.compiler.dynamic_sizes import Change, Place
+from retrograd.compiler.namespaces import has_own_class
 from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.core import Tensor
 from retrograd.core.guards import TensorGuard, have_arrays_of_their_own, match_values
@@ -69,13 +70,15 @@ class ArgumentGuards:
 
     def _pattern(self, value: Any, name: str) -> Any:
         kind = type(value)
-        if isinstance(value, Tensor):
+        if issubclass(kind, Tensor):  # isinstance() would ask the object itself
             if not is_ordinary(value):
                 self.refusal = self.refusal or f"{name} is no plain tensor of the ground"
                 return ObjectPattern(value)
             self.tensors.append(value)
             return TensorGuard(value)
         if is_plain_value(value):
+            if has_own_class(value):
+                self.objects.append((name, value))
             return ObjectPattern(value)
         if kind in (list, tuple):
             self.containers.append(value)

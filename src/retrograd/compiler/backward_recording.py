@@ -12,7 +12,7 @@ from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.simplification import simplify
 from retrograd.compiler.specialization import specialize
-from retrograd.compiler.surroundings import Guards, Surroundings, first_change
+from retrograd.compiler.surroundings import Guards, Surroundings
 from retrograd.core.state import watching
 from retrograd.core.tensor import make
 
@@ -39,16 +39,16 @@ class Recording:
         with self.recorder, watching(self.recorder), PythonWatch(self.recorder, self._surroundings):
             self._found = function(tuple(self._seeds))
         self.recorder.refusal = self._surroundings.find_refusal() or self.recorder.refusal
-        changed = first_change(self._surroundings.guards())
+        changed = self._surroundings.guards().find_change()
         if changed is not None:
-            self.recorder.refuse(f"it changes {changed.name}")
+            self.recorder.refuse(f"it changes {changed[0]}")
         pairs = [(g, s) for g, s in zip(self._gs, self._seeds, strict=True) if s is not None]
         return [next((g for g, s in pairs if s is t), t) for t in self._found]
 
     @property
     def guards(self) -> Guards:
         """The guards for what users' Functions in the pass read."""
-        return Guards(self._surroundings.guards())
+        return self._surroundings.guards()
 
     def player(self) -> Any:
         """Return the function that plays the pass; None if the recorder has a reason against it."""

@@ -12,16 +12,17 @@ from retrograd.compiler.graph_breaks import Breaks
 from retrograd.compiler.graph_template import GraphTemplate
 from retrograd.compiler.output_tree import OutputTree, ResultTree
 from retrograd.compiler.plain_values import is_plain_value
-from retrograd.compiler.program import Instruction, Layouts, without_dead_code
+from retrograd.compiler.program import Call, Instruction, Layouts, without_dead_code
 from retrograd.compiler.program_parts import Parts, write_one_by_one, write_planned
 from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
-from retrograd.compiler.surroundings import Entry, Guards, Surroundings, first_change
+from retrograd.compiler.surroundings import Guards, Surroundings
 from retrograd.core import current
 from retrograd.core.dtype import get_default_dtype
 from retrograd.core.guards import TensorGuard, all_hold
 from retrograd.core.state import watching
 from retrograd.foundation.source_location import describe_function, position_of
+from retrograd.library.operator import CustomOperator
 
 
 class Modes:
@@ -40,10 +41,10 @@ class Modes:
 class Program:
     """A compiled variant of a function: its guards, and the player."""
 
-    def __init__(self, modes: Modes, arguments: ArgumentGuards, entries: list[Entry]) -> None:
+    def __init__(self, modes: Modes, arguments: ArgumentGuards, guards: Guards) -> None:
         self.modes = modes
         self.arguments = arguments
-        self.guards = Guards(entries)
+        self.guards = guards
         self.tensors: list[Any] = []  # from outside, apart from arguments
         self.tensor_guards: list[TensorGuard] = []
         self.parts: Any = None
@@ -85,7 +86,7 @@ class Program:
 
     def for_arguments(self, arguments: ArgumentGuards, parts: Parts) -> "Program":
         """Return a program with the same guards for arguments of other sizes; its calls run one by one at first."""
-        made = Program(self.modes, arguments, self.guards.entries)
+        made = Program(self.modes, arguments, self.guards)
         made.tensors, made.tensor_guards, made._ids = self.tensors, self.tensor_guards, self._ids
         made._shared, made.kind, made.is_made_from_others = self._shared, self.kind, True
         made.write(parts, is_planned=False)
@@ -127,9 +128,10 @@ class Program:
             return "the grad mode or the default dtype changed"
         if self.arguments.match(args, kwargs) is None:
             return self.arguments.find_difference(args, kwargs)
-        changed = first_change(self.guards.entries)
+        changed = self.guards.find_change()
         if changed is not None:
-            return f"{changed.name} changed from {_shown(changed.value)} to {_shown(changed.now())}"
+            name, before, now = changed
+            return f"{name} changed from {_shown(before)} to {_shown(now)}"
         for guard, t in zip(self.tensor_guards, self.tensors, strict=True):
             if not guard.holds(t):
                 return f"the {difference(guard, t)} of a tensor of shape {t.shape} that the function reads"
@@ -184,10 +186,13 @@ class Capture:
         self.recorder.check_externals()
         if self.recorder.refusal:
             return self.recorder.refusal
-        changed = first_change(self.surroundings.guards())
+        for instruction in self.recorder.instructions:
+            if isinstance(instruction, Call) and isinstance(instruction.op, CustomOperator):
+                self.surroundings.visit(instruction.op, "an operator", None)
+        changed = self.surroundings.guards().find_change()
         self.has_changes = self.changes_objects = changed is not None
         if changed is not None:
-            return f"the function changes {changed.name}"
+            return f"the function changes {changed[0]}"
         if self.arguments.is_unchanged(args, kwargs):
             return ""
         self.changes_objects = True

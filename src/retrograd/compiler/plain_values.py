@@ -11,6 +11,7 @@ from retrograd.ops.generator import Generator
 
 _ATOMS = (int, str, bytes, bool, type(None), type(Ellipsis), type(NotImplemented), range, array_programs.DTYPE, device)
 _COMPARED_BY_IDENTITY = (enum.Enum, OpBase, Generator)  # a generator changes, but is read only where it draws
+_KINDS = (*_COMPARED_BY_IDENTITY, *_ATOMS, array_programs.IMMUTABLE_NUMBERS)
 
 
 def is_plain_value(value: Any) -> bool:
@@ -20,9 +21,7 @@ def is_plain_value(value: Any) -> bool:
         return all(map(is_plain_value, value))
     if kind is slice:
         return all(map(is_plain_value, (value.start, value.stop, value.step)))
-    return kind in (float, complex) or isinstance(
-        value, (*_COMPARED_BY_IDENTITY, *_ATOMS, array_programs.IMMUTABLE_NUMBERS)
-    )
+    return kind in (float, complex) or issubclass(kind, _KINDS)
 
 
 def is_same(a: Any, b: Any) -> bool:

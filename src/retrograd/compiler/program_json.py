@@ -33,6 +33,7 @@ from retrograd.compiler.program import (
 from retrograd.compiler.program_parts import Parts, is_argument
 from retrograd.compiler.python_watch import EAGER_FUNCTIONS, EAGER_METHODS
 from retrograd.compiler.recorder import kernel_of
+from retrograd.compiler.surroundings import Guards
 from retrograd.core import Aval, Op, registry
 from retrograd.core.engine import copy_in_layout, ones_array
 from retrograd.core.graph import zero_array
@@ -318,7 +319,7 @@ class ProgramReader:
         args, kwargs = [self._read_tree(row, _build, []) for row in members(call, 2, "the arguments of a call")]
         expect(type(args) is tuple and type(kwargs) is dict, "positional arguments and others by name", call)
         expect(all(type(name) is str for name in kwargs), "names of arguments", call)
-        program = Program(modes, ArgumentGuards(args, kwargs), [])
+        program = Program(modes, ArgumentGuards(args, kwargs), Guards([]))
         examples = [id(e.tensor) for name, e in self._refs.items() if is_argument(name)]
         repeated = [id(t) for t in program.arguments.tensors]
         expect({*repeated} <= {*examples} and len(repeated) == len(examples), "each argument once", call)

@@ -140,6 +140,8 @@ class PythonWatch:
         kind = self._kinds.get(code)
         if kind is None:
             kind = self._kinds[code] = _kind_of(code)
+        if kind != "user" and is_library_code(code):
+            self.surroundings.enter_library(code, frame.f_globals)
         if kind == "" or (kind == "user" and (_serves_library(frame) or _is_generated_constructor(frame))):
             return
         if kind == "user":

@@ -4,26 +4,31 @@ Each value is noted with the container that it was read from, when the code that
 guards of a program, and they tell whether the call itself has changed anything: then they fail right after it.
 """
 
+import abc
 import dis
 import functools
 import os
 import types
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterator, Set
+from dataclasses import dataclass
 from typing import Any
 
 import optree
 
 from retrograd.backend import array_programs
+from retrograd.compiler.attribute_reads import computes_names, names_in_patterns
+from retrograd.compiler.namespaces import MISSING, NamespaceGuards, Namespaces, has_own_class, is_library
 from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.core import Tensor
-from retrograd.core.guards import fields_hold
+from retrograd.core.guards import DictGuard, values_hold
 from retrograd.core.tensor import attributes_of
 from retrograd.foundation.source_location import PACKAGE
+from retrograd.library.operator import CustomOperator
 from retrograd.nn.module import Module
 from retrograd.optim.lr_scheduler import LRScheduler
 from retrograd.optim.optimizer import Optimizer
 
-MISSING = object()
 MOST_EXPLORED = 100  # functions
 _OPAQUE = (Optimizer, LRScheduler)  # only their methods are called, which a program runs as they are
 _UNCHANGING = (
@@ -33,6 +38,7 @@ _UNCHANGING = (
     types.ClassMethodDescriptorType,
     types.GetSetDescriptorType,
     types.MemberDescriptorType,
+    type(vars(dis.Instruction.__mro__[1])["opname"]),  # of the fields of a named tuple
     optree.PyTreeSpec,
 )
 _LOADS = {"LOAD_GLOBAL", "LOAD_NAME"}
@@ -66,7 +72,9 @@ class Entry:
         if key is CODE:
             return container.__code__, container.__defaults__, container.__kwdefaults__
         if key is KIND:
-            return type(container)
+            return type(container), _fields_of(container)
+        if isinstance(key, Absent):
+            return key.names_in(container)
         if isinstance(container, types.CellType):
             return container.cell_contents
         if isinstance(container, list):
@@ -75,10 +83,35 @@ class Entry:
 
     def holds(self) -> bool:
         """Return whether the value is still the same."""
-        return is_same(self.now(), self.value)
+        now = self.now()
+        if self.key is KIND:
+            return now[0] is self.value[0] and (self.value[1] is None or now[1] is self.value[1])
+        return is_same(now, self.value)
 
 
 LENGTH, KEYS, CODE, KIND = object(), object(), object(), object()
+
+
+class Absent:
+    """The key of an entry for the attributes that an object has not; its value is those that it has got since."""
+
+    __slots__ = ("_known", "by_name", "names")
+
+    def __init__(self, known: frozenset[str], by_name: bool) -> None:
+        self._known, self.by_name = known, by_name  # `by_name`: only those count that the code names
+        self.names: Set[str] | None = frozenset()  # that the code reads; None if they may be any
+
+    def names_in(self, fields: dict[str, Any]) -> tuple[str, ...]:
+        """Return the attributes that the object has got."""
+        found = fields.keys() - self._known
+        return tuple(sorted(found if self.names is None else found & self.names))
+
+
+@dataclass(frozen=True, slots=True)
+class OfLibrary:
+    """The attribute, as in `Entry`, of an object of this package: its own code reads it too."""
+
+    name: str
 
 
 class _View:
@@ -95,6 +128,7 @@ class _View:
 
 
 _COMMANDS = os.path.join(PACKAGE, "cli", "")
+_COMPILER = os.path.join(PACKAGE, "compiler", "")
 
 
 class FunctionHolder:
@@ -118,8 +152,13 @@ class Surroundings:
         self._entered: set[types.CodeType] = set()
         self._local: set[types.CodeType] = set()  # functions that the code defines
         self._texts: set[str] = set()  # the strings in the code that may be names of attributes
-        self._namespaces: dict[int, tuple[Any, str]] = {}  # classes and modules that are values, and their names
+        self._reads_any = False  # whether the code computes names of attributes
+        self._namespaces = Namespaces()
+        self._namespaces.add_class(Tensor)
+        self._values: dict[int, tuple[Any, str]] = {}  # classes and modules that are values, and their names
         self._named: set[tuple[int, str]] = set()  # their attributes that are noted
+        self._absent: list[Absent] = []
+        self._guards: Guards | None = None
 
     # -------------------------------------------------------------------------------------------- code that runs
 
@@ -130,7 +169,13 @@ class Surroundings:
         self._entered.add(code)
         self._local.update(c for c in code.co_consts if isinstance(c, types.CodeType))
         self._texts.update(c for c in code.co_consts if isinstance(c, str) and c.isidentifier())
+        self._texts |= names_in_patterns(code)
         self.names |= self._texts  # as in getattr(x, "name")
+        self._namespaces.names.update(code.co_names)
+        self._reads_any = self._reads_any or computes_names(code)
+        if code is _INSTANCE_CHECK:  # of an abstract class, with which classes may be registered
+            view = _View(lambda key, default: abc.get_cache_token())
+            self._note(view, "token", abc.get_cache_token(), "the registered classes", None)
         self.reads_sizes = self.reads_sizes or not _SIZES.isdisjoint([*code.co_names, *self._texts])
         for chain in self._chains(code):
             self._read_chain(chain, variables)
@@ -139,7 +184,15 @@ class Surroundings:
             self._read_function(function)
         if not known and code not in self._local and set(code.co_freevars) - {"__class__"}:
             self._refuse(f"{code.co_qualname} reads variables of a function around it that cannot be found")
-        self._read_namespaces()
+        self._read_values()
+
+    def enter_library(self, code: types.CodeType, variables: dict[str, Any]) -> None:
+        """Note what a function of the library reads."""
+        if code not in self._entered and not code.co_filename.startswith(_COMPILER):
+            self._entered.add(code)
+            self._namespaces.names.update(code.co_names)
+            self._namespaces.names.update(c for c in code.co_consts if type(c) is str and c.isidentifier())
+            self._namespaces.add_module(variables, True)
 
     def explore(self, is_user: Callable[[types.CodeType], bool]) -> None:
         """Note what all functions of the user read that the code names, or defines, so far as they can be found.
@@ -185,47 +238,41 @@ class Surroundings:
     def _read_chain(self, chain: list[str], variables: dict[str, Any]) -> None:
         name = chain[0]
         value = variables.get(name, MISSING)
-        self._note(variables, name, value, name, None, descend=not isinstance(value, types.ModuleType | type))
+        self._note(variables, name, value, name, None, descend=False)
         for attribute in chain[1:]:
-            if isinstance(value, types.ModuleType) and not value.__name__.startswith("retrograd"):
-                fields: Any = vars(value)
-            elif isinstance(value, type) and not _is_ours(value):
-                fields = next((vars(c) for c in value.__mro__ if attribute in vars(c)), {})
-            else:
-                return
+            if not issubclass(type(value), types.ModuleType | type):
+                break
+            self._namespaces.add_value(value)
+            owners = value.__mro__ if isinstance(value, type) else [value]
+            value = next((vars(owner)[attribute] for owner in owners if attribute in vars(owner)), MISSING)
             name = f"{name}.{attribute}"
-            value = fields.get(attribute, MISSING)
-            self._note(fields, attribute, value, name, None, descend=not isinstance(value, types.ModuleType | type))
+        self.visit(value, name, None)
 
-    def _read_namespaces(self) -> None:
+    def _read_values(self) -> None:
         """Note the attributes that the code names of classes and modules which it has as values."""
         before = -1
-        while before != len(self._namespaces):  # an attribute may be another class or module
-            before = len(self._namespaces)
-            for value, name in list(self._namespaces.values()):
-                self._read_namespace(value, name)
+        while before != len(self._values):  # an attribute may be another class or module
+            before = len(self._values)
+            for value, name in list(self._values.values()):
+                self._read_value(value, name)
 
-    def _read_namespace(self, value: Any, name: str) -> None:
+    def _read_value(self, value: Any, name: str) -> None:
         owners = [o for o in value.__mro__ if o is not object] if isinstance(value, type) else [value]
         for owner in owners:
             fields = vars(owner)
-            for key in self.names & fields.keys():
+            for key in fields.keys() if self._reads_any else self.names & fields.keys():
                 if (id(owner), key) not in self._named:
                     self._named.add((id(owner), key))
-                    self._note(fields, key, fields[key], f"{name}.{key}", key)
+                    self.visit(fields[key], f"{name}.{key}", key)
             if isinstance(value, type) and (id(owner), "__dict__") not in self._named:
                 self._named.add((id(owner), "__dict__"))
-                self._note_special_methods(owner)
-        for key in self._texts:  # as in getattr(Config, "name", None)
-            if (id(value), key) not in self._named and not any(key in vars(owner) for owner in owners):
-                self._named.add((id(value), key))
-                self._note(vars(value), key, MISSING, f"{name}.{key}", key)
+                self._visit_special_methods(owner)
 
-    def _note_special_methods(self, kind: type) -> None:
+    def _visit_special_methods(self, kind: type) -> None:
         """Note the methods that Python calls without their names; those that have run become guards."""
         for key, member in list(vars(kind).items()):
             if key.startswith("__") and isinstance(member, types.FunctionType):
-                self._note(vars(kind), key, member, f"{kind.__qualname__}.{key}", member.__code__)
+                self.visit(member, f"{kind.__qualname__}.{key}", member.__code__)
 
     def _read_function(self, function: Any) -> None:
         parts = function.__code__, function.__defaults__, function.__kwdefaults__
@@ -239,26 +286,39 @@ class Surroundings:
             self._note(cell, None, value, name, None)
         for i, value in enumerate(function.__defaults__ or ()):
             self.visit(value, f"default {i} of {function.__qualname__}", None)
-        for name, value in (function.__kwdefaults__ or {}).items():
-            self.visit(value, f"default {name} of {function.__qualname__}", None)
+        if function.__kwdefaults__:
+            self._visit_dict(function.__kwdefaults__, f"the defaults of {function.__qualname__}", None)
 
     # ---------------------------------------------------------------------------------------------- values
 
-    def visit(self, value: Any, name: str, attribute: str | None) -> None:
+    def visit(self, value: Any, name: str, attribute: Any) -> None:
         """Note what is read through a value: the members of containers, and the attributes of objects."""
-        if is_plain_value(value) or value is MISSING or (id(value), attribute) in self._seen:
+        if value is MISSING or (id(value), attribute) in self._seen:
+            return
+        if is_plain_value(value):
+            if isinstance(value, CustomOperator):
+                self.visit(value.registrations, f"the registrations of {value.name}", None)
+            elif has_own_class(value):
+                self._seen[id(value), attribute] = value
+                self._visit_attributes(value, name, attribute)
             return
         self._seen[id(value), attribute] = value
-        if isinstance(value, Tensor):
+        if _overrides_reading(value) and not issubclass(type(value), Module | types.ModuleType | type):
+            self._visit_object(value, name, attribute)  # to ask for its class runs the user's code
+        elif isinstance(value, Tensor):
             self.tensors[id(value)] = value
+            self._namespaces.add_class(type(value))
             for key, member in (attributes_of(value) or {}).items():
                 self._note(vars(value), key, member, f"{name}.{key}", key)
         elif isinstance(value, Module):
             self._visit_module(value, name)
-        elif isinstance(value, dict):
-            self._visit_dict(value, name, attribute)
-        elif isinstance(value, list | tuple):
-            self._visit_sequence(value, name, attribute)
+        elif isinstance(value, dict | list | tuple):
+            if isinstance(value, dict):
+                self._visit_dict(value, name, attribute)
+            else:
+                self._visit_sequence(value, name, attribute)
+            if has_own_class(value):
+                self._visit_attributes(value, name, attribute)
         elif isinstance(value, types.FunctionType):
             self._visit_function(value, name)
         elif isinstance(value, types.MethodType):
@@ -269,15 +329,19 @@ class Surroundings:
         elif isinstance(value, FunctionHolder):
             self.visit(value._function, name, attribute)
         elif isinstance(value, functools.partial):
-            for part in (value.func, value.args, value.keywords):
-                self.visit(part, name, attribute)
+            view = _View(functools.partial(getattr, value))
+            for key in ("func", "args", "keywords"):
+                self._note(view, key, getattr(value, key), f"{name}.{key}", attribute)
         elif isinstance(value, _OPAQUE):
             fields = {key for key, member in vars(value).items() if not isinstance(member, _OPAQUE)}
             self._unknown += [(f"reads {key} of an optimizer or a schedule", key) for key in fields]
+            self._note_absent(vars(value), name, attribute, by_name=True)
+            self._namespaces.add_class(type(value))
         elif isinstance(value, type | types.ModuleType):
-            if not _is_ours(value):
-                self._namespaces[id(value)] = value, name
-        elif not isinstance(value, _UNCHANGING):
+            self._namespaces.add_value(value)
+            if not is_library(value):
+                self._values[id(value)] = value, name
+        elif not isinstance(value, _UNCHANGING) and not _is_reference_of_library(value, attribute):
             self._visit_object(value, name, attribute)
 
     def _visit_function(self, function: Any, name: str) -> None:
@@ -288,62 +352,61 @@ class Surroundings:
         known.append(function)
         if code in self._entered:  # by another function that has it
             self._read_function(function)
-        if not _is_ours(function):
-            self._note_length(vars(function), f"the number of attributes of {name}", None)
+        if not is_library(function):
+            self._note_absent(vars(function), name, None)
             for key, member in vars(function).items():
                 self._note(vars(function), key, member, f"{name}.{key}", None if key == "__wrapped__" else key)
 
-    def _visit_object(self, value: Any, name: str, attribute: str | None) -> None:
-        overridden = isinstance(type(value).__getattribute__, types.FunctionType)
-        fields = None if overridden else getattr(value, "__dict__", None)
+    def _visit_object(self, value: Any, name: str, attribute: Any) -> None:
         if type(value) is set and all(map(is_plain_value, value)):
             view = _View(lambda key, default: frozenset(value))
             self._note(view, "members", frozenset(value), f"the members of {name}", attribute)
-        elif fields is None and _slots_of(type(value)):
-            self._visit_slots(value, name)
-        elif type(value).__module__ == "builtins" or fields is None or _is_unwatched(value):
+            return
+        fields = None if _overrides_reading(value) else _fields_of(value)
+        has_slots = bool(_slots_of(type(value))) and not _overrides_reading(value)
+        if (fields is None and not has_slots) or type(value).__module__ == "builtins" or _is_unwatched(value):
             self._unknown.append((f"reads {name}, a {type(value).__name__}", attribute))
         else:
-            self.entries.append(Entry(value, KIND, type(value), f"the class of {name}", attribute))
-            for key, member in fields.items():
-                self._note(fields, key, member, f"{name}.{key}", key)
-            self._visit_class(type(value), fields, name)
-            if not _is_ours(type(value)):
-                self._note_length(fields, f"the number of attributes of {name}", attribute)
+            self._visit_attributes(value, name, attribute)
 
-    def _visit_slots(self, value: Any, name: str) -> None:
-        """Note the fields of an object without a dict."""
-        view, ours = _View(functools.partial(getattr, value)), _is_ours(type(value))
-        for key in _slots_of(type(value)):
-            self._note(view, key, getattr(value, key, MISSING), f"{name}.{key}", None if ours else key)
-        self._visit_class(type(value), {}, name)
+    def _visit_attributes(self, value: Any, name: str, attribute: Any) -> None:
+        """Note the attributes of an object, those in slots included, and its class."""
+        fields, ours = _fields_of(value), is_library(type(value))
+        self.entries.append(Entry(value, KIND, (type(value), fields), f"the class of {name}", attribute))
+        if fields is not None:
+            for key, member in fields.items():
+                self._note(fields, key, member, f"{name}.{key}", OfLibrary(key) if ours else key)
+            self._note_absent(fields, name, attribute)
+        slots = _slots_of(type(value))
+        if slots:
+            view = _View(functools.partial(getattr, value))
+            for key in slots:
+                self._note(view, key, getattr(value, key, MISSING), f"{name}.{key}", OfLibrary(key) if ours else key)
+        self._visit_class(type(value), name)
 
     def _visit_module(self, module: Any, name: str) -> None:
         """Note all fields of a module, because code of the library reads them too."""
-        fields, ours = vars(module), _is_ours(type(module))
-        self.entries.append(Entry(module, KIND, type(module), f"the class of {name}", None))
+        fields, ours = vars(module), is_library(type(module))
+        self.entries.append(Entry(module, KIND, (type(module), fields), f"the class of {name}", None))
         self._note_length(fields, f"the number of attributes of {name}", None)
         for key, member in fields.items():
             self._note(fields, key, member, f"{name}.{key}", None, descend=False)
             self.visit(member, f"{name}.{key}", None if ours else key)
-        self._visit_class(type(module), fields, name, read_here=("forward",))
+        self._visit_class(type(module), name, read_here=("forward",))
 
-    def _visit_class(self, kind: type, fields: dict, name: str, read_here: tuple[str, ...] = ()) -> None:
-        """Note the attributes of a user's class that objects of the class have; the library reads some of them."""
-        owners = [owner for owner in kind.__mro__ if not _is_ours(owner) and owner.__module__ != "builtins"]
-        for i, owner in enumerate(owners):
-            self._note_special_methods(owner)
+    def _visit_class(self, kind: type, name: str, read_here: tuple[str, ...] = ()) -> None:
+        """Note what the members of a user's class contain; those of any class are in its namespace."""
+        self._namespaces.add_class(kind)
+        for owner in kind.__mro__:
+            if is_library(owner) or owner.__module__ == "builtins":
+                continue
+            self._visit_special_methods(owner)
             for key, member in vars(owner).items():
                 if not key.startswith("__"):
-                    attribute = None if key in read_here else key
-                    self._note(vars(owner), key, member, f"{owner.__qualname__}.{key}", attribute)
-                    for before in (fields, *map(vars, owners[:i])):  # one there would be read instead
-                        if key not in before:
-                            self._note(before, key, MISSING, f"{name}.{key}", attribute)
+                    self.visit(member, f"{owner.__qualname__}.{key}", None if key in read_here else key)
 
     def _visit_dict(self, value: dict, name: str, attribute: str | None) -> None:
-        is_ordered = len(value) > 1 and all(type(key) is str for key in value)
-        if is_ordered:
+        if len(value) > 1 and all(map(is_plain_value, value)):
             self.entries.append(Entry(value, KEYS, tuple(value), f"the keys of {name}", attribute))
         else:
             self._note_length(value, f"the length of {name}", attribute)
@@ -365,6 +428,12 @@ class Surroundings:
         if descend:
             self.visit(value, name, attribute)
 
+    def _note_absent(self, fields: dict, name: str, attribute: Any, by_name: bool = False) -> None:
+        """Note that an object may not get another attribute that the code reads."""
+        key = Absent(frozenset(fields), by_name)
+        self._absent.append(key)
+        self.entries.append(Entry(fields, key, (), name, attribute))
+
     def _note_length(self, container: Any, name: str, attribute: Any) -> None:
         self.entries.append(Entry(container, LENGTH, len(container), name, attribute))
 
@@ -372,6 +441,7 @@ class Surroundings:
         """Note the parameters and hooks of an optimizer: its methods change the .grad of these parameters."""
         if (id(optimizer), "members") in self._seen:
             return
+        self._namespaces.add_class(type(optimizer))
         self._seen[id(optimizer), "members"] = optimizer
         noted = _members_of(optimizer)
 
@@ -396,7 +466,7 @@ class Surroundings:
         if self.refusal:
             return self.refusal
         for reason, attribute in self._unknown:
-            if attribute is None or attribute in self.names:
+            if self._is_read(attribute) and (type(attribute) is not str or attribute in self.names):
                 return f"the code {reason}, of whose changes nothing is known"
         return ""
 
@@ -408,62 +478,87 @@ class Surroundings:
         """Return the ids of the containers and objects that were found."""
         return {key for key, _ in self._seen}
 
-    def guards(self) -> list[Entry]:
-        """Return the entries that the code can have read, and the code itself: reloading a module replaces it."""
-        read = {None, *self.names, *self._entered}
-        return [e for e in self.entries if e.attribute in read]
+    def guards(self) -> "Guards":
+        """Return the guards for what the code can have read, and for the code itself: reloading a module changes it."""
+        if self._guards is None:
+            named = frozenset(self.names)
+            names = None if self._reads_any else named
+            for key in self._absent:
+                key.names = named if key.by_name else names
+            entries = [e for e in self.entries if self._is_read(e.attribute)]
+            self._guards = Guards(entries, self._namespaces.guards(names, self._texts))
+        return self._guards
+
+    def _is_read(self, attribute: Any) -> bool:
+        """Return whether the code may read something, by the attribute as in `Entry`."""
+        if attribute is None or attribute in self.names:
+            return True
+        if isinstance(attribute, OfLibrary):
+            return attribute.name in self.names or attribute.name in self._namespaces.names
+        return attribute in self._entered or (self._reads_any and type(attribute) is str)
 
 
 class Guards:
-    """The entries of a program, ordered by kind of container so that they are checked fast."""
+    """The entries of a program, ordered by kind of container so that they are checked fast, and its namespaces."""
 
-    def __init__(self, entries: list[Entry]) -> None:
+    def __init__(self, entries: list[Entry], namespaces: NamespaceGuards | None = None) -> None:
         self.entries = entries
-        self._lengths: list[tuple[Any, int]] = []
-        self._keys: list[tuple[dict, tuple]] = []
+        self._namespaces = namespaces or NamespaceGuards([])
         self._codes: list[tuple[Any, Any, Any, Any]] = []
-        self._kinds: list[tuple[Any, type]] = []
-        self._fields: list[tuple[dict, Any, Any]] = []
+        self._kinds: list[tuple[Any, type, Any]] = []
         self._others: list[Entry] = []
+        dicts: dict[int, tuple[dict, list[tuple[Any, Any]], list[Entry]]] = {}
+        lists: dict[int, tuple[list, dict[Any, Any]]] = {}
         for entry in entries:
-            if entry.key is LENGTH:
-                self._lengths.append((entry.container, entry.value))
-            elif entry.key is KEYS:
-                self._keys.append((entry.container, entry.value))
-            elif entry.key is CODE:
-                self._codes.append((entry.container, *entry.value))
-            elif entry.key is KIND:
-                self._kinds.append((entry.container, entry.value))
-            elif type(entry.container) is dict:
-                self._fields.append((entry.container, entry.key, entry.value))
+            container, key = entry.container, entry.key
+            if key is CODE:
+                self._codes.append((container, *entry.value))
+            elif key is KIND:
+                self._kinds.append((container, *entry.value))
+            elif type(container) is dict:
+                _, fields, others = dicts.setdefault(id(container), (container, [], []))
+                if key in (LENGTH, KEYS) or isinstance(key, Absent):
+                    others.append(entry)
+                else:
+                    fields.append((key, entry.value))
+            elif type(container) is list:
+                lists.setdefault(id(container), (container, {}))[1][key] = entry.value
             else:
                 self._others.append(entry)
+        self._dicts = [DictGuard(*parts) for parts in dicts.values()]
+        self._lists = [(one, tuple(map(members.get, range(members[LENGTH])))) for one, members in lists.values()]
 
     def hold(self) -> bool:
         """Return whether all values are still the same."""
-        for container, length in self._lengths:
-            if len(container) != length:
-                return False
-        for mapping, keys in self._keys:
-            if tuple(mapping) != keys:
-                return False
-        for function, code, defaults, named in self._codes:
-            if function.__code__ is not code or function.__defaults__ is not defaults:
-                return False
-            if function.__kwdefaults__ is not named:
-                return False
-        for value, kind in self._kinds:
-            if type(value) is not kind:
-                return False
-        return fields_hold(self._fields, MISSING, is_same) and first_change(self._others) is None
+        if not values_hold(self._codes, self._kinds, self._dicts, self._lists, MISSING, is_same):
+            return False
+        return self._namespaces.hold() and (not self._others or all(entry.holds() for entry in self._others))
+
+    def find_change(self) -> tuple[str, Any, Any] | None:
+        """Return the name of what has changed, its value before and its value now; None if all is the same."""
+        for entry in self.entries:
+            if not entry.holds():
+                now = entry.now()
+                if isinstance(entry.key, Absent):
+                    return f"{entry.name}.{now[0]}", MISSING, entry.container[now[0]]
+                return entry.name, entry.value, now
+        return self._namespaces.find_change()
 
 
-def first_change(entries: list[Entry]) -> Entry | None:
-    """Return the first entry whose value has changed; None if all are the same."""
-    for entry in entries:
-        if not entry.holds():
-            return entry
-    return None
+_INSTANCE_CHECK = abc.ABCMeta.__instancecheck__.__code__
+
+
+def _fields_of(value: Any) -> Any:
+    """Return the dict of an object, whatever its class makes of the name; None if it has none."""
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+
+
+def _overrides_reading(value: Any) -> bool:
+    """Return whether a class decides itself what its objects' attributes are."""
+    return isinstance(type(value).__getattribute__, types.FunctionType)
 
 
 def handles_exceptions(code: types.CodeType) -> bool:
@@ -482,9 +577,14 @@ def may_change_objects(code: types.CodeType) -> bool:
     return not MUTATIONS.isdisjoint(code.co_names) or (changes and code.co_name != "__init__")
 
 
+def _is_reference_of_library(value: Any, attribute: Any) -> bool:
+    """Return whether a value is a weak reference that an object of this package has."""
+    return type(value) is weakref.ref and isinstance(attribute, OfLibrary)
+
+
 def _is_unwatched(value: Any) -> bool:
     """Return whether a value may change, or change others, in ways that nothing observes, as functions of Cython do."""
-    is_function = type(value).__name__ == "cython_function_or_method" and not _is_ours(value)
+    is_function = type(value).__name__ == "cython_function_or_method" and not is_library(value)
     return is_function or array_programs.is_array(value)
 
 
@@ -498,13 +598,8 @@ def _members_of(optimizer: Optimizer) -> list[int]:
 def _slots_of(kind: type) -> tuple[str, ...]:
     """Return the names of the slots of a class."""
     declared = [vars(owner).get("__slots__", ()) for owner in kind.__mro__]
-    return tuple([name for slots in declared for name in ([slots] if isinstance(slots, str) else slots)])
-
-
-def _is_ours(value: Any) -> bool:
-    """Return whether a class or function is defined in this package, or a module is a part of it."""
-    home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", "")
-    return str(home).partition(".")[0] == "retrograd"
+    names = [name for slots in declared for name in ([slots] if isinstance(slots, str) else slots)]
+    return tuple([name for name in names if name not in ("__dict__", "__weakref__")])
 
 
 def is_library_code(code: types.CodeType) -> bool:

@@ -75,9 +75,6 @@ cpdef bint match_values(list guards, object values, list tensors, object is_same
 @cython.locals(own=TensorGuard, i=Py_ssize_t)
 cpdef bint all_hold(list guards, list tensors) except -1
 
-@cython.locals(container=dict)
-cpdef bint fields_hold(list fields, object missing, object is_same) except -1
-
 @cython.final
 cdef class Namespace:
     cdef object __weakref__

@@ -110,15 +110,6 @@ def all_hold(guards, tensors):
     return True
 
 
-def fields_hold(fields, missing, is_same):
-    """Return whether the values of dicts are still the same; `fields` are triples of a dict, a key and a value."""
-    for container, key, value in fields:
-        now = container.get(key, missing)
-        if now is not value and not is_same(now, value):
-            return False
-    return True
-
-
 class Namespace:
     """The dict of a module or class, which seldom changes, and its content when it was last compared."""
 
