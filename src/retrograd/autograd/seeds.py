@@ -1,6 +1,7 @@
 """The cotangents at the start of a backward pass: given by the user and checked, or 1 for a scalar loss."""
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from retrograd.autograd.graph import GradientEdge
@@ -10,6 +11,7 @@ from retrograd.core.dispatch import as_operand
 from retrograd.core.engine import ones
 from retrograd.core.hooks import conjugate
 from retrograd.core.op import is_array
+from retrograd.foundation.describe_value import describe
 
 
 def make_seeds(name: str, roots: list, gradients: Any) -> list:
@@ -77,5 +79,9 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
 
 
 def as_list(value: Any) -> list:
-    """Return one tensor, array or edge, or several, as a list."""
-    return [value] if isinstance(value, (Tensor, GradientEdge)) or is_array(value) else list(value)
+    """Return one tensor, array or edge, or several, as a list; a TypeError for what is none of them."""
+    if isinstance(value, (Tensor, GradientEdge)) or is_array(value):
+        return [value]
+    if not isinstance(value, Iterable) or isinstance(value, str):
+        raise TypeError(f"expected a Tensor, a GradientEdge or a sequence of them, got {describe(value)}")
+    return list(value)

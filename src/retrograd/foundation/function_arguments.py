@@ -17,6 +17,30 @@ def function_parameters(function):
     ]
 
 
+def class_parameters(function):
+    """Return the name and the class of each parameter annotated as one class of this package, such as Tensor."""
+    package = __name__.partition(".")[0]
+    return {
+        name: p.annotation
+        for name, p in inspect.signature(function).parameters.items()
+        if inspect.isclass(p.annotation) and p.annotation.__module__.partition(".")[0] == package
+    }
+
+
+def explain_kind(function, classes, args, kwargs, error):
+    """Raise TypeError if a call failed by Python's words because an argument is of another class than annotated.
+
+    classes: those of `class_parameters`. It is called after a failure, so that a call that succeeds costs nothing.
+    """
+    if not isinstance(error, AttributeError) and not str(error).startswith("'"):  # a message of our own
+        return
+    bound = inspect.signature(function).bind(*args, **kwargs).arguments
+    for name, kind in classes.items():
+        if name in bound and not isinstance(bound[name], kind):
+            got = f"{describe(bound[name])} ({type(bound[name]).__name__})"
+            raise TypeError(f"{function.__name__}: {name} must be a {kind.__name__}, got {got}: {error}") from None
+
+
 def check_function_arguments(name, parameters, args, kwargs):
     """Raise TypeError if an argument of the function called `name` should be a function and can't be called.
 

@@ -12,7 +12,12 @@ import types
 from collections.abc import Mapping
 
 from retrograd.foundation.describe_value import describe
-from retrograd.foundation.function_arguments import check_function_arguments, function_parameters
+from retrograd.foundation.function_arguments import (
+    check_function_arguments,
+    class_parameters,
+    explain_kind,
+    function_parameters,
+)
 
 _SUGGESTS_KEYWORDS = sys.version_info >= (3, 13)
 CALLER_OF_INIT = 2 if _SUGGESTS_KEYWORDS else 3  # stacklevel of warnings in a constructor that suggests keywords
@@ -128,7 +133,8 @@ def bind_arguments(name, signature, args, kwargs):
 def suggest_keywords(function):
     """Decorator: append a suggestion to Python's TypeError for an unknown keyword of this function.
 
-    Arguments that are annotated as Callable are checked: `check_function_arguments`.
+    Arguments that are annotated as Callable are checked, `check_function_arguments`, and those annotated as a class of
+    this package after a failure: `explain_kind`.
 
     >>> @suggest_keywords
     ... def scale(x, factor=2):
@@ -138,7 +144,8 @@ def suggest_keywords(function):
     TypeError: scale() got an unexpected keyword argument 'facter'. Did you mean 'factor'?
     """
     functions = function_parameters(function)
-    if _SUGGESTS_KEYWORDS and not functions:
+    classes = {} if function.__name__ == "__init__" else class_parameters(function)
+    if _SUGGESTS_KEYWORDS and not functions and not classes:
         function._suggests_for = function  # wrappers of a constructor copy it: `suggest_init_keywords`
         return function
 
@@ -147,8 +154,10 @@ def suggest_keywords(function):
         check_function_arguments(function.__name__, functions, args, kwargs)
         try:
             return function(*args, **kwargs)
-        except TypeError as error:
-            if error.__traceback__.tb_next is None:  # the function itself did not begin
+        except (AttributeError, TypeError) as error:
+            if error.__traceback__.tb_next is not None:
+                explain_kind(function, classes, args, kwargs, error)
+            elif isinstance(error, TypeError):  # the function itself did not begin
                 suggest_keyword(error, inspect.signature(function).parameters)
             raise
 

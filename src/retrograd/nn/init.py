@@ -28,7 +28,7 @@ def _write(tensor: Any, value: Any) -> Any:
 
 
 @fill_whole
-def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with values uniform between a and b.
 
     >>> import retrograd as rg
@@ -42,7 +42,7 @@ def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Generator |
 
 
 @fill_whole
-def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with values from the normal distribution of that mean and standard deviation."""
     return _write(
         tensor, randn(tensor.shape, generator=generator, dtype=tensor.dtype, device=tensor.device) * std + mean
@@ -51,7 +51,7 @@ def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Generat
 
 @fill_whole
 def trunc_normal_(
-    tensor: Any,
+    tensor: Tensor,
     mean: float = 0.0,
     std: float = 1.0,
     a: float = -2.0,
@@ -74,22 +74,22 @@ def trunc_normal_(
     return tensor
 
 
-def constant_(tensor: Any, val: float) -> Tensor:
+def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one value."""
     return _write(tensor, val)
 
 
-def zeros_(tensor: Any) -> Tensor:
+def zeros_(tensor: Tensor) -> Tensor:
     """Fill with zeros."""
     return _write(tensor, 0)
 
 
-def ones_(tensor: Any) -> Tensor:
+def ones_(tensor: Tensor) -> Tensor:
     """Fill with ones."""
     return _write(tensor, 1)
 
 
-def fans(tensor: Any) -> tuple[int, int]:
+def fans(tensor: Tensor) -> tuple[int, int]:
     """Return (fan_in, fan_out) of a weight (out, in, ...): inputs per output, and outputs per input.
 
     >>> import retrograd as rg
@@ -123,14 +123,14 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 @fill_whole
-def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with uniform values of variance gain² · 2 / (fan in + fan out): Glorot and Bengio, AISTATS 2010."""
     bound = gain * math.sqrt(6 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 @fill_whole
-def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with normal values of variance gain² · 2 / (fan in + fan out): Glorot and Bengio, AISTATS 2010."""
     return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(fans(tensor))), generator)
 
@@ -144,7 +144,7 @@ def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
 
 @fill_whole
 def kaiming_uniform_(
-    tensor: Any,
+    tensor: Tensor,
     a: float = 0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
@@ -165,7 +165,7 @@ def kaiming_uniform_(
 
 @fill_whole
 def kaiming_normal_(
-    tensor: Any,
+    tensor: Tensor,
     a: float = 0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
@@ -184,7 +184,7 @@ def _check_ndim(name: str, tensor: Any, *dims: int) -> None:
 
 
 @fill_whole
-def eye_(tensor: Any) -> Tensor:
+def eye_(tensor: Tensor) -> Tensor:
     """Fill with the identity matrix, of any two sizes.
 
     >>> import retrograd as rg
@@ -198,7 +198,7 @@ def eye_(tensor: Any) -> Tensor:
 
 
 @fill_whole
-def dirac_(tensor: Any, groups: int = 1) -> Tensor:
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fill kernels (out, in, ...) so that the convolution passes as many inputs as possible in each group.
 
     >>> import retrograd as rg
@@ -219,7 +219,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Tensor:
 
 
 @fill_whole
-def orthogonal_(tensor: Any, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with gain times a random matrix with orthogonal rows, or columns if fewer; dimensions after 0 are flattened.
 
     Saxe, McClelland and Ganguli, ICLR 2014.
@@ -243,7 +243,7 @@ def orthogonal_(tensor: Any, gain: float = 1.0, generator: Generator | None = No
 
 
 @fill_whole
-def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
     """Fill with N(0, std²), and zeros in a fraction `sparsity` of each column: Martens, ICML 2010.
 
     >>> import retrograd as rg

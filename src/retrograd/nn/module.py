@@ -8,6 +8,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import detach_all
 from retrograd.core.level import graph_level
 from retrograd.core.tensor import drop_grads
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.nn.backward_hooks import ModuleCallGradients
 from retrograd.nn.hooks import (
@@ -306,7 +307,9 @@ class Module(ModuleTree):
     # ------------------------------------------------------------------------------------ changes throughout
 
     def apply(self: Self, fn: "Callable[[Module], None]") -> Self:
-        """Call `fn` on every submodule, children first, then on this module."""
+        """Call `fn` on every submodule, children first, then on this module; TypeError for what is no function."""
+        if not callable(fn):
+            raise TypeError(f"apply: fn must be a function of a module, got {describe(fn)}")
         for module in self.children():
             module.apply(fn)
         fn(self)

@@ -161,7 +161,7 @@ for _kind in ("quantized", "nested"):
 @method
 def get_device(input) -> int:
     """Return the index of the accelerator with the tensor; -1 means the CPU."""
-    there = array_device(input)
+    there = array_device(check_tensor("get_device", input))
     return -1 if there is None else there.device.index or 0
 
 

@@ -32,7 +32,7 @@ from retrograd.ops.as_tensor import operand
 from retrograd.ops.batching import broadcast_batch, unsqueeze_n
 from retrograd.ops.create import arange, as_tensor, full_like
 from retrograd.ops.family import broadcast_shapes, cast_to, sum_to
-from retrograd.ops.functions import function, name_generated
+from retrograd.ops.functions import check_tensor, function, name_generated
 from retrograd.ops.index import (
     IndexLayout,
     T,
@@ -601,6 +601,7 @@ def inplace_function(operator):
     def write(x, *args, **kwargs) -> Tensor:
         if not kwargs and write_plain(operator, x, (x, *args)):
             return x
+        check_tensor(f"{operator.name}_", x)
         if real and x.dtype.kind == "c":
             raise RuntimeError(f"{operator.name}_: the result is real, and x complex; use x = {operator.name}(x)")
         try:

@@ -5,6 +5,7 @@ from copy import deepcopy
 from typing import Any, ClassVar
 
 from retrograd.autograd import no_grad
+from retrograd.foundation.describe_value import describe
 from retrograd.nn import Buffer, Module
 from retrograd.ops.create import tensor
 from retrograd.optim.lr_scheduler import LRScheduler
@@ -101,6 +102,8 @@ class AveragedModel(Module):
         use_buffers: bool = False,
     ) -> None:
         super().__init__()
+        if not isinstance(model, Module):
+            raise TypeError(f"AveragedModel: model must be a Module, got {describe(model)} ({type(model).__name__})")
         if avg_fn is not None and multi_avg_fn is not None:
             raise ValueError("AveragedModel: only one of avg_fn and multi_avg_fn may be given")
         self.module = deepcopy(model)

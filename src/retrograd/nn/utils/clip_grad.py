@@ -9,7 +9,7 @@ from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_floating
 from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 from retrograd.nn.deprecated_names import older_name
-from retrograd.nn.parameter_lists import list_parameters
+from retrograd.nn.parameter_lists import list_tensors
 from retrograd.nn.tensor_part import TensorPart, parts_by_division
 from retrograd.ops.create import zeros
 
@@ -19,7 +19,7 @@ _stack = operator_named("stack")
 
 
 def _gradients_of(name: str, parameters: Tensor | Iterable[Tensor]) -> list[Any]:
-    return [p.grad.detach() for p in list_parameters(name, parameters) if p.grad is not None]
+    return [p.grad.detach() for p in list_tensors(name, parameters) if p.grad is not None]
 
 
 def get_total_norm(
@@ -86,7 +86,7 @@ def clip_grad_norm_(
     >>> round(float(x.grad[0]), 3)
     0.6
     """
-    params = list_parameters("clip_grad_norm_", parameters)
+    params = list_tensors("clip_grad_norm_", parameters)
     grads = _gradients_of("clip_grad_norm_", params)
     total = get_total_norm(_gradients_with_whole_norms(params, norm_type), norm_type, error_if_nonfinite)
     _scale_gradients(grads, max_norm, total)
@@ -149,7 +149,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
     if not clip_value >= 0:
         raise ValueError(f"clip_grad_value_: clip_value must be at least 0, got {clip_value}")
     with no_grad():
-        for p in list_parameters("clip_grad_value_", parameters):
+        for p in list_tensors("clip_grad_value_", parameters):
             if p.grad is not None:
                 p.grad.clamp_(-clip_value, clip_value)
 

@@ -6,7 +6,7 @@ from typing import Any
 from retrograd.autograd import no_grad
 from retrograd.core import operator_named
 from retrograd.foundation.suggestions import suggest_in_module
-from retrograd.nn.parameter_lists import list_parameters
+from retrograd.nn.parameter_lists import list_tensors
 
 _cat = operator_named("cat")
 
@@ -18,7 +18,7 @@ def parameters_to_vector(parameters: Iterable[Any]) -> Any:
     >>> parameters_to_vector([rg.ones(1, 2), rg.zeros(1)])
     tensor([1., 1., 0.])
     """
-    parts = [p.reshape(-1) for p in list_parameters("parameters_to_vector", parameters)]
+    parts = [p.reshape(-1) for p in list_tensors("parameters_to_vector", parameters)]
     if not parts:
         raise ValueError("parameters_to_vector: expected at least one parameter, got none")
     return _cat(parts)
@@ -35,7 +35,7 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
     >>> x, y
     (tensor([[1., 2.]]), tensor([3.]))
     """
-    listed = list_parameters("vector_to_parameters", parameters)
+    listed = list_tensors("vector_to_parameters", parameters)
     sizes = [p.numel() for p in listed]
     if tuple(vec.shape) != (sum(sizes),):
         raise ValueError(
