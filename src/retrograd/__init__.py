@@ -106,9 +106,9 @@ globals().update(ops.imported())  # operators and public functions, by their nam
 
 _PACKAGES = (
     "_C", "amp", "backends", "cli", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func",
-    "fx", "higher_order", "hips", "implicit", "interop", "library", "linalg", "masked", "nested", "nn", "numpy", "ode",
-    "optim", "overrides", "pipelining", "profiler", "random", "return_types", "scipy", "serialization", "signal",
-    "sklearn", "sparse", "special", "testing", "types", "utils",
+    "fx", "higher_order", "hips", "hub", "implicit", "interop", "library", "linalg", "masked", "nested", "nn", "numpy",
+    "ode", "optim", "overrides", "pipelining", "profiler", "random", "return_types", "scipy", "serialization",
+    "signal", "sklearn", "sparse", "special", "testing", "types", "utils",
 )  # fmt: skip
 _OF_ARRAYS = (
     "deriv", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product",

@@ -136,6 +136,7 @@ from retrograd.func.autograd_api import hessian_vector_product as hessian_vector
 from retrograd import higher_order as higher_order
 from retrograd import hips as hips
 from retrograd.func.autograd_api import holomorphic_grad as holomorphic_grad
+from retrograd import hub as hub
 from retrograd import implicit as implicit
 from retrograd.utils.threads import init_num_threads as init_num_threads
 from retrograd.core.extension_dtypes import int2 as int2
