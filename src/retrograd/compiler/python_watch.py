@@ -63,6 +63,7 @@ _BUILTIN_FUNCTIONS = {
     "abs", "all", "any", "callable", "chr", "divmod", "format", "getattr", "hasattr", "isinstance", "issubclass",
     "iter", "len", "max", "min", "next", "ord", "pow", "repr", "round", "sorted", "sum", "setattr",
 }  # fmt: skip
+_CACHES = functools.cached_property.__get__.__code__  # its lock guards the attribute that it adds, which is seen
 _PURE_MODULES = ("builtins", "math", "cmath", "_operator", "operator", "_functools", "itertools")
 _BUILTIN_TYPES = (list, dict, tuple, set, frozenset, str, bytes, int, float, complex, range, types.GeneratorType)
 
@@ -188,8 +189,8 @@ class PythonWatch:
 
     def _on_builtin(self, frame: Any, function: Any) -> None:
         """Refuse the capture if a builtin function that is called may have effects."""
-        if not _is_pure_builtin(function):
-            code = frame.f_code
+        code = frame.f_code
+        if not _is_pure_builtin(function) and code is not _CACHES:
             name = getattr(function, "__qualname__", repr(function))
             self.recorder.refuse(f"{code.co_qualname} calls {name}()")
 

@@ -8,6 +8,7 @@ import abc
 import dis
 import functools
 import os
+import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator, Set
@@ -40,6 +41,8 @@ _UNCHANGING = (
     types.MemberDescriptorType,
     type(vars(dis.Instruction.__mro__[1])["opname"]),  # of the fields of a named tuple
     optree.PyTreeSpec,
+    type(threading.Lock()),  # whether it is held is asked by a method, which refuses the capture
+    type(threading.RLock()),
 )
 _LOADS = {"LOAD_GLOBAL", "LOAD_NAME"}
 _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
@@ -341,7 +344,7 @@ class Surroundings:
             self._namespaces.add_value(value)
             if not is_library(value):
                 self._values[id(value)] = value, name
-        elif not isinstance(value, _UNCHANGING) and not _is_reference_of_library(value, attribute):
+        elif not _is_unchanging(value) and not _is_reference_of_library(value, attribute):
             self._visit_object(value, name, attribute)
 
     def _visit_function(self, function: Any, name: str) -> None:
@@ -575,6 +578,11 @@ def may_change_objects(code: types.CodeType) -> bool:
         for step in dis.get_instructions(code)
     )
     return not MUTATIONS.isdisjoint(code.co_names) or (changes and code.co_name != "__init__")
+
+
+def _is_unchanging(value: Any) -> bool:
+    """Return whether a value has nothing that may change; an `object()` is a mark, compared by its identity."""
+    return type(value) is object or isinstance(value, _UNCHANGING)
 
 
 def _is_reference_of_library(value: Any, attribute: Any) -> bool:
