@@ -93,8 +93,10 @@ def test_a_conversion_that_overflows_warns_as_eager_code_does():
     compiled, x = rg.compile(f, fullgraph=True), numbers(2, 2).abs().to(rg.float64)
     compiled(x), compiled(x)
     for function in (f, compiled):
-        with pytest.warns(RuntimeWarning, match="overflow"):
+        with warnings.catch_warnings(record=True) as caught:  # on some processors the product warns about infinity, too
+            warnings.simplefilter("always")
             function(x * 1e300)
+        assert any("overflow" in str(warning.message) for warning in caught)
 
 
 def test_counts_of_bools_and_integers():

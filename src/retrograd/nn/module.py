@@ -307,7 +307,7 @@ class Module(ModuleTree):
     # ------------------------------------------------------------------------------------ changes throughout
 
     def apply(self: Self, fn: "Callable[[Module], None]") -> Self:
-        """Call `fn` on every submodule, children first, then on this module; TypeError for what is no function."""
+        """Call `fn` on every submodule, children first, then on this module; TypeError if it is not callable."""
         if not callable(fn):
             raise TypeError(f"apply: fn must be a function of a module, got {describe(fn)}")
         for module in self.children():
