@@ -740,10 +740,35 @@ def test_the_member_dicts_change_the_module():
     assert isinstance(net.first, nn.Identity)
     del net._buffers["scratch"]
     assert names(net.named_buffers()) == ["offset"]
-    with pytest.raises(TypeError, match=r"nn.Module or None expected"):
-        net._modules["second"] = 3
     with pytest.raises(KeyError, match="third"):
         net._modules["third"]
+    net._parameters["scale"] = rg.ones(3)  # as functional wrappers do
+    assert names(net.named_parameters(recurse=False)) == ["scale"]
+    net._buffers = {"scratch": rg.ones(1), "other": None}
+    assert names(net.named_buffers()) == ["scratch"]
+    assert net.other is None
+    assert not hasattr(net, "offset")
+    net._parameters, net._modules = {}, {"first": nn.ReLU()}
+    assert not hasattr(net, "scale")
+    assert [type(module).__name__ for module in net.children()] == ["ReLU"]
+
+
+def test_the_member_dicts_call_no_methods_of_the_module():
+    class Own(Net):
+        def __setattr__(self, name, value):
+            if name in self.__dict__.get("_kinds", ()):
+                self._parameters[name] = value
+            else:
+                super().__setattr__(name, value)
+
+        def __delattr__(self, name):
+            del self._parameters[name]
+
+    net, scale = Own(), nn.Parameter(rg.ones(1))
+    net.scale = scale
+    assert net.scale is scale
+    del net.scale
+    assert list(net._parameters) == []
 
 
 def test_layouts_and_dtypes_convert_parameters_with_their_gradients_in_place():

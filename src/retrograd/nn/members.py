@@ -1,6 +1,6 @@
 """The dicts `_parameters`, `_buffers` and `_modules` of a module: live views of its registered members."""
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 
@@ -22,15 +22,23 @@ class Members(MutableMapping[str, Any]):
         return vars(self._module)[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if name in self:
-            setattr(self._module, name, value)
-        else:
-            self._module._register(self._member_kinds[0], name, value)
+        if name not in self:
+            self._module._kinds[name] = self._member_kinds[0]
+        vars(self._module)[name] = value  # as in a dict: the module's own methods may do this to set an attribute
 
     def __delitem__(self, name: str) -> None:
         if name not in self:
             raise KeyError(name)
-        delattr(self._module, name)
+        del vars(self._module)[name], self._module._kinds[name]
+
+    def replace(self, members: Mapping[str, Any]) -> None:
+        """Let these be all members of the kinds."""
+        found = dict(members)
+        kinds = {name: self._module._kinds[name] for name in self}
+        self.clear()
+        for name, value in found.items():
+            self._module._kinds[name] = kinds.get(name, self._member_kinds[0])
+            vars(self._module)[name] = value
 
     def __repr__(self) -> str:
         return repr(dict(self))

@@ -1,6 +1,6 @@
 """`ModuleTree`: the parameters, buffers and submodules of a module by name."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from retrograd.core import Tensor
@@ -120,13 +120,25 @@ class ModuleTree(ChecksNumbers):
     def _parameters(self) -> Members:
         return Members(self, (PARAMETER,))
 
+    @_parameters.setter
+    def _parameters(self, members: Mapping[str, Any]) -> None:
+        self._parameters.replace(members)
+
     @property
     def _buffers(self) -> Members:
         return Members(self, (BUFFER, TRANSIENT))
 
+    @_buffers.setter
+    def _buffers(self, members: Mapping[str, Any]) -> None:
+        self._buffers.replace(members)
+
     @property
     def _modules(self) -> Members:
         return Members(self, (MODULE,))
+
+    @_modules.setter
+    def _modules(self, members: Mapping[str, Any]) -> None:
+        self._modules.replace(members)
 
     # ----------------------------------------------------------------------------------------- looking at it
 
