@@ -71,3 +71,9 @@ def test_a_name_that_a_module_lacks_is_an_attribute_error_with_both_names():
         rg.nn.modules.conv.Linear  # noqa: B018
     with pytest.raises(ModuleNotFoundError, match=r"retrograd\.nn\.modules\.nothing"):
         __import__("retrograd.nn.modules.nothing")
+
+
+def test_the_namespace_of_a_module_has_its_classes():
+    from retrograd.nn.modules import activation
+
+    assert vars(activation)["ReLU"] is rg.nn.ReLU

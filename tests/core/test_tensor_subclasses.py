@@ -224,12 +224,18 @@ def test_a_class_with_pytorchs_name_of_the_method_is_no_tensor_but_overrides():
 
 
 def test_dispatch_of_a_class_is_refused_by_name():
-    with pytest.raises(NotImplementedError, match="Wrapper: __torch_dispatch__ of a class is not supported"):
+    class Wrapper(rg.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*args)
 
-        class Wrapper(rg.Tensor):
-            @classmethod
-            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-                return func(*args)
+    class Derived(Wrapper):
+        pass
+
+    for kind in (Wrapper, Derived):
+        for make in (rg.ones(2).as_subclass, lambda kind: kind(rg.ones(2)), lambda kind: kind([1.0])):
+            with pytest.raises(NotImplementedError, match=f"{kind.__name__}: __torch_dispatch__ of a class is not"):
+                make(kind)
 
 
 def test_custom_operators_are_overridden_too():

@@ -102,12 +102,21 @@ def prepare_subclass(kind):
     for name, synonym in (("__tensor_function__", "__torch_function__"), ("__torch_function__", "__tensor_function__")):
         if name in own and synonym not in own:
             setattr(kind, synonym, own[name])
-    if "__torch_dispatch__" in own:
+    wraps = any("__torch_dispatch__" in vars(base) for base in kind.__mro__)
+    kind._class_overrides = REFUSED if wraps else kind.__tensor_function__ is not disabled_override
+
+
+class _Refused:
+    """The `_class_overrides` of a class with `__torch_dispatch__`: libraries define some, and need no instances."""
+
+    def __get__(self, tensor, kind):
         raise NotImplementedError(
             f"{kind.__name__}: __torch_dispatch__ of a class is not supported, as tensors have no wrappers; define "
             f"__tensor_function__, or a mode (retrograd.utils._python_dispatch.TorchDispatchMode)"
         )
-    kind._class_overrides = kind.__tensor_function__ is not disabled_override
+
+
+REFUSED = _Refused()
 
 
 def default_override(kind, func, types, args, kwargs):

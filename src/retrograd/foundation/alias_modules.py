@@ -51,7 +51,7 @@ class AliasFinder:
         """Let Python create the module."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give a module the names that the table lists; each is imported on first use."""
+        """Give a module the names that the table lists; those of modules that are not imported yet, on first use."""
         name = module.__name__
         homes: dict[str, tuple[str, str | None]] = {
             submodule: (f"{name}.{submodule}", None) for submodule in self._submodules(name)
@@ -79,6 +79,9 @@ class AliasFinder:
             __dir__=lambda: sorted({*vars(module), *homes}),
             __all__=sorted(alias for alias, (_, member) in homes.items() if member and alias[0] != "_"),
         )
+        for attribute, (home, source) in homes.items():
+            if source and _is_imported(home):
+                find(attribute)  # for programs that look for classes in `vars(module)`
 
     def _path(self, name: str) -> str:
         return name[len(self.package) + 1 :]
@@ -86,6 +89,11 @@ class AliasFinder:
     def _submodules(self, name: str) -> list[str]:
         start = f"{self._path(name)}."
         return [path[len(start) :] for path in self.read() if path.startswith(start) and "." not in path[len(start) :]]
+
+
+def _is_imported(name: str) -> bool:
+    """Return whether a module is complete."""
+    return name in sys.modules and not getattr(sys.modules[name].__spec__, "_initializing", False)
 
 
 _finders: list[AliasFinder] = []
