@@ -43,7 +43,7 @@ BUDGET = {
     "sklearn": 400,
     "sparse": 2300,
     "testing": 5100,
-    "torch_alias": 600,
+    "torch_alias": 1200,
     "utils": 4100,
 }
 

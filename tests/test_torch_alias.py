@@ -135,6 +135,56 @@ def test_modules_that_libraries_import_are_there(tmp_path):
     assert "use scaled_dot_product_attention" in answers[8]
 
 
+INTERNALS = """
+import os, tempfile
+import torch
+from torch import ScriptModule
+from torch._subclasses.fake_tensor import is_fake
+from torch._utils import _flatten_dense_tensors, _get_device_index, _unflatten_dense_tensors
+from torch.ao.quantization import QConfig, QuantStub
+from torch.distributed import rpc
+from torch.distributed._composable.fsdp import fully_shard
+from torch.distributed._tensor.experimental import implicit_replication
+from torch.jit.annotations import BroadcastingList2
+from torch.nn._reduction import get_enum
+from torch.onnx.symbolic_helper import parse_args
+from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
+parts = [torch.ones(2), torch.zeros(1, 2)]
+print([x.shape == y.shape for x, y in zip(_unflatten_dense_tensors(_flatten_dense_tensors(parts), parts), parts)])
+print(torch._C._nn._parse_to("cpu", torch.float64), torch._C._nn._parse_to(parts[0], True)[1:3], get_enum("sum"))
+print(torch.ones(1).dtype == torch.complex32, torch._shape_as_tensor(parts[1]).tolist(), is_fake(parts[0]))
+print(torch.vmap(lambda x: x * torch._C._functorch.is_batchedtensor(x))(torch.ones(2)).tolist())
+print(torch.ops.aten.add.Tensor(parts[0], 1).tolist(), torch.ops.aten.mul_(parts[0], 3).tolist())
+print(torch.distributions.transforms._clipped_sigmoid(torch.tensor([1e3])).item() < 1)
+print(torch.distributions.multivariate_normal._precision_to_scale_tril(torch.eye(2) * 4).tolist())
+for call in (QConfig, rpc.rpc_async, torch.ops.aten.spam, lambda: torch._check(False, lambda: "wrong"),
+             lambda: torch.ops.load_library("x.so"), lambda: _get_device_index("cpu")):
+    try:
+        call()
+    except Exception as error:
+        print(type(error).__name__)
+@torch.library.register_fake("cpp::unknown")
+def unknown(x):
+    return x
+print(unknown(1))
+with tempfile.TemporaryDirectory() as folder:
+    torch.save({"a": torch.ones(2)}, os.path.join(folder, "weights.pt"))
+    source = "file://" + os.path.join(folder, "weights.pt")
+    loaded = torch.hub.load_state_dict_from_url(source, os.path.join(folder, "cache"), file_name="own.pt")
+    print(loaded["a"].tolist(), os.listdir(os.path.join(folder, "cache")))
+"""
+
+
+def test_private_names_that_libraries_use_are_there(tmp_path):
+    answers = run("-m", "retrograd.torch_alias", script(tmp_path, INTERNALS)).splitlines()
+    assert answers[0] == "[True, True]"
+    assert answers[1].endswith("float64'), False, None) (dtype('float32'), True) 2")
+    assert answers[2:5] == ["False [1, 2] False", "[1.0, 1.0]", "[2.0, 2.0] [3.0, 3.0]"]
+    assert answers[5:7] == ["True", "[[0.5, 0.0], [0.0, 0.5]]"]
+    refused = ["NotImplementedError"] * 3 + ["RuntimeError", "OSError", "ValueError"]
+    assert answers[7:] == [*refused, "1", "[1.0, 1.0] ['own.pt']"]
+
+
 def test_distributed_is_available_in_a_process_that_a_launcher_started(monkeypatch):
     code = "from retrograd.torch_alias import install; install(); import torch; d = torch.distributed"
     code += "; print(d.is_available()); d.init_process_group(); print(d.is_available())"

@@ -20,21 +20,52 @@ from retrograd.distributions import Distribution
 from retrograd.ops.as_strided import broadcast_shapes
 from retrograd.ops.dtype_aliases import dtype
 from retrograd.ops.layout import Size
-from retrograd.torch_alias import foreach
+from retrograd.torch_alias import foreach, private_names
+from retrograd.torch_alias.private_names import ADDED
 
 PYTORCH_VERSION = "2.13.0"  # whose behavior the tests compare: what libraries that ask for `torch.__version__` get
 
+# Older paths of modules below `torch` -> those below this package.
+OLDER_PATHS = {"distributed._composable": "distributed", "distributed._tensor": "distributed.tensor"}
+
 # Paths of modules below `torch` that exist only for the alias -> their names in this package.
 ALIAS_ONLY = {
+    "_C._functorch": "functorch",
+    "_C._nn": "nn_private",
     "__config__": "config",
     "_dynamo": "dynamo",
     "_dynamo._trace_wrapped_higher_order_op": "dynamo",
+    "_dynamo.config": "dynamo_config",
+    "_dynamo.eval_frame": "dynamo",
+    "_dynamo.utils": "dynamo",
+    "_subclasses": "fake_tensor",
+    "_subclasses.fake_tensor": "fake_tensor",
+    "_tensor_str": "private_names",
+    "_utils": "utils_private",
+    "_vmap_internals": "private_names",
     "accelerator": "accelerator",
+    "ao": "absent",
+    "ao.nn": "absent",
+    "ao.nn.intrinsic": "absent",
+    "ao.nn.intrinsic.qat": "absent",
+    "ao.nn.qat": "absent",
+    "ao.nn.quantized": "absent",
+    "ao.quantization": "absent",
+    "distributed.rpc": "absent",
+    "distributed.tensor.experimental": "private_names",
     "futures": "futures",
+    "hub": "hub",
     "jit": "jit",
+    "jit.annotations": "jit",
     "multiprocessing": "multiprocessing",
+    "nn._reduction": "private_names",
     "nn.attention.flex_attention": "flex_attention",
+    "onnx": "onnx",
+    "onnx.symbolic_helper": "onnx",
+    "quantization": "absent",
     "utils._foreach_utils": "foreach_utils",
+    "utils.flop_counter": "absent",
+    "utils.model_zoo": "hub",
     "version": "version",
 }
 
@@ -64,7 +95,7 @@ class _Finder:
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Return the spec of a module below `torch`, where this package has one; None for all others."""
-        if not name.startswith("torch.") or importlib.util.find_spec(_own(name)) is None:
+        if not name.startswith("torch.") or not _exists(_own(name)):
             return None
         return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]  # a loader without the base class
 
@@ -83,7 +114,32 @@ class _Finder:
 def _own(name: str) -> str:
     """Return the name here of a module of PyTorch: one that exists for this alias alone, or that below the package."""
     path = name.removeprefix("torch.")
+    for old, new in OLDER_PATHS.items():
+        if path == old or path.startswith(f"{old}."):
+            path = new + path.removeprefix(old)
     return f"{__name__}.{ALIAS_ONLY[path]}" if path in ALIAS_ONLY else f"retrograd.{path}"
+
+
+def _exists(name: str) -> bool:
+    """Return whether there is a module of this name, and a package for each part of its path."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _add_names(alias: Any) -> None:
+    """Add what exists only for the alias to the modules of this package: names, and modules below them."""
+    for path, names in ADDED.items():
+        module: Any = importlib.import_module(f"retrograd.{path}") if path else alias
+        for name in names.split():
+            setattr(module, name, getattr(private_names, name))
+    for path, name in ALIAS_ONLY.items():
+        parent, _, child = path.rpartition(".")
+        if parent and not hasattr(importlib.import_module(_own(f"torch.{parent}")), child):
+            setattr(
+                importlib.import_module(_own(f"torch.{parent}")), child, importlib.import_module(f"{__name__}.{name}")
+            )
 
 
 def _launched() -> bool:
@@ -158,6 +214,7 @@ def install() -> None:
     sys.meta_path.insert(0, _Finder())
     _add_to_dtypes()
     _give_sizes(alias)
+    _add_names(alias)
 
 
 def main(arguments: list[str]) -> None:

@@ -13,6 +13,7 @@ from retrograd.compiler import mark_dynamic as mark_dynamic
 from retrograd.compiler import mark_static as mark_static
 from retrograd.compiler import maybe_mark_dynamic as maybe_mark_dynamic
 from retrograd.compiler import reset as reset
+from retrograd.compiler.compiled_module import OptimizedModule as OptimizedModule
 
 
 def mark_static_address(t: Any, guard: bool = False) -> None:
@@ -25,3 +26,13 @@ def graph_break(msg: str = "") -> None:
 
 class TransformGetItemToIndex(nullcontext):
     """Do nothing: `x[i]` takes an index that `vmap` maps over everywhere."""
+
+
+def is_compile_supported(device_type: str) -> bool:
+    """Return whether `compile` compiles programs for a device."""
+    return device_type == "cpu"
+
+
+def is_dynamo_supported() -> bool:
+    """Return True."""
+    return True

@@ -4,11 +4,14 @@ Libraries for PyTorch decorate functions with `torch.jit.script`, and ask `torch
 its files do not exist here; `rg.compile` compiles whole steps.
 """
 
+import typing
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from typing import Final as Final
 
 from retrograd.nn import Module
+
+Dict, List, Optional, Tuple = (getattr(typing, name) for name in ("Dict", "List", "Optional", "Tuple"))
 
 
 class ScriptModule(Module):
@@ -21,6 +24,31 @@ class RecursiveScriptModule(ScriptModule):
 
 class ScriptFunction:
     """A compiled function; none is."""
+
+
+class _BroadcastingList:
+    """An annotation of an argument, of `torch.jit.annotations`: a list, or a number for all of its members."""
+
+    def __getitem__(self, types: Any) -> Any:
+        return Any
+
+
+BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = _BroadcastingList()
+
+
+class TracerWarning(Warning):
+    """The category of warnings by `trace`, which gives none."""
+
+
+class Error(RuntimeError):
+    """The error of a compiled function; none is."""
+
+
+class Attribute(NamedTuple):
+    """A value and its type."""
+
+    value: Any
+    type: Any
 
 
 def is_scripting() -> bool:
@@ -50,7 +78,7 @@ def export(fn: Callable) -> Callable:
     return fn
 
 
-interface = script_if_tracing = script_method = unused = _overload = _overload_method = export
+interface = script_if_tracing = _script_if_tracing = script_method = unused = _overload = _overload_method = export
 
 
 def ignore(drop: Any = False, **settings: Any) -> Callable:

@@ -1,0 +1,285 @@
+"""Private names of PyTorch that libraries use: `install` adds them to the modules of this package."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+from retrograd.backend.type_info import finfo
+from retrograd.core import Tensor, current
+from retrograd.core.op import registry
+from retrograd.core.overrides import disabled_override
+from retrograd.func import vmap
+from retrograd.library import api
+from retrograd.linalg import cholesky, solve_triangular
+from retrograd.nn.init import fans
+from retrograd.ops.functions import functions
+from retrograd.torch_alias.jit import ScriptFunction as ScriptFunction
+from retrograd.torch_alias.jit import ScriptModule as ScriptModule
+
+# Path of a module below `torch` -> its names that exist only for the alias.
+ADDED = {
+    "": "PyTorchFileReader ScriptFunction ScriptModule _assert_async _check _check_index _check_is_size _check_value "
+    "_shape_as_tensor bits8 chalf classes complex32 qint32 qint8 quint2x4 quint4x2 quint8",
+    "_C": "DispatchKey DispatchKeySet _ExcludeDispatchKeyGuard _TensorMeta _are_functorch_transforms_active "
+    "_disabled_torch_function_impl",
+    "autograd.profiler": "emit_nvtx",
+    "distributions.multivariate_normal": "_precision_to_scale_tril",
+    "distributions.transforms": "_clipped_sigmoid",
+    "fx.experimental.proxy_tensor": "get_proxy_mode",
+    "library": "register_fake",
+    "nn.init": "_calculate_correct_fan",
+    "ops": "aten load_library",
+    "serialization": "DEFAULT_PROTOCOL",
+    "utils.data.dataloader": "_BaseDataLoaderIter _DatasetKind _MultiProcessingDataLoaderIter "
+    "_SingleProcessDataLoaderIter _collate_fn_t _worker_init_fn_t",
+    "utils._pytree": "SUPPORTED_NODES _get_node_type _namedtuple_flatten _namedtuple_unflatten",
+}
+
+DEFAULT_PROTOCOL = 2
+_disabled_torch_function_impl = disabled_override
+
+
+class _AbsentDtype:
+    """A dtype that no tensor has here: libraries compare those of tensors with it."""
+
+    is_floating_point = is_complex = is_signed = False
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+
+bits8, qint32, qint8, quint2x4, quint4x2, quint8 = map(
+    _AbsentDtype, ("bits8", "qint32", "qint8", "quint2x4", "quint4x2", "quint8")
+)
+complex32 = chalf = _AbsentDtype("complex32")
+_TensorMeta = _get_node_type = type
+MESSAGE = "Expected cond to be True"
+
+
+def _check(cond: bool, message: Callable[[], str] | None = None) -> None:
+    """Raise RuntimeError with a message if a condition does not hold."""
+    if not cond:
+        raise RuntimeError(MESSAGE if message is None else message())
+
+
+def _check_index(cond: bool, message: Callable[[], str] | None = None) -> None:
+    """Raise IndexError with a message if a condition does not hold."""
+    if not cond:
+        raise IndexError(MESSAGE if message is None else message())
+
+
+def _check_value(cond: bool, message: Callable[[], str] | None = None) -> None:
+    """Raise ValueError with a message if a condition does not hold."""
+    if not cond:
+        raise ValueError(MESSAGE if message is None else message())
+
+
+def _check_is_size(i: int, message: Callable[[], str] | None = None, *, max: Any = None) -> None:
+    """Raise RuntimeError if a number is negative, or larger than `max`."""
+    _check(i >= 0 and (max is None or i <= max), message)
+
+
+def _assert_async(x: Tensor, message: str = "Expected Tensor with single nonzero value, but got zero") -> None:
+    """Raise RuntimeError if a tensor of one element is zero."""
+    if not x:
+        raise RuntimeError(message)
+
+
+def _shape_as_tensor(x: Tensor) -> Tensor:
+    """Return the sizes of a tensor as a tensor of integers."""
+    return functions["tensor"](list(x.shape), dtype=functions["arange"](1).dtype)
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Return whether a transform, such as `vmap`, runs."""
+    return current().level is not None
+
+
+def get_proxy_mode() -> None:
+    """Return the mode in which a trace is recorded: None."""
+
+
+class DispatchKey:
+    """The keys by which PyTorch's C++ finds kernels."""
+
+    AutocastCPU, AutocastCUDA, AutocastXPU, AutogradCPU, CPU, CUDA, Meta = range(7)
+
+
+class DispatchKeySet(frozenset):
+    """A set of such keys."""
+
+    def __new__(cls, key: int) -> "DispatchKeySet":
+        return super().__new__(cls, [key])
+
+
+class _ExcludeDispatchKeyGuard(nullcontext):
+    """A block without the kernels of some keys; of autocast, in which libraries call operators of C++."""
+
+
+def _clipped_sigmoid(x: Tensor) -> Tensor:
+    """Return the sigmoid, at least the smallest normal number, and less than 1 by at least eps."""
+    limits = finfo(x.dtype)
+    return x.sigmoid().clamp(min=limits.tiny, max=1.0 - limits.eps)
+
+
+def _precision_to_scale_tril(precision: Tensor) -> Tensor:
+    """Return the lower triangular factor of a covariance, whose inverse is given."""
+    factor = cholesky(precision.flip(-2, -1)).flip(-2, -1).mT
+    unit = functions["eye"](precision.shape[-1], dtype=precision.dtype)
+    return solve_triangular(factor, unit, upper=False)
+
+
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    """Return the number of inputs ("fan_in") or outputs ("fan_out") of each unit of a weight."""
+    mode = mode.lower()
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    return fans(tensor)[mode == "fan_out"]
+
+
+def _namedtuple_flatten(d: Any) -> tuple[list, Any]:
+    """Return the members of a named tuple, and its class."""
+    return list(d), type(d)
+
+
+def _namedtuple_unflatten(values: Any, context: Any) -> Any:
+    """Return a named tuple of some members and a class."""
+    return context(*values)
+
+
+def load_library(path: str) -> NoReturn:
+    """Raise OSError: libraries of PyTorch's C++ are not loaded."""
+    raise OSError(f"torch.ops.load_library: {path} is made for PyTorch's C++, which does not exist here")
+
+
+def register_fake(op: Any, func: Callable | None = None, /, **settings: Any) -> Any:
+    """Register a function of shapes as `rg.library.register_fake`; nothing for operators of C++."""
+    if func is None:
+        return partial(register_fake, op, **settings)
+    if isinstance(op, str) and op not in registry:
+        return func
+    return api.register_fake(op, func, **settings)
+
+
+class _Packet:
+    """An operator by its name in PyTorch's schemas; its overloads are the same function."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+        self._overloads: dict[str, Any] = {}
+
+    def __getattr__(self, overload: str) -> Any:
+        if overload.startswith("__"):
+            raise AttributeError(overload)
+        return self._overloads.setdefault(overload, _Overload(self, overload))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = self.__name__
+        if name in registry or name in functions:
+            return (registry if name in registry else functions)[name](*args, **kwargs)
+        if args and isinstance(args[0], Tensor) and hasattr(Tensor, name):
+            return getattr(args[0], name)(*args[1:], **kwargs)
+        raise NotImplementedError(f"torch.ops.aten.{name}: retrograd has no operator of this name")
+
+
+class _Overload:
+    """An overload of an operator."""
+
+    def __init__(self, packet: _Packet, name: str) -> None:
+        self.overloadpacket, self.__name__ = packet, f"{packet.__name__}.{name}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.overloadpacket(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='aten.{self.overloadpacket.__name__}', overload='{self.__name__.partition('.')[2]}')>"
+
+
+class _Operators:
+    """PyTorch's own operators, `torch.ops.aten`."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        packet = _Packet(name)
+        setattr(self, name, packet)
+        return packet
+
+
+aten = _Operators()
+
+
+class _Classes:
+    """The classes of C++, `torch.classes`: there are none."""
+
+    def load_library(self, path: str) -> NoReturn:
+        """Raise OSError."""
+        load_library(path)
+
+
+classes = _Classes()
+
+
+class PyTorchFileReader:
+    """A reader of PyTorch's files; `torch.load` has one of its own."""
+
+
+class emit_nvtx(nullcontext):
+    """A block; nothing is reported to a profiler of devices."""
+
+
+class implicit_replication(nullcontext):
+    """A block; operators take tensors and `DTensor`s together anyway, or refuse them."""
+
+
+_collate_fn_t = Callable[[list], Any]
+_worker_init_fn_t = Callable[[int], None]
+SUPPORTED_NODES: dict[type, Any] = {}  # which libraries search for their own classes
+
+
+class _BaseDataLoaderIter:
+    """The base of iterators over batches; those of this package have other classes."""
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """An iterator without worker processes."""
+
+
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
+    """An iterator with worker processes."""
+
+
+class _DatasetKind:
+    """The kinds of datasets."""
+
+    Map, Iterable = 0, 1
+
+
+PRINT_OPTS = SimpleNamespace(precision=4, threshold=1000, edgeitems=3, linewidth=80, sci_mode=None)
+
+
+def _tensor_str(x: Tensor, indent: int = 0) -> str:
+    """Return the printed elements of a tensor."""
+    return repr(x.detach()).removeprefix("tensor(").removesuffix(")")
+
+
+def get_enum(reduction: str) -> int:
+    """Return the number of a reduction of losses: 0, 1 or 2.
+
+    >>> get_enum("mean")
+    1
+    """
+    numbers = {"none": 0, "mean": 1, "sum": 2}
+    if reduction not in numbers:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return numbers[reduction]
+
+
+def _vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_through: bool = False) -> Callable:
+    """Return a function of batches."""
+    return vmap(func, in_dims, out_dims)
