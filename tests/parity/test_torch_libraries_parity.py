@@ -10,7 +10,11 @@ PROGRAMS = {
     "captum_attributions": (1e-12, 41),
     "skorch_fits": (1e-5, 66),  # training in single precision
     "entmax_crf_train": (1e-5, 100),
+    "geometric_graphs": (1e-5, 180),
     "gpytorch_models": (1e-10, 320),
+    "kornia_images": (1e-5, 93),
+    "peft_adapters": (1e-5, 178),
+    "pyro_inference": (1e-5, 32),
     "pytorch_optimizer_steps": (1e-4, 1000),  # steps divide by roots of averages that are nearly zero
     "torchdiffeq_solves": (1e-6, 110),  # adaptive steps depend on the last bits of tiny error estimates
     "torchmetrics_values": (1e-6, 63),
