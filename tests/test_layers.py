@@ -22,7 +22,7 @@ LEVELS = (
     ("distributed",),
     ("distributions", "ode", "pipelining"),
     ("compiler", "export", "fx", "higher_order", "implicit"),
-    ("cuda", "profiler", "serialization"),
+    ("cuda", "hub", "profiler", "serialization"),
     ("amp",),
     ("interop", "nn", "optim", "nested", "sparse", "library", "func", "autograd", "utils"),
     ("overrides",),
