@@ -20,6 +20,7 @@ OPTIONS: dict[str, list[str]] = {
     "steps": ["--rounds", "9"],
     "steps-avx2": ["--rounds", "5"],
     "compile": ["--rounds", "5"],
+    "compile-avx2": ["--rounds", "5"],
     "kernels": ["--rounds", "9"],
     "kernels-avx2": ["--rounds", "5"],
     "footprint": [],
