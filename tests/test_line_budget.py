@@ -15,7 +15,7 @@ BUDGET = {
     "backends": 100,
     "bench": 1100,
     "cli": 3200,
-    "compiler": 8600,
+    "compiler": 8700,
     "core": 7540,
     "cuda": 600,
     "distributed": 6800,

@@ -216,8 +216,8 @@ def step(x, y):
 """),
     # ------------------------------------------------------------------------------------------------- results
     "a dict": (WHOLE, "def step(x, y):\n    return {'loss': F.mse_loss(model(x), y).detach(), 'size': len(x)}"),
-    "an ordered dict": (EAGER, "def step(x, y):\n    return collections.OrderedDict(a=x * 2, b=y + 1)"),
-    "a deque": (EAGER, "def step(x, y):\n    return collections.deque([x * 2, y + 1])"),
+    "an ordered dict": (WHOLE, "def step(x, y):\n    return collections.OrderedDict(a=x * 2, b=y + 1)"),
+    "a deque": (WHOLE, "def step(x, y):\n    return collections.deque([x * 2, y + 1])"),
     "a named tuple": (WHOLE, """
 class Out(NamedTuple):
     loss: object
@@ -233,12 +233,21 @@ class Out:
 def step(x, y):
     return Out(F.mse_loss(x, y), len(x))
 """),
-    "a dataclass with slots": (EAGER, """
+    "a dataclass with slots": (WHOLE, """
 @dataclasses.dataclass(slots=True)
 class Out:
     loss: object
 def step(x, y):
     return Out(F.mse_loss(x, y))
+"""),
+    "an ordered dict with attributes": (WHOLE, """
+@dataclasses.dataclass
+class Out(collections.OrderedDict):
+    loss: object = None
+    def __post_init__(self): self["loss"] = self.loss
+def step(x, y):
+    out = Out(F.mse_loss(x, y))
+    return out
 """),
     "a number": (PARTS, "def step(x, y):\n    loss = F.mse_loss(model(x), y)\n    train(loss)\n    return loss.item()"),
     # ------------------------------------------------------------------------------------------ forms of Python

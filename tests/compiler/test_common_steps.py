@@ -19,6 +19,13 @@ def observe_any(value):
     """Return what is observed of a result, of other containers too."""
     if isinstance(value, collections.deque):
         return type(value), [*map(observe_any, value)]
+    if isinstance(value, dict):
+        return (
+            type(value).__name__,
+            [*value],
+            [*map(observe_any, value.values())],
+            [*map(observe_any, getattr(value, "__dict__", {}).values())],
+        )
     if dataclasses.is_dataclass(value):
         return type(value).__name__, [observe_any(getattr(value, f.name)) for f in dataclasses.fields(value)]
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -63,3 +70,40 @@ def test_a_step_has_the_eager_bits_and_runs_as_listed(name, capsys):
     for number, (a, b) in enumerate(zip(found, expected, strict=True)):
         assert a == b, f"call {number}"
     assert way_of(step) == way
+
+
+def test_an_attribute_of_a_result_is_the_member_that_it_was():
+    class Out(dict):
+        pass
+
+    def f(x):
+        out = Out(loss=x * 2)
+        out.loss = out["loss"]
+        return out
+
+    compiled = rg.compile(f, fullgraph=True)
+    for i in range(3):
+        out = compiled(numbers(2, seed=i))
+        assert out.loss is out["loss"]
+        assert type(out) is Out
+
+
+def test_a_compiled_function_with_an_ordered_dict_and_a_deque_as_results_can_be_saved(tmp_path):
+    def f(x):
+        return collections.OrderedDict(b=x * 2, a=collections.deque([x + 1]))
+
+    x = numbers(2)
+    rg.compile(f, fullgraph=True).aot_compile(((x,), {})).save_compiled_function(tmp_path / "f.zip")
+    assert observe_any(rg.compiler.load_compiled_function(tmp_path / "f.zip")(x)) == observe_any(f(x))
+
+
+def test_a_dataclass_with_slots_is_an_argument_by_its_fields():
+    @dataclasses.dataclass(slots=True)
+    class Batch:
+        x: object
+        scale: float
+
+    compiled = rg.compile(lambda batch: batch.x * batch.scale, fullgraph=True)
+    for i, scale in enumerate((2.0, 2.0, 3.0)):
+        x = numbers(2, seed=i)
+        assert observe(compiled(Batch(x, scale))) == observe(x * scale)

@@ -37,13 +37,40 @@ def is_ordinary(t: Any) -> bool:
 
 
 def is_record(value: Any) -> bool:
-    """Return whether a value is an object of a dataclass with fields in a dict: they count, not its identity."""
-    return is_record_class(type(value)) and hasattr(value, "__dict__")
+    """Return whether a value is an object of a dataclass, all of whose attributes are known: they count."""
+    kind = type(value)
+    return is_record_class(kind) and (hasattr(value, "__dict__") or slot_names(kind) <= {*kind.__dataclass_fields__})
+
+
+def record_fields(value: Any) -> dict[str, Any]:
+    """Return the attributes of an object of a dataclass, which may be in slots."""
+    if hasattr(value, "__dict__"):
+        return vars(value)
+    return {name: getattr(value, name) for name in value.__dataclass_fields__ if hasattr(value, name)}
+
+
+def slot_names(kind: type) -> set[str]:
+    """Return the attributes that objects of a class have in slots."""
+    listed = [vars(owner).get("__slots__", ()) for owner in kind.__mro__]
+    return {name for names in listed for name in ((names,) if isinstance(names, str) else names)} - {"__weakref__"}
 
 
 def is_record_class(kind: Any) -> bool:
-    """Return whether a value is the class of a dataclass, and not of a module."""
-    return isinstance(kind, type) and dataclasses.is_dataclass(kind) and not issubclass(kind, Module)
+    """Return whether a value is the class of a dataclass, and neither of a module nor of a container."""
+    return (
+        isinstance(kind, type)
+        and dataclasses.is_dataclass(kind)
+        and builtin_base(kind) is object
+        and not issubclass(kind, Module)
+    )
+
+
+def builtin_base(kind: type) -> type:
+    """Return the first class of C among the bases of a class: it allocates the objects."""
+    return next(owner for owner in kind.__mro__ if not owner.__flags__ & _HEAP)
+
+
+_HEAP = 1 << 9  # the flag of classes that are made by Python code
 
 
 class ObjectPattern:
@@ -92,7 +119,7 @@ class ArgumentGuards:
         if is_record(value):
             self.containers.append(value)
             self.objects.append((f"the class of {name}", kind))
-            return kind, {key: self._pattern(v, f"{name}.{key}") for key, v in vars(value).items()}
+            return kind, {key: self._pattern(v, f"{name}.{key}") for key, v in record_fields(value).items()}
         self.objects.append((name, value))
         return ObjectPattern(value)
 
@@ -235,7 +262,7 @@ def _match(pattern: Any, value: Any, tensors: list[Any]) -> bool:
     if type(value) is not kind:
         return False
     if type(members) is dict:
-        return _match_dict(members, value if kind is dict else vars(value), tensors)
+        return _match_dict(members, value if kind is dict else record_fields(value), tensors)
     return _match_all(members, value, tensors)
 
 

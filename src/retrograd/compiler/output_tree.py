@@ -1,10 +1,11 @@
 """The results of a call: how a program makes them again at each run."""
 
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from retrograd.compiler.arguments import is_record
+from retrograd.compiler.arguments import builtin_base, is_record, record_fields, slot_names
 from retrograd.compiler.plain_values import is_plain_value
 from retrograd.compiler.program import External, Result, Slot, result_slots
 from retrograd.compiler.recorder import Recorder
@@ -71,10 +72,17 @@ class OutputTree(ResultTree):
             return kind, [self._describe(member, leaves) for member in value]
         if kind is dict and all(map(is_plain_value, value)):
             return kind, {key: self._describe(member, leaves) for key, member in value.items()}
+        if _is_simple_dict(value) and all(map(is_plain_value, value)):
+            fields = getattr(value, "__dict__", {})
+            members = [*dict.values(value), *fields.values()]
+            make = partial(make_dict, kind, tuple(dict.keys(value)), tuple(fields))
+            return Rebuilt(make, [self._describe(member, leaves) for member in members])
+        if kind is deque and value.maxlen is None:
+            return Rebuilt(kind, [self._describe(member, leaves) for member in value])
         if isinstance(value, tuple):
             return Rebuilt(getattr(kind, "_make", kind), [self._describe(member, leaves) for member in value])
         if is_record(value):
-            fields = vars(value)
+            fields = record_fields(value)
             return Rebuilt(
                 partial(make_record, kind, tuple(fields)), [self._describe(m, leaves) for m in fields.values()]
             )
@@ -87,6 +95,12 @@ class OutputTree(ResultTree):
             self.roots.append(t)
 
 
+def _is_simple_dict(value: Any) -> bool:
+    """Return whether a value is a dict that consists of its keys, members, and attributes in a dict."""
+    kind = type(value)
+    return isinstance(value, dict) and builtin_base(kind) in (dict, OrderedDict) and not slot_names(kind)
+
+
 @dataclass(slots=True)
 class Constant:
     """A plain value in the result."""
@@ -96,7 +110,7 @@ class Constant:
 
 @dataclass(slots=True)
 class Rebuilt:
-    """A tuple of another class, or an object of a dataclass, in the result: `make(members)`."""
+    """A container of another class, or an object of a dataclass, in the result: `make(members)`."""
 
     make: Any
     members: list[Any]
@@ -105,5 +119,19 @@ class Rebuilt:
 def make_record(kind: type, names: tuple[str, ...], members: list[Any]) -> Any:
     """Return an object of a dataclass with the given fields."""
     out: Any = object.__new__(kind)
-    vars(out).update(zip(names, members, strict=True))
+    if hasattr(out, "__dict__"):
+        vars(out).update(zip(names, members, strict=True))
+    else:
+        for name, member in zip(names, members, strict=True):
+            object.__setattr__(out, name, member)
+    return out
+
+
+def make_dict(kind: type, keys: tuple, names: tuple[str, ...], members: list[Any]) -> Any:
+    """Return a dict of a class with the given keys, and attributes: their members follow each other."""
+    base = OrderedDict if issubclass(kind, OrderedDict) else dict
+    out: Any = base.__new__(kind)
+    base.update(out, zip(keys, members, strict=False))
+    if names:
+        vars(out).update(zip(names, members[len(keys) :], strict=True))
     return out

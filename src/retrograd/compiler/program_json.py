@@ -3,6 +3,7 @@
 Stored is the record: which operators run on which arrays. Kernels, plans and code are derived from it again.
 """
 
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection
 from functools import partial
 from itertools import count
@@ -14,7 +15,7 @@ import optree
 from retrograd.backend import array_programs
 from retrograd.compiler.arguments import ArgumentGuards, ObjectPattern, is_record_class
 from retrograd.compiler.capture import Program
-from retrograd.compiler.output_tree import Constant, Rebuilt, ResultTree, make_record
+from retrograd.compiler.output_tree import Constant, Rebuilt, ResultTree, make_dict, make_record
 from retrograd.compiler.plain_values import is_plain_value
 from retrograd.compiler.player import makes_and_reads
 from retrograd.compiler.program import (
@@ -55,7 +56,7 @@ from retrograd.optim.lr_scheduler import LRScheduler
 from retrograd.optim.optimizer import Optimizer
 
 MOST_SLOTS = 1 << 24
-_CONTAINERS: dict[Any, type] = {kind.__name__: kind for kind in (list, tuple, dict)}
+_CONTAINERS: dict[Any, type] = {kind.__name__: kind for kind in (list, tuple, dict, OrderedDict, deque)}
 _EAGER_FUNCTIONS = {function.__name__: function for function in EAGER_FUNCTIONS.values()}
 _FUNCTIONS = {"copy_in_layout": copy_in_layout, "ones": ones_array}  # that are no operator's kernel
 
@@ -222,6 +223,8 @@ class ProgramWriter:
         if isinstance(tree, Rebuilt):
             make, inside = tree.make, [self._tree(member) for member in tree.members]
             is_of_record = isinstance(make, partial)
+            if is_of_record and make.func is make_dict and make.args[0] not in _CONTAINERS.values():
+                raise StorageError(f"a result is a {make.args[0].__name__}, no dict, tuple or dataclass")
             kind = make.args[0] if is_of_record else getattr(make, "__self__", make)
             return _write_container(kind, [*make.args[1]] if is_of_record else None, inside)
         kind, inside = tree
@@ -420,7 +423,7 @@ class ProgramReader:
         name, keys, rows = members(data, 3, "a container")
         kind = _read_class(name)
         inside = [self._read_tree(row, build, leaves) for row in members(rows, None, "members of a container")]
-        is_named = kind is dict or not issubclass(kind, list | tuple)
+        is_named = not issubclass(kind, list | tuple | deque)
         names = members(keys, len(inside), "a key for each member") if is_named else keys
         expect(is_named or keys is None, "no keys", keys)
         expect(not is_named or all(map(is_plain_value, names)), "keys that are plain values", keys)
@@ -584,7 +587,7 @@ def _stand_in(layout: tuple) -> Any:
 def _read_class(name: Any) -> Any:
     """Return the class of a container."""
     if type(name) is str:
-        expect(name in _CONTAINERS, "a list, tuple or dict", name)
+        expect(name in _CONTAINERS, f"one of {', '.join(_CONTAINERS)}", name)
         return _CONTAINERS[name]
     module, qualname = members(name, 2, "a module and a class")
     kind = find_class(text(module, "a module"), text(qualname, "a class"))
@@ -611,8 +614,8 @@ def _build(kind: Any, keys: list | None, inside: Any) -> Any:
     if kind is None:
         return inside.tensor if isinstance(inside, External) else inside
     if keys is not None:
-        return dict(zip(keys, inside, strict=True)) if kind is dict else make_record(kind, tuple(keys), inside)
-    return kind(inside) if kind in (list, tuple) else kind._make(inside)
+        return _maker(kind, tuple(keys))(inside)
+    return kind(inside) if kind in _CONTAINERS.values() else kind._make(inside)
 
 
 def _describe(kind: Any, keys: list | None, inside: Any) -> Any:
@@ -623,7 +626,14 @@ def _describe(kind: Any, keys: list | None, inside: Any) -> Any:
         return kind, inside
     if kind is dict:
         return kind, dict(zip(keys or (), inside, strict=True))
-    return Rebuilt(partial(make_record, kind, tuple(keys)) if keys is not None else kind._make, inside)
+    if keys is not None:
+        return Rebuilt(_maker(kind, tuple(keys)), inside)
+    return Rebuilt(kind if kind is deque else kind._make, inside)
+
+
+def _maker(kind: type, keys: tuple) -> Callable[[list], Any]:
+    """Return the function that makes a dict, or an object of a dataclass, from its members."""
+    return partial(make_dict, kind, keys, ()) if issubclass(kind, dict) else partial(make_record, kind, keys)
 
 
 add_encoding(Slot, Encoding("array", lambda codec, value, depth: int(value), lambda codec, data, depth: _slot(data)))
