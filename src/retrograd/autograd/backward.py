@@ -15,7 +15,7 @@ from retrograd.autograd.grad_dtype import in_grad_dtype
 from retrograd.autograd.graph import GradientEdge
 from retrograd.autograd.node_views import record_of
 from retrograd.autograd.outer_graph import OuterGraph
-from retrograd.autograd.seeds import as_list, make_seeds
+from retrograd.autograd.seeds import as_list, gradients_as_list, make_seeds
 from retrograd.core import Level, Tensor, at, current, graph_level, registry
 from retrograd.core.aval import describe_difference
 from retrograd.core.blocks import generator_block
@@ -319,7 +319,7 @@ def _batched_cotangents(
     roots: list, gradients: Any, targets: list, create_graph: bool, retain_graph: bool | None
 ) -> tuple[list[Tensor | None], tuple[int, ...]]:
     """Return the cotangents for a batch of seeds (along the first dimension) in one pass, and the batch size."""
-    given = [None] * len(roots) if gradients is None else as_list(gradients)
+    given = [None] * len(roots) if gradients is None else gradients_as_list(gradients)
     sizes = {g.shape[:1] for g in given if isinstance(g, Tensor)}
     if len(sizes) != 1 or sizes == {()}:
         raise RuntimeError(

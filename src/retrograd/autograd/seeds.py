@@ -27,7 +27,7 @@ def make_seeds(name: str, roots: list, gradients: Any) -> list:
     >>> make_seeds("backward", [x.sum(), x * 2], [None, rg.ones(2)])
     [tensor(1.), tensor([1., 1.])]
     """
-    given = [None] * len(roots) if gradients is None else as_list(gradients)
+    given = [None] * len(roots) if gradients is None else gradients_as_list(gradients)
     if len(given) != len(roots):
         hint = (
             "; make a tensor of numbers: rg.tensor([...])" if isinstance(next(iter(given), None), float | int) else ""
@@ -76,6 +76,11 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
             f"in dtype: grad_output[{index}] has a dtype of {kind} and output[{index}] has a dtype of {expected}"
         )
     return conjugate(g if kind == expected else registry["to"](g, expected))
+
+
+def gradients_as_list(value: Any) -> list:
+    """Return one gradient, or several, as a list; what is no gradient is refused where its output is known."""
+    return as_list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
 def as_list(value: Any) -> list:
