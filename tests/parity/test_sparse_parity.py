@@ -32,7 +32,7 @@ x.to(T.float64); x.double(); x.to_dense(); c.to_sparse_csc(); s.to_sparse(); b.t
 d.to_sparse(1); d.to_sparse(layout=T.sparse_csr); T.tensor(1.0).to_sparse(); d.sparse_mask(xc); d.sparse_mask(c)
 x.sparse_mask(xc); c.crow_indices(); c.col_indices(); s.ccol_indices(); s.row_indices(); x.is_coalesced()
 T.zeros_like(x); T.zeros_like(c); T.empty_like(x); x.clone(); x.detach(); x.bool(); x.isnan(); x.any(); -c; c.sin()
-c + c; c * c; c * d; c + d; d + c; c.sum(); x.trunc(); x.relu(); c.relu(); x.tanh(); x.log1p(); (x / 10).expm1(); x.sgn()
+c + c; c * c; c * d; c + d; d + c; c.sum(); x.trunc(); x.relu(); c.relu(); x.tanh(); x.log1p(); (x / 9).expm1(); x.sgn()
 T.sparse_coo_tensor((2, 3)); T.sparse_coo_tensor([[0, 1]], [1, 2]); T.sparse_coo_tensor([[0, 5]], [1.0, 2.0], (3,))
 T.sparse_csr_tensor([0, 1, 3], [2, 0, 2], [1.0, 2.0, 3.0]); T.sparse_bsr_tensor([0, 1, 2], [0, 1], T.ones(2, 2, 2))
 T.sparse_csc_tensor([0, 1, 3], [2, 0, 2], [1.0, 2.0, 3.0]); T.stack([d, d]).to_sparse_csr(); x.clone().zero_()

@@ -79,7 +79,7 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
 
 
 def gradients_as_list(value: Any) -> list:
-    """Return one gradient, or several, as a list; what is no gradient is refused where its output is known."""
+    """Return one gradient, or several, as a list; others are refused where the output is known."""
     return as_list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
