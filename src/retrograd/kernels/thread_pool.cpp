@@ -49,17 +49,38 @@ inline void relax() {
 #endif
 }
 
-// Spins until a condition is true; returns false after `spin_duration`.  Yields the processor to threads with work, and
-// calls `before_yield` before it does.
+using Clock = std::chrono::steady_clock;
+
+// A thread that has lost its processor for longer than LOST while it waited shares it with other programs.  For a while,
+// waiting threads sleep then: spinning, they would use up the time that the system gives them, and work late.
+constexpr std::chrono::microseconds LOST{200};
+constexpr std::chrono::milliseconds SLEEPING{50};
+std::atomic<Clock::rep> sleeps_until{0};
+
+// Spins until a condition is true; returns false after `spin_duration`, and while threads sleep.  Yields the processor to
+// threads with work, and calls `before_yield` before it does.
 template <class F, class G>
 bool spin_until(F condition, G before_yield) {
-    using clock = std::chrono::steady_clock;
     static const auto duration = spin_duration();
-    for (auto end = clock::now() + duration; clock::now() < end; before_yield(), std::this_thread::yield())
+    auto now = Clock::now();
+    if (now.time_since_epoch().count() < sleeps_until.load(std::memory_order_relaxed)) {
+        before_yield();
+        return condition();
+    }
+    for (const auto end = now + duration; now < end;) {
         for (int i = 0; i < 64; i++) {
             if (condition()) return true;
             relax();
         }
+        before_yield();
+        std::this_thread::yield();
+        const auto before = now;
+        now = Clock::now();
+        if (now - before > LOST) {
+            sleeps_until.store((now + SLEEPING).time_since_epoch().count(), std::memory_order_relaxed);
+            return condition();
+        }
+    }
     return false;
 }
 
