@@ -6,7 +6,7 @@ from typing import Any
 
 from retrograd.backend import array_programs
 from retrograd.compiler.dynamic_sizes import Change, Place
-from retrograd.compiler.namespaces import has_own_class
+from retrograd.compiler.namespaces import has_own_class, slots_of
 from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.core import Tensor
 from retrograd.core.guards import TensorGuard, have_arrays_of_their_own, match_values
@@ -39,7 +39,7 @@ def is_ordinary(t: Any) -> bool:
 def is_record(value: Any) -> bool:
     """Return whether a value is an object of a dataclass, all of whose attributes are known: they count."""
     kind = type(value)
-    return is_record_class(kind) and (hasattr(value, "__dict__") or slot_names(kind) <= {*kind.__dataclass_fields__})
+    return is_record_class(kind) and (hasattr(value, "__dict__") or {*slots_of(kind)} <= {*kind.__dataclass_fields__})
 
 
 def record_fields(value: Any) -> dict[str, Any]:
@@ -47,12 +47,6 @@ def record_fields(value: Any) -> dict[str, Any]:
     if hasattr(value, "__dict__"):
         return vars(value)
     return {name: getattr(value, name) for name in value.__dataclass_fields__ if hasattr(value, name)}
-
-
-def slot_names(kind: type) -> set[str]:
-    """Return the attributes that objects of a class have in slots."""
-    listed = [vars(owner).get("__slots__", ()) for owner in kind.__mro__]
-    return {name for names in listed for name in ((names,) if isinstance(names, str) else names)} - {"__weakref__"}
 
 
 def is_record_class(kind: Any) -> bool:

@@ -192,3 +192,10 @@ def is_library(value: Any) -> bool:
 def has_own_class(value: Any) -> bool:
     """Return whether a value of a basic kind is of a class that may have attributes, or methods, of its own."""
     return type(value).__module__ not in ("builtins", "numpy") and not is_library(type(value))
+
+
+def slots_of(kind: type) -> tuple[str, ...]:
+    """Return the names of the slots of a class."""
+    declared = [vars(owner).get("__slots__", ()) for owner in kind.__mro__]
+    names = [name for slots in declared for name in ([slots] if isinstance(slots, str) else slots)]
+    return tuple([name for name in names if name not in ("__dict__", "__weakref__")])

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from retrograd.compiler.arguments import builtin_base, is_record, record_fields, slot_names
+from retrograd.compiler.arguments import builtin_base, is_record, record_fields
+from retrograd.compiler.namespaces import slots_of
 from retrograd.compiler.plain_values import is_plain_value
 from retrograd.compiler.program import External, Result, Slot, result_slots
 from retrograd.compiler.recorder import Recorder
@@ -98,7 +99,7 @@ class OutputTree(ResultTree):
 def _is_simple_dict(value: Any) -> bool:
     """Return whether a value is a dict that consists of its keys, members, and attributes in a dict."""
     kind = type(value)
-    return isinstance(value, dict) and builtin_base(kind) in (dict, OrderedDict) and not slot_names(kind)
+    return isinstance(value, dict) and builtin_base(kind) in (dict, OrderedDict) and not slots_of(kind)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ import optree
 
 from retrograd.backend import array_programs
 from retrograd.compiler.attribute_reads import computes_names, names_in_patterns
-from retrograd.compiler.namespaces import MISSING, NamespaceGuards, Namespaces, has_own_class, is_library
+from retrograd.compiler.namespaces import MISSING, NamespaceGuards, Namespaces, has_own_class, is_library, slots_of
 from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.core import Tensor
 from retrograd.core.guards import DictGuard, values_hold
@@ -366,7 +366,7 @@ class Surroundings:
             self._note(view, "members", frozenset(value), f"the members of {name}", attribute)
             return
         fields = None if _overrides_reading(value) else _fields_of(value)
-        has_slots = bool(_slots_of(type(value))) and not _overrides_reading(value)
+        has_slots = bool(slots_of(type(value))) and not _overrides_reading(value)
         if (fields is None and not has_slots) or type(value).__module__ == "builtins" or _is_unwatched(value):
             self._unknown.append((f"reads {name}, a {type(value).__name__}", attribute))
         else:
@@ -380,7 +380,7 @@ class Surroundings:
             for key, member in fields.items():
                 self._note(fields, key, member, f"{name}.{key}", OfLibrary(key) if ours else key)
             self._note_absent(fields, name, attribute)
-        slots = _slots_of(type(value))
+        slots = slots_of(type(value))
         if slots:
             view = _View(functools.partial(getattr, value))
             for key in slots:
@@ -601,13 +601,6 @@ def _members_of(optimizer: Optimizer) -> list[int]:
     fields = vars(optimizer)
     hooks = [key for name in ("_pre_hooks", "_post_hooks") for key in fields.get(name, ())]
     return [id(p) for group in optimizer.param_groups for p in group["params"]] + hooks
-
-
-def _slots_of(kind: type) -> tuple[str, ...]:
-    """Return the names of the slots of a class."""
-    declared = [vars(owner).get("__slots__", ()) for owner in kind.__mro__]
-    names = [name for slots in declared for name in ([slots] if isinstance(slots, str) else slots)]
-    return tuple([name for name in names if name not in ("__dict__", "__weakref__")])
 
 
 def is_library_code(code: types.CodeType) -> bool:
