@@ -80,13 +80,18 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
 
 def gradients_as_list(value: Any) -> list:
     """Return one gradient, or several, as a list; others are refused where the output is known."""
-    return as_list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+    return as_list(value) if _is_iterable(value) else [value]
 
 
 def as_list(value: Any) -> list:
     """Return one tensor, array or edge, or several, as a list; a TypeError for what is none of them."""
     if isinstance(value, (Tensor, GradientEdge)) or is_array(value):
         return [value]
-    if not isinstance(value, Iterable) or isinstance(value, str):
+    if not _is_iterable(value):
         raise TypeError(f"expected a Tensor, a GradientEdge or a sequence of them, got {describe(value)}")
     return list(value)
+
+
+def _is_iterable(value: Any) -> bool:
+    """Return whether a value may have several members; a string does not count."""
+    return isinstance(value, Iterable) and not isinstance(value, str)
