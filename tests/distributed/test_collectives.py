@@ -10,7 +10,9 @@ import pytest
 
 import retrograd as rg
 import retrograd.distributed as dist
+from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.nn import functional as differentiable
+from retrograd.distributed.work import Work
 from retrograd.pipelining.transports import PeerLost, RankMismatchError
 
 from .collective_cases import CASES, run_cases
@@ -96,6 +98,23 @@ def test_handles_of_several_operations_complete_in_any_order():
 
     for values, results in dist.run_threads(script, 3):
         assert values == results == [[3.0 * i + 3.0] * 3 for i in range(4)]
+
+
+def test_a_rank_does_not_sleep_while_the_parts_of_a_large_array_move(monkeypatch):
+    def move():
+        yield lambda: remaining.pop() is None  # MPI moves a part only when it is asked whether it is done
+        return []
+
+    slept = []
+    monkeypatch.setattr("retrograd.pipelining.transports.rank_messaging.time.sleep", slept.append)
+    dist.init_process_group()
+    remaining = [None, *[0] * 3000]
+    Work(initialized_group(None), "all_reduce", move()).wait()
+    assert not slept
+    remaining = [None, *[0] * 9000]  # a rank that is late
+    Work(initialized_group(None), "all_reduce", move()).wait()
+    assert slept
+    dist.destroy_process_group()
 
 
 def test_an_operation_that_another_rank_does_not_start_ends_with_an_error_that_names_it():

@@ -13,6 +13,8 @@ from retrograd.pipelining.transports.spmd import default_timeout
 # A running operation: it yields functions that return whether it may continue, and returns the tensors it has written.
 Steps = Generator[Callable[[], Any], None, list[Tensor]]
 _abandoned: list[Any] = []  # operations that have not ended: MPI may still write to their buffers
+# MPI moves the parts of a large array only while it is polled, so ranks do not sleep before about 10 ms have passed.
+AWAKE = 5000
 GRACE = 0.5  # seconds for the last messages of a rank whose script has ended, or that has gone on to something else
 
 
@@ -54,7 +56,7 @@ class Work:
         ended; RankMismatchError if the ranks run different operations.
         """
         seconds = self._timeout() if timeout is None else timeout.total_seconds()
-        if not self._group.peers.until(self._advance_or_fail, seconds):
+        if not self._group.peers.until(self._advance_or_fail, seconds, AWAKE):
             raise TimeoutError(
                 f"rank {self._group.rank()} has waited {seconds:g} s for the other ranks in {self._call}; "
                 f"all ranks of the group must call it"

@@ -41,17 +41,20 @@ class Channel(Protocol):
 
 
 class Backoff:
-    """Backoff between two polls: none at first, then yield the core, then sleep for increasing times."""
+    """Backoff between two polls: none at first, then yield the core, then sleep for increasing times.
 
-    SPINS, TURNS, NAP, LONGEST = 10, 200, 2e-6, 1e-3
+    awake: the number of polls before the first sleep.
+    """
 
-    def __init__(self) -> None:
-        self.turns = 0
+    SPINS, AWAKE, NAP, LONGEST = 10, 200, 2e-6, 1e-3
+
+    def __init__(self, awake: int = AWAKE) -> None:
+        self.turns, self.awake = 0, awake
 
     def __call__(self) -> None:
         self.turns += 1
-        if self.turns > self.TURNS:
-            time.sleep(min((self.turns - self.TURNS) * self.NAP, self.LONGEST))
+        if self.turns > self.awake:
+            time.sleep(min((self.turns - self.awake) * self.NAP, self.LONGEST))
         elif self.turns > self.SPINS:
             os.sched_yield()
 
@@ -182,9 +185,9 @@ class Peers:
             self._handlers[kind](rank, subject, (header, buffers))
         return bool(packets)
 
-    def until(self, done: Callable[[], Any], timeout: float | None) -> bool:
-        """Process packets until `done()` is true; return False after `timeout` seconds."""
-        backoff, start = Backoff(), self.clock()
+    def until(self, done: Callable[[], Any], timeout: float | None, awake: int = Backoff.AWAKE) -> bool:
+        """Process packets until `done()` is true; return False after `timeout` seconds.  awake: as in `Backoff`."""
+        backoff, start = Backoff(awake), self.clock()
         while not done():
             if self.poll() or self.channel.moving():
                 backoff.turns = 0
