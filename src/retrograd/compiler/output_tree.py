@@ -25,36 +25,61 @@ class ResultTree:
 
     def write(self, source: Any) -> str:
         """Return the expression of the result."""
-        return self._expression(source, self.tree)
+        return self._expression(source, self.tree, {}, _repeated(self.tree))
 
-    def _expression(self, source: Any, tree: Any) -> str:
+    def _expression(self, source: Any, tree: Any, made: dict[int, str], repeated: set[int]) -> str:
+        """Return the expression of a tree; `made` are the variables of containers that are there already."""
         if isinstance(tree, External | Result):
             return str(source.name_of(tree))
         if isinstance(tree, Constant):
             return str(source.constant(tree.value))
+        if id(tree) in made:
+            return made[id(tree)]
+        expression = self._container(source, tree, partial(self._expression, source, made=made, repeated=repeated))
+        if id(tree) not in repeated:
+            return expression
+        made[id(tree)] = f"k{len(made)}"
+        return f"({made[id(tree)]} := {expression})"
+
+    def _container(self, source: Any, tree: Any, write: Any) -> str:
         if isinstance(tree, Rebuilt):
-            members = ", ".join(self._expression(source, member) for member in tree.members)
+            members = ", ".join(write(member) for member in tree.members)
             return f"{source.constant(tree.make)}([{members}])"
         kind, members = tree
         if kind is dict:
-            pairs = [f"{source.constant(key)}: {self._expression(source, member)}" for key, member in members.items()]
+            pairs = [f"{source.constant(key)}: {write(member)}" for key, member in members.items()]
             return f"{{{', '.join(pairs)}}}"
-        inside = "".join(f"{self._expression(source, member)}, " for member in members)
+        inside = "".join(f"{write(member)}, " for member in members)
         return f"[{inside}]" if kind is list else f"({inside})"
 
 
 class OutputTree(ResultTree):
     """The result of a captured call, which each run makes again."""
 
-    def __init__(self, result: Any, recorder: Recorder, kept: set[int]) -> None:
+    def __init__(self, result: Any, recorder: Recorder, kept: set[int], state: list[Any] | None = None) -> None:
         self._recorder = recorder
+        self._way = "returns"
+        self._known: dict[int, Any] = {}  # by the id of a container: its tree
         self._kept = kept  # the ids of containers and objects that the call was given
         self.roots: list[Tensor] = []  # results, and bases of results, that the call has made and that require grad
         leaves: list[External | Result] = []
-        super().__init__(self._describe(result, leaves), leaves)
+        tree = self._describe(result, leaves)
+        if state is not None:  # values that the call sets outside follow the result
+            self._way = "sets an attribute, item or variable outside to"
+            tree = tuple, [tree, *[self._describe(value, leaves) for value in state]]
+        super().__init__(tree, leaves)
 
     def _describe(self, value: Any, leaves: list[External | Result]) -> Any:
-        """Return the tree with how to make each tensor."""
+        """Return the tree with how to make each tensor; a container that is there twice has one tree."""
+        key = id(value)
+        if key not in self._known:
+            self._known[key] = None
+            self._known[key] = self._describe_new(value, leaves)
+        elif self._known[key] is None and not isinstance(value, Tensor):
+            self._recorder.refuse(f"the function {self._way} a container that contains itself")
+        return self._known[key]
+
+    def _describe_new(self, value: Any, leaves: list[External | Result]) -> Any:
         kind = type(value)
         if isinstance(value, Tensor):
             made = self._recorder.result_of(value)
@@ -67,7 +92,7 @@ class OutputTree(ResultTree):
         if is_plain_value(value) and not (kind is tuple and value):
             return Constant(value)
         if id(value) in self._kept and value != ():
-            self._recorder.refuse("the function returns a container or object that it was given")
+            self._recorder.refuse(f"the function {self._way} a container or object that it was given")
             return None
         if kind in (list, tuple):
             return kind, [self._describe(member, leaves) for member in value]
@@ -87,13 +112,30 @@ class OutputTree(ResultTree):
             return Rebuilt(
                 partial(make_record, kind, tuple(fields)), [self._describe(m, leaves) for m in fields.values()]
             )
-        self._recorder.refuse(f"the function returns a {kind.__name__}")
+        self._recorder.refuse(f"the function {self._way} a {kind.__name__}")
         return None
 
     def _add_root(self, t: Tensor) -> None:
         """Note a tensor that the call has made and that requires grad."""
         if t._requires_grad and isinstance(self._recorder.result_of(t), Result) and not any(t is r for r in self.roots):
             self.roots.append(t)
+
+
+def _repeated(tree: Any) -> set[int]:
+    """Return the ids of the containers that are in a tree several times."""
+    seen: set[int] = set()
+    found: set[int] = set()
+    pending = [tree]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, Rebuilt) or type(one) is tuple:
+            if id(one) in seen:
+                found.add(id(one))
+                continue
+            seen.add(id(one))
+            members = one.members if isinstance(one, Rebuilt) else one[1]
+            pending += members.values() if type(members) is dict else members
+    return found
 
 
 def _is_simple_dict(value: Any) -> bool:
