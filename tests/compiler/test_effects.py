@@ -5,7 +5,7 @@ import pytest
 
 import retrograd as rg
 
-from .comparison import assert_same_runs, numbers, observe
+from .comparison import assert_same_runs, numbers, observe, state_of
 
 
 def no_tensors(function):
@@ -196,3 +196,37 @@ def test_threads_run_one_program_at_the_same_time():
     expected = [observe((x * 2).exp().sum(0)) for x in inputs]
     with ThreadPoolExecutor(4) as pool:
         assert [observe(y) for y in pool.map(compiled, inputs)] == expected
+
+
+SHARING = {
+    "views of one tensor": (
+        lambda base, w: (base[1:], base[:-1]),
+        lambda a, b, w: (b.add_(1.0), b.detach()),
+    ),
+    "a detached tensor": (lambda base, w: (base, base.detach()[:]), lambda a, b, w: (b.mul_(2.0), a * 1)),
+    "a gradient": (lambda base, w: (w.grad, base), lambda a, b, w: (w.grad.add_(1.0), a * 1)),
+    "a view of a gradient": (lambda base, w: (w.grad[:2], base), lambda a, b, w: (a.add_(1.0), w.grad.detach())),
+    "a parameter": (lambda base, w: (w.detach()[1:], base), lambda a, b, w: (w.detach().add_(1.0), a * 1)),
+}
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_a_program_for_tensors_that_share_memory_is_not_used_for_others(name):
+    share, change = SHARING[name]
+
+    def outcomes(compile):
+        w = numbers(4).requires_grad_()
+        step, seen = compile(lambda a, b: change(a, b, w)), []
+        for i in range(6):
+            w.grad = numbers(4, seed=9) if w.grad is None else w.grad
+            bases = numbers(4, seed=i), numbers(4, seed=i + 9)
+            if i in (0, 1, 4):
+                a, b = share(bases[0], w)
+            else:  # of the same kinds, and apart from each other
+                other = numbers(4).requires_grad_()
+                other.grad = numbers(4, seed=7)
+                a, b = share(bases[0], other)[0], share(bases[1], other)[1]
+            seen.append((observe(step(a, b)), observe([a, b, *bases]), state_of([w])))
+        return seen
+
+    assert outcomes(rg.compile) == outcomes(lambda f: f)

@@ -16,6 +16,7 @@ from retrograd.compiler.program import Call, Instruction, Layouts, without_dead_
 from retrograd.compiler.program_parts import Parts, write_one_by_one, write_planned
 from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
+from retrograd.compiler.shared_memory import Relation, find_relations, relations_hold
 from retrograd.compiler.surroundings import Guards, Surroundings
 from retrograd.core import current
 from retrograd.core.dtype import get_default_dtype
@@ -64,13 +65,15 @@ class Program:
         self.uses = 0  # calls that it has run
         self._ids: frozenset[int] = frozenset()
         self._shared: list[int] = []
+        self._relations: list[Relation] = []
 
-    def guard_tensors(self, tensors: list[Any], guards: dict[int, TensorGuard]) -> None:
-        """Take the tensors from outside, apart from arguments, with their guards."""
+    def guard_tensors(self, tensors: list[Any], guards: dict[int, TensorGuard], grads: dict[int, Any]) -> None:
+        """Take the tensors from outside, apart from arguments, with their guards; `grads` are their .grad before."""
         self.tensors = tensors
         self.tensor_guards = [guards[id(t)] for t in tensors]
         self._ids = frozenset(id(t.value) for t in tensors)
         self._shared = self._find_shared(self.arguments.tensors)
+        self._relations = find_relations(self.arguments.tensors, tensors, grads)
 
     def _find_shared(self, tensors: list[Any]) -> list[int]:
         """Return the ids of arrays of arguments that the function also reads from elsewhere, 0 for the others."""
@@ -88,7 +91,8 @@ class Program:
         """Return a program with the same guards for arguments of other sizes; its calls run one by one at first."""
         made = Program(self.modes, arguments, self.guards)
         made.tensors, made.tensor_guards, made._ids = self.tensors, self.tensor_guards, self._ids
-        made._shared, made.kind, made.is_made_from_others = self._shared, self.kind, True
+        made._shared, made._relations = self._shared, self._relations
+        made.kind, made.is_made_from_others = self.kind, True
         made.write(parts, is_planned=False)
         return made
 
@@ -106,6 +110,8 @@ class Program:
             return None
         tensors = self.arguments.match(args, kwargs)
         if tensors is None or not self.guards.hold() or (self._ids and self._find_shared(tensors) != self._shared):
+            return None
+        if self._relations and not relations_hold(self._relations, [*tensors, *self.tensors]):
             return None
         return tensors if all_hold(self.tensor_guards, self.tensors) else None
 
@@ -220,7 +226,8 @@ class Capture:
             output = ConnectedTree(output, graph, self.recorder)
         instructions = without_dead_code(self.recorder.instructions, output.slots())
         program = Program(self.modes, self.arguments, self.surroundings.guards())
-        program.guard_tensors(list(self.surroundings.tensors.values()), self.watch.tensor_guards)
+        grads = {key: watched.first_grad for key, watched in self.recorder.watched.items()}
+        program.guard_tensors(list(self.surroundings.tensors.values()), self.watch.tensor_guards, grads)
         program.graph = graph
         if not self.recorder.refusal:
             program.write(self._parts(instructions, output))

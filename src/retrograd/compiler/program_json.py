@@ -301,7 +301,7 @@ class ProgramReader:
             self._read_argument(f"p{i}", row)
         tensors = [self._refs[f"t{i}"].tensor for i in range(len(outside))]
         program = self._begin(call, modes)
-        program.guard_tensors(tensors, {id(t): guard for t, guard in zip(tensors, guards, strict=True)})
+        program.guard_tensors(tensors, {id(t): guard for t, guard in zip(tensors, guards, strict=True)}, {})
         pairs = [self._read_grad(f"g{i}", row) for i, row in enumerate(grads)]
         memories = dict([self._read_array(row) for row in arrays])
         loaded = [self._read_external(row) for row in externals]
