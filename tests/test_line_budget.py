@@ -15,7 +15,7 @@ BUDGET = {
     "backends": 100,
     "bench": 1100,
     "cli": 3200,
-    "compiler": 8700,
+    "compiler": 9300,
     "core": 7540,
     "cuda": 600,
     "distributed": 6800,
