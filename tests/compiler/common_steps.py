@@ -28,7 +28,7 @@ def train(loss):
 
 STEPS = {
     # ------------------------------------------------------------------------------- state that steps replace
-    "a hidden state as an attribute": (PARTS, """
+    "a hidden state as an attribute": (WHOLE, """
 class Agent:
     def __init__(self):
         self.cell, self.hidden = nn.RNNCell(3, 3), rg.zeros(4, 3)
@@ -39,7 +39,7 @@ class Agent:
         return self.hidden.sum().detach()
 step = Agent().step
 """),
-    "a running mean as an attribute": (PARTS, """
+    "a running mean as an attribute": (WHOLE, """
 class Stats:
     def __init__(self): self.avg = rg.zeros(3)
     def step(self, x, y):
@@ -57,7 +57,7 @@ class Stats(nn.Module):
         return x - self.avg
 step = Stats()
 """),
-    "a buffer that is replaced": (PARTS, """
+    "a buffer that is replaced": (WHOLE, """
 class Stats(nn.Module):
     def __init__(self):
         super().__init__()
@@ -117,7 +117,7 @@ def step(x, y):
     averaged.update_parameters(model)
     return loss.detach()
 """),
-    "a counter": (PARTS, """
+    "a counter": (WHOLE, """
 class Trainer:
     count = 0
     def step(self, x, y):
@@ -350,7 +350,7 @@ def step(x, y):
 """),
     "print": (PARTS, "def step(x, y):\n    z = x.sin() + 1\n    print('step', end='')\n    return z.cos() * y"),
     "a mask": (PARTS, "def step(x, y):\n    z = x.sin() * 2\n    kept = z[z > 0]\n    return kept.sum() * y.cos()"),
-    "a list that is kept": (PARTS, """
+    "a list that is kept": (WHOLE, """
 losses = []
 def step(x, y):
     loss = F.mse_loss(model(x), y)

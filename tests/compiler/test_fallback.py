@@ -39,7 +39,7 @@ def formats(x):
 
 def appends(x):
     SEEN.append(x.shape)
-    return x * 2
+    return x * len(SEEN)
 
 
 def counts(x):
@@ -107,7 +107,7 @@ class Counter:
         (branches, "reads the value of a tensor"),
         (formats, "tensor"),
         (appends, "changes the length of SEEN"),
-        (counts, "assigns the global variable COUNT"),
+        (counts, "changes COUNT"),
         (draws, "of whose changes nothing is known|random"),
         (measures, "perf_counter"),
         (selects, "shape of the result of .* depends on values"),

@@ -67,6 +67,16 @@ def builtin_base(kind: type) -> type:
 _HEAP = 1 << 9  # the flag of classes that are made by Python code
 
 
+def members_of(value: Any) -> dict[Any, Any] | None:
+    """Return the members of a container that is an argument by its members; None for other values."""
+    kind = type(value)
+    if kind in (list, tuple) or (isinstance(value, tuple) and hasattr(kind, "_fields")):
+        return dict(enumerate(value))
+    if kind is dict:
+        return dict(value)
+    return record_fields(value) if is_record(value) else None
+
+
 class ObjectPattern:
     """The pattern of an argument that is no container, tensor or plain value: this object itself."""
 
@@ -82,11 +92,19 @@ class ArgumentGuards:
     def __init__(self, args: tuple, kwargs: dict[str, Any]) -> None:
         self.tensors: list[Any] = []
         self.objects: list[tuple[str, Any]] = []
+        self._before: dict[int, TensorGuard] = {}
         self.containers: list[Any] = []
         self.refusal = ""
         self.args = [self._pattern(a, f"argument {i}") for i, a in enumerate(args)]
         self.kwargs = {name: self._pattern(a, f"argument {name!r}") for name, a in kwargs.items()}
         self._is_flat = not self.containers
+        self.state: list[Any] = []  # patterns of values outside that calls replace, as further arguments
+        self.repetitions = _repetitions(self.tensors)
+
+    def add_state(self, values: Sequence[Any], before: dict[int, TensorGuard] | None = None) -> None:
+        """Take the values of state from outside as further arguments; `before` are guards of tensors, by their ids."""
+        self._before = before or {}
+        self.state += [self._pattern(value, "the state") for value in values]
         self.repetitions = _repetitions(self.tensors)
 
     def _pattern(self, value: Any, name: str) -> Any:
@@ -96,7 +114,7 @@ class ArgumentGuards:
                 self.refusal = self.refusal or f"{name} is no plain tensor of the ground"
                 return ObjectPattern(value)
             self.tensors.append(value)
-            return TensorGuard(value)
+            return self._before.get(id(value)) or TensorGuard(value)
         if is_plain_value(value):
             if has_own_class(value):
                 self.objects.append((name, value))
@@ -117,8 +135,8 @@ class ArgumentGuards:
         self.objects.append((name, value))
         return ObjectPattern(value)
 
-    def match(self, args: tuple, kwargs: dict[str, Any]) -> list[Any] | None:
-        """Return the tensors among the arguments if the program is for such arguments; else None."""
+    def match(self, args: tuple, kwargs: dict[str, Any], state: Sequence[Any] = ()) -> list[Any] | None:
+        """Return the tensors among the arguments and the state if the program is for such; else None."""
         tensors: list[Any] = []
         if len(args) != len(self.args):
             return None
@@ -128,6 +146,8 @@ class ArgumentGuards:
         elif not _match_all(self.args, args, tensors):
             return None
         if (kwargs or self.kwargs) and not _match_dict(self.kwargs, kwargs, tensors):
+            return None
+        if state and not _match_all(self.state, state, tensors):
             return None
         return tensors if self._repeats(tensors) else None
 
@@ -143,13 +163,14 @@ class ArgumentGuards:
         same = [a is b for a, b in zip(self.tensors, now.tensors, strict=False)]
         return len(self.tensors) == len(now.tensors) and all(same) and _is_alike(self.args, now.args)
 
-    def size_changes(self, args: tuple, kwargs: dict[str, Any]) -> list[Change] | None:
+    def size_changes(self, args: tuple, kwargs: dict[str, Any], state: Sequence[Any] = ()) -> list[Change] | None:
         """Return in which sizes arguments differ from those of the guards; None if they differ in anything else."""
         now, changes = ArgumentGuards(args, kwargs), _SizeChanges()
+        now.add_state(state)
         if now.refusal or now.repetitions != self.repetitions:
             return None
-        same = changes.compare(self.args, now.args) and changes.compare(self.kwargs, now.kwargs)
-        return changes.found if same else None
+        pairs = ((self.args, now.args), (self.kwargs, now.kwargs), (self.state, now.state))
+        return changes.found if all(changes.compare(*pair) for pair in pairs) else None
 
     def sizes(self) -> dict[Place, int]:
         """Return the sizes of the tensors, and the integers among the arguments."""
@@ -157,12 +178,13 @@ class ArgumentGuards:
         integers = [n for n in _plain_members([self.args, self.kwargs]) if type(n) is int]
         return {**found, **{Place(None, i): n for i, n in enumerate(integers)}}
 
-    def find_difference(self, args: tuple, kwargs: dict[str, Any]) -> str:
-        """Return which argument does not match, in words; "" if all do."""
+    def find_difference(self, args: tuple, kwargs: dict[str, Any], state: dict[str, Any]) -> str:
+        """Return which argument does not match, in words; "" if all do. `state` are values from outside, by name."""
         if len(args) != len(self.args) or list(kwargs) != list(self.kwargs):
             return "the number or names of the arguments changed"
         pairs = [*zip(self.args, args, [f"argument {i}" for i in range(len(args))], strict=True)]
         pairs += [(self.kwargs[name], value, f"argument {name!r}") for name, value in kwargs.items()]
+        pairs += [(pattern, value, name) for pattern, (name, value) in zip(self.state, state.items(), strict=True)]
         for pattern, value, name in pairs:
             if not _match(pattern, value, []):
                 return _difference(pattern, value, name)

@@ -2,7 +2,7 @@
 
 import copy
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.compiler import player
@@ -17,7 +17,8 @@ from retrograd.compiler.program_parts import Parts, write_one_by_one, write_plan
 from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.shared_memory import Relation, find_relations, relations_hold
-from retrograd.compiler.surroundings import Guards, Surroundings
+from retrograd.compiler.state_updates import StateUpdates, TreeWithState
+from retrograd.compiler.surroundings import Entry, Guards, Surroundings
 from retrograd.core import current
 from retrograd.core.dtype import get_default_dtype
 from retrograd.core.guards import TensorGuard, all_hold
@@ -63,6 +64,8 @@ class Program:
         self.is_planned = False
         self.is_made_from_others = False  # without a capture
         self.uses = 0  # calls that it has run
+        self.state: list[Entry] = []  # outside, that calls replace: the values are further arguments
+        self.sets_state = False  # outside
         self._ids: frozenset[int] = frozenset()
         self._shared: list[int] = []
         self._relations: list[Relation] = []
@@ -108,16 +111,20 @@ class Program:
         """Return the tensors among the arguments if the program is for such a call; else None."""
         if not self.modes.hold():
             return None
-        tensors = self.arguments.match(args, kwargs)
+        tensors = self.arguments.match(args, kwargs, self._state_values())
         if tensors is None or not self.guards.hold() or (self._ids and self._find_shared(tensors) != self._shared):
             return None
         if self._relations and not relations_hold(self._relations, [*tensors, *self.tensors]):
             return None
         return tensors if all_hold(self.tensor_guards, self.tensors) else None
 
+    def _state_values(self) -> Sequence[Any]:
+        """Return the values of the state as they are now."""
+        return [entry.now() for entry in self.state] if self.state else ()
+
     def is_for_sizes(self, args: tuple, kwargs: dict[str, Any]) -> bool:
         """Return whether the program would be for a call if it were for other sizes, which its kind allows."""
-        changes = self.arguments.size_changes(args, kwargs) if self.modes.hold() else None
+        changes = self.arguments.size_changes(args, kwargs, self._state_values()) if self.modes.hold() else None
         if not changes or not self.kind.allows(changes):
             return False
         return self.guards.hold() and all_hold(self.tensor_guards, self.tensors)
@@ -132,8 +139,9 @@ class Program:
         """Return why the program is not for a call, in words."""
         if not self.modes.hold():
             return "the grad mode or the default dtype changed"
-        if self.arguments.match(args, kwargs) is None:
-            return self.arguments.find_difference(args, kwargs)
+        state = {entry.name: entry.now() for entry in self.state}
+        if self.arguments.match(args, kwargs, [*state.values()]) is None:
+            return self.arguments.find_difference(args, kwargs, state)
         changed = self.guards.find_change()
         if changed is not None:
             name, before, now = changed
@@ -155,6 +163,7 @@ class Capture:
         self.program: Program | None = None
         self.has_changes = False  # whether the call changes Python objects, and nothing else refuses it
         self.changes_objects = False  # whether it changes Python objects, or may do so
+        self._updates: StateUpdates | None = None  # of state outside, by the program
         self.modes = Modes()
         self.arguments = ArgumentGuards(args, kwargs)
         self.recorder, self.surroundings = Recorder(), Surroundings()
@@ -195,14 +204,27 @@ class Capture:
         for instruction in self.recorder.instructions:
             if isinstance(instruction, Call) and isinstance(instruction.op, CustomOperator):
                 self.surroundings.visit(instruction.op, "an operator", None)
-        changed = self.surroundings.guards().find_change()
-        self.has_changes = self.changes_objects = changed is not None
-        if changed is not None:
-            return f"the function changes {changed[0]}"
-        if self.arguments.is_unchanged(args, kwargs):
+        if not self.arguments.is_unchanged(args, kwargs):
+            self.changes_objects = True
+            return "the function changes a container among its arguments"
+        return self._find_updates()
+
+    def _find_updates(self) -> str:
+        """Find what the call has replaced outside; return why no program can do the same, "" if one can."""
+        guards = self.surroundings.guards()
+        changes, namespace = guards.changes(), guards.changed_namespace()
+        self.has_changes = self.changes_objects = bool(changes) or namespace is not None
+        updates = StateUpdates(self.surroundings, changes) if changes else None
+        if updates is not None and updates.refusal:
+            return updates.refusal
+        if namespace is not None:
+            return f"the function changes {namespace[0]}"
+        if updates is None:
             return ""
-        self.changes_objects = True
-        return "the function changes a container among its arguments"
+        self._updates = updates
+        self.surroundings.replace_guards(updates.drops, updates.other_guards())
+        self.arguments.add_state([entry.value for entry in updates.inputs], self.watch.tensor_guards)
+        return self.arguments.refusal
 
     def breaks_in(self, code: types.CodeType | None) -> Breaks:
         """Return what a refused capture has found in a function of Python, by its code."""
@@ -218,26 +240,35 @@ class Capture:
 
     def _build(self) -> Program:
         """Return the program; the recorder notes if it cannot be made."""
+        updates = self._updates
         kept = {id(container) for container in self.arguments.containers} | self.surroundings.seen_ids()
-        output: Any = OutputTree(self.result, self.recorder, kept)
+        output: Any = OutputTree(self.result, self.recorder, kept, None if updates is None else updates.values())
         graph = None
         if output.roots and not self.recorder.refusal:
             graph = CompiledGraph(GraphTemplate(output.roots, self.recorder), self._name)
             output = ConnectedTree(output, graph, self.recorder)
+        if updates is not None:
+            output = TreeWithState(output, updates.setter())
         instructions = without_dead_code(self.recorder.instructions, output.slots())
         program = Program(self.modes, self.arguments, self.surroundings.guards())
         grads = {key: watched.first_grad for key, watched in self.recorder.watched.items()}
-        program.guard_tensors(list(self.surroundings.tensors.values()), self.watch.tensor_guards, grads)
+        program.guard_tensors(self._constants(), self.watch.tensor_guards, grads)
         program.graph = graph
+        if updates is not None:
+            program.state, program.sets_state = updates.inputs, True
         if not self.recorder.refusal:
             program.write(self._parts(instructions, output))
-            if graph is None:
+            if graph is None and updates is None:
                 program.parts.results = ResultTree(output.tree, output.leaves)
                 has_grads = program.parts.has_grads_of_arguments
                 program.serves_sizes = not self.surroundings.reads_sizes and not has_grads
             else:
                 program.parts = None  # neither programs for other sizes nor files are made from it
         return program
+
+    def _constants(self) -> list[Any]:
+        """Return the tensors from outside, apart from arguments, that are the same in all calls."""
+        return [*self.surroundings.tensors.values()] if self._updates is None else self._updates.constants()
 
     def _parts(self, instructions: list[Instruction], results: Any) -> Parts:
         names, grads, objects = self._name_tensors()
@@ -254,7 +285,7 @@ class Capture:
         """Return the names of the tensors from outside, those of their .grad, and the named objects."""
         names: dict[int, str] = {}
         objects: dict[str, Any] = {}
-        for i, t in enumerate(self.surroundings.tensors.values()):
+        for i, t in enumerate(self._constants()):
             names[id(t)] = f"t{i}"
             objects[f"t{i}"] = t
         for i, t in reversed([*enumerate(self.arguments.tensors)]):  # of a repeated argument, the first one
@@ -265,4 +296,18 @@ class Capture:
             if grad is not None and id(grad) in self.recorder.externals and id(grad) not in names:
                 names[id(grad)] = f"g{len(grads)}"
                 grads.append((names[id(grad)], names[id(watched.tensor)]))
+        self._name_forgotten(names)
         return names, grads, objects
+
+    def _name_forgotten(self, names: dict[int, str]) -> None:
+        """Name tensors in lists that grow by others with their version counters: no later call has the tensors."""
+        named = [watched.tensor for key, watched in self.recorder.watched.items() if key in names]
+        for key, external in self.recorder.externals.items():
+            if key in names or self._updates is None or not self._updates.forgets(external.tensor):
+                continue
+            version = external.tensor.version
+            owner = next((t for t in named if t.version is version and version is not None), None)
+            if owner is None or external.slot is not None:
+                self.recorder.refuse("the function uses a member of a list that it appends to")
+                continue
+            names[key] = names[id(owner)]

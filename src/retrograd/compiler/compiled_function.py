@@ -67,6 +67,7 @@ class CompiledFunction(FunctionHolder):
         self._refused: dict[bool, str] = {}  # by grad mode: why the function runs eagerly
         self._tries: dict[bool, int] = {}  # by grad mode: the number of captures that were refused
         self._in_parts: FunctionInParts | None = None
+        self._state_breaks: Breaks | None = None  # where the latest captured call may replace state outside
         self._idle = 0  # the number of captures in which no operator ran
         if self._is_whole:
             self._callees = Callees(self._compile_callee)
@@ -161,6 +162,8 @@ class CompiledFunction(FunctionHolder):
         kind = next((p.kind for p in self.programs if p.is_for_sizes(args, kwargs)), None)
         reason = self._reason_against_program(kind, args, kwargs)
         if reason:
+            if self._state_breaks is not None:  # perhaps the state differs each time: parts do without
+                self._refuse(current().grad_enabled, reason, self._state_breaks)
             return self._run_eagerly(reason, args, kwargs)
         with self._lock:
             found = self.find_program(args, kwargs)  # that another thread has made meanwhile
@@ -193,6 +196,7 @@ class CompiledFunction(FunctionHolder):
         """Keep the program of a capture, if it has one."""
         program = capture.program
         if program is not None:
+            self._state_breaks = capture.breaks_in(code_of(self._function)) if program.sets_state else None
             program.kind = kind or ProgramKind(capture.arguments.tensors, self._dynamic)
             self._keep(program)
             program.kind.symbolic.add(program)

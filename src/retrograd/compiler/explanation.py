@@ -203,7 +203,8 @@ def _join_runs(reports: list[ExplainOutput]) -> ExplainOutput:
 
 def _report(program: Program, times: TimedRun | None = None) -> ExplainOutput:
     names = tuple([name_instruction(i) for i in program.instructions if isinstance(i, Call | Write | Eager)])
-    guards = tuple([e.name for e in program.guards.entries] + [f"tensor {t.shape}" for t in program.tensors])
+    entries = [*program.guards.entries, *program.state]
+    guards = tuple([e.name for e in entries] + [f"tensor {t.shape}" for t in program.tensors])
     fused = tuple([tuple(map(name_instruction, i.calls)) for i in program.plan if isinstance(i, FusedCalls)])
     seconds = None if times is None else (times.span[1] - times.span[0]) / 1e9
     groups = report_groups(program, times)

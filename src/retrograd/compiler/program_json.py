@@ -83,6 +83,8 @@ class ProgramWriter:
 
     def write(self, program: Program) -> dict[str, Any]:
         """Return a program; StorageError for what a file cannot hold."""
+        if program.sets_state:
+            raise StorageError("the function replaces attributes or variables outside, which a file does not have")
         if program.parts is None:
             raise StorageError("a result requires grad. Compile it under rg.no_grad(), or return gradients as results")
         parts = self._parts = program.parts

@@ -1,4 +1,4 @@
-"""Which tensors from outside share an array or a version counter: a program for such tensors is for no others.
+"""The tensors from outside that share an array or a version counter: a program for such tensors is for no others.
 
 A write to one of them is a write to the other one, and is recorded for one of them only.
 """

@@ -7,6 +7,7 @@ guards of a program, and they tell whether the call itself has changed anything:
 import abc
 import dis
 import functools
+import itertools
 import os
 import threading
 import types
@@ -47,9 +48,9 @@ _UNCHANGING = (
 _LOADS = {"LOAD_GLOBAL", "LOAD_NAME"}
 _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
 _STORES = {"STORE_ATTR", "DELETE_ATTR"}
-_REFUSED = {"STORE_GLOBAL": "assigns the global variable", "DELETE_GLOBAL": "deletes the global variable"}
+_REFUSED = {"DELETE_GLOBAL": "deletes the global variable"}
 _SIZES = {"shape", "size", "numel", "nelement", "stride", "nbytes", "itemsize", "element_size", "__len__", "len"}
-_CHANGES = {"STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR"}
+_CHANGES = {"STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_GLOBAL"}
 MUTATIONS = {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popleft", "remove",
              "setdefault", "update"}  # fmt: skip
 IMPORTS = ("retrograd", "math")  # a module that is imported in a function is not found among its globals
@@ -79,7 +80,7 @@ class Entry:
         if isinstance(key, Absent):
             return key.names_in(container)
         if isinstance(container, types.CellType):
-            return container.cell_contents
+            return cell_contents(container)
         if isinstance(container, list):
             return container[key] if key < len(container) else MISSING
         return container.get(key, MISSING)
@@ -93,6 +94,25 @@ class Entry:
 
 
 LENGTH, KEYS, CODE, KIND = object(), object(), object(), object()
+Parent = tuple[int, Any]  # of a value: the id of the container that has it, and the key there
+
+
+class CounterEntry(Entry):
+    """An integer that the code only increases: any may be there."""
+
+    __slots__ = ()
+
+    def holds(self) -> bool:
+        """Return whether there is an integer."""
+        return type(self.now()) is int
+
+
+def cell_contents(cell: types.CellType) -> Any:
+    """Return the value of a variable of a function around; MISSING if it has none."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return MISSING
 
 
 class Absent:
@@ -153,7 +173,9 @@ class Surroundings:
         self._seen: dict[tuple[int, str | None], Any] = {}
         self._functions: dict[types.CodeType, list[Any]] = {}
         self._entered: set[types.CodeType] = set()
+        self.user_codes: list[types.CodeType] = []  # that were entered
         self._local: set[types.CodeType] = set()  # functions that the code defines
+        self._of_library: set[str] = set()  # the names that code of this package has
         self._texts: set[str] = set()  # the strings in the code that may be names of attributes
         self._reads_any = False  # whether the code computes names of attributes
         self._namespaces = Namespaces()
@@ -161,6 +183,9 @@ class Surroundings:
         self._values: dict[int, tuple[Any, str]] = {}  # classes and modules that are values, and their names
         self._named: set[tuple[int, str]] = set()  # their attributes that are noted
         self._absent: list[Absent] = []
+        self.first: dict[Parent, Entry] = {}  # the entries that were noted first
+        self.keys: dict[int, tuple[dict, tuple]] = {}  # by the id of a dict: the dict, and the keys when it was noted
+        self.parents: dict[int, set[Parent | None]] = {}  # by the id of a value; None: something else has it
         self._guards: Guards | None = None
 
     # -------------------------------------------------------------------------------------------- code that runs
@@ -170,6 +195,7 @@ class Surroundings:
         if code in self._entered:
             return
         self._entered.add(code)
+        self.user_codes.append(code)
         self._local.update(c for c in code.co_consts if isinstance(c, types.CodeType))
         self._texts.update(c for c in code.co_consts if isinstance(c, str) and c.isidentifier())
         self._texts |= names_in_patterns(code)
@@ -193,6 +219,7 @@ class Surroundings:
         """Note what a function of the library reads."""
         if code not in self._entered and not code.co_filename.startswith(_COMPILER):
             self._entered.add(code)
+            self._of_library.update(code.co_names)
             self._namespaces.names.update(code.co_names)
             self._namespaces.names.update(c for c in code.co_consts if type(c) is str and c.isidentifier())
             self._namespaces.add_module(variables, True)
@@ -227,6 +254,8 @@ class Surroundings:
             if chain:
                 yield chain
             chain = [step.argval] if step.opname in _LOADS else []
+            if step.opname == "STORE_GLOBAL":
+                yield [step.argval]
         if chain:
             yield chain
 
@@ -240,16 +269,16 @@ class Surroundings:
 
     def _read_chain(self, chain: list[str], variables: dict[str, Any]) -> None:
         name = chain[0]
-        value = variables.get(name, MISSING)
-        self._note(variables, name, value, name, None, descend=False)
+        value = self._note(variables, name, variables.get(name, MISSING), name, None, descend=False)
+        parent: Parent | None = (id(variables), name)
         for attribute in chain[1:]:
             if not issubclass(type(value), types.ModuleType | type):
                 break
             self._namespaces.add_value(value)
             owners = value.__mro__ if isinstance(value, type) else [value]
             value = next((vars(owner)[attribute] for owner in owners if attribute in vars(owner)), MISSING)
-            name = f"{name}.{attribute}"
-        self.visit(value, name, None)
+            name, parent = f"{name}.{attribute}", None
+        self.visit(value, name, None, parent)
 
     def _read_values(self) -> None:
         """Note the attributes that the code names of classes and modules which it has as values."""
@@ -282,11 +311,8 @@ class Surroundings:
         self.entries.append(Entry(function, CODE, parts, f"the code or defaults of {function.__qualname__}", None))
         cells = function.__closure__ or ()
         for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
-            try:
-                value = cell.cell_contents
-            except ValueError:
-                continue  # not assigned yet
-            self._note(cell, None, value, name, None)
+            if cell_contents(cell) is not MISSING:  # it is assigned already
+                self._note(cell, None, cell_contents(cell), name, None)
         for i, value in enumerate(function.__defaults__ or ()):
             self.visit(value, f"default {i} of {function.__qualname__}", None)
         if function.__kwdefaults__:
@@ -294,9 +320,13 @@ class Surroundings:
 
     # ---------------------------------------------------------------------------------------------- values
 
-    def visit(self, value: Any, name: str, attribute: Any) -> None:
+    def visit(self, value: Any, name: str, attribute: Any, parent: Parent | None = None) -> None:
         """Note what is read through a value: the members of containers, and the attributes of objects."""
-        if value is MISSING or (id(value), attribute) in self._seen:
+        if value is MISSING:
+            return
+        if not is_plain_value(value):
+            self.parents.setdefault(id(value), set()).add(parent)
+        if (id(value), attribute) in self._seen:
             return
         if is_plain_value(value):
             if isinstance(value, CustomOperator):
@@ -357,7 +387,7 @@ class Surroundings:
             self._read_function(function)
         if not is_library(function):
             self._note_absent(vars(function), name, None)
-            for key, member in vars(function).items():
+            for key, member in self._items(vars(function)):
                 self._note(vars(function), key, member, f"{name}.{key}", None if key == "__wrapped__" else key)
 
     def _visit_object(self, value: Any, name: str, attribute: Any) -> None:
@@ -377,7 +407,7 @@ class Surroundings:
         fields, ours = _fields_of(value), is_library(type(value))
         self.entries.append(Entry(value, KIND, (type(value), fields), f"the class of {name}", attribute))
         if fields is not None:
-            for key, member in fields.items():
+            for key, member in self._items(fields):
                 self._note(fields, key, member, f"{name}.{key}", OfLibrary(key) if ours else key)
             self._note_absent(fields, name, attribute)
         slots = slots_of(type(value))
@@ -392,9 +422,9 @@ class Surroundings:
         fields, ours = vars(module), is_library(type(module))
         self.entries.append(Entry(module, KIND, (type(module), fields), f"the class of {name}", None))
         self._note_length(fields, f"the number of attributes of {name}", None)
-        for key, member in fields.items():
-            self._note(fields, key, member, f"{name}.{key}", None, descend=False)
-            self.visit(member, f"{name}.{key}", None if ours else key)
+        for key, member in self._items(fields):
+            member = self._note(fields, key, member, f"{name}.{key}", None, descend=False)
+            self.visit(member, f"{name}.{key}", None if ours else key, (id(fields), key))
         self._visit_class(type(module), name, read_here=("forward",))
 
     def _visit_class(self, kind: type, name: str, read_here: tuple[str, ...] = ()) -> None:
@@ -410,26 +440,36 @@ class Surroundings:
 
     def _visit_dict(self, value: dict, name: str, attribute: str | None) -> None:
         if len(value) > 1 and all(map(is_plain_value, value)):
-            self.entries.append(Entry(value, KEYS, tuple(value), f"the keys of {name}", attribute))
+            self._note(value, KEYS, tuple(value), f"the keys of {name}", attribute, descend=False)
         else:
             self._note_length(value, f"the length of {name}", attribute)
-        for key, member in value.items():
+        for key, member in self._items(value):
             self._note(value, key, member, f"{name}[{key!r}]", attribute)
 
     def _visit_sequence(self, value: Any, name: str, attribute: str | None) -> None:
         is_list = isinstance(value, list)
         if is_list:
             self._note_length(value, f"the length of {name}", attribute)
-        for i, member in enumerate(value):
+        known = self.first[id(value), LENGTH].value if is_list else len(value)  # as before the call
+        for i, member in enumerate(itertools.islice(value, known)):
             if is_list:
                 self._note(value, i, member, f"{name}[{i}]", attribute)
             else:
-                self.visit(member, f"{name}[{i}]", attribute)
+                self.visit(member, f"{name}[{i}]", attribute, (id(value), i))
 
-    def _note(self, container: Any, key: Any, value: Any, name: str, attribute: Any, descend: bool = True) -> None:
-        self.entries.append(Entry(container, key, value, name, attribute))
+    def _note(self, container: Any, key: Any, value: Any, name: str, attribute: Any, descend: bool = True) -> Any:
+        """Note a value, and return it: the one that was noted first, as the call may have replaced it since."""
+        entry = Entry(container, key, value, name, attribute)
+        entry.value = value = self.first.setdefault((id(container), key), entry).value
+        self.entries.append(entry)
         if descend:
-            self.visit(value, name, attribute)
+            self.visit(value, name, attribute, (id(container), key))
+        return value
+
+    def _items(self, container: dict) -> list[tuple[Any, Any]]:
+        """Return the members of a dict, without those that it has got since it was first noted."""
+        _, keys = self.keys.setdefault(id(container), (container, tuple(container)))
+        return [(key, container.get(key, MISSING)) for key in keys]
 
     def _note_absent(self, fields: dict, name: str, attribute: Any, by_name: bool = False) -> None:
         """Note that an object may not get another attribute that the code reads."""
@@ -438,7 +478,7 @@ class Surroundings:
         self.entries.append(Entry(fields, key, (), name, attribute))
 
     def _note_length(self, container: Any, name: str, attribute: Any) -> None:
-        self.entries.append(Entry(container, LENGTH, len(container), name, attribute))
+        self._note(container, LENGTH, len(container), name, attribute, descend=False)
 
     def note_optimizer(self, optimizer: Optimizer) -> None:
         """Note the parameters and hooks of an optimizer: its methods change the .grad of these parameters."""
@@ -492,6 +532,17 @@ class Surroundings:
             self._guards = Guards(entries, self._namespaces.guards(names, self._texts))
         return self._guards
 
+    def replace_guards(self, drops: Callable[[Entry], bool], others: list[Entry]) -> None:
+        """Drop the guards of entries that a program reads at each call, and take others."""
+        self._guards = self.guards().replaced(drops, others)
+
+    def has_other_readers(self, name: str, container: Any) -> bool:
+        """Return whether code may read an attribute or variable without having its name as that of one."""
+        if self._reads_any or name in self._texts:
+            return True
+        owners = [type(e.container) for e in self.entries if e.key is KIND and e.value[1] is container]
+        return any(map(is_library, [base for owner in owners for base in owner.__mro__])) and name in self._of_library
+
     def _is_read(self, attribute: Any) -> bool:
         """Return whether the code may read something, by the attribute as in `Entry`."""
         if attribute is None or attribute in self.names:
@@ -511,10 +562,12 @@ class Guards:
         self._kinds: list[tuple[Any, type, Any]] = []
         self._others: list[Entry] = []
         dicts: dict[int, tuple[dict, list[tuple[Any, Any]], list[Entry]]] = {}
-        lists: dict[int, tuple[list, dict[Any, Any]]] = {}
+        lists: dict[int, tuple[list, dict[Any, Entry]]] = {}
         for entry in entries:
             container, key = entry.container, entry.key
-            if key is CODE:
+            if isinstance(entry, CounterEntry):
+                self._others.append(entry)
+            elif key is CODE:
                 self._codes.append((container, *entry.value))
             elif key is KIND:
                 self._kinds.append((container, *entry.value))
@@ -525,17 +578,34 @@ class Guards:
                 else:
                     fields.append((key, entry.value))
             elif type(container) is list:
-                lists.setdefault(id(container), (container, {}))[1][key] = entry.value
+                lists.setdefault(id(container), (container, {}))[1][key] = entry
             else:
                 self._others.append(entry)
         self._dicts = [DictGuard(*parts) for parts in dicts.values()]
-        self._lists = [(one, tuple(map(members.get, range(members[LENGTH])))) for one, members in lists.values()]
+        self._lists: list[tuple[list, tuple]] = []
+        for one, members in lists.values():
+            if LENGTH in members and len(members) == members[LENGTH].value + 1:
+                self._lists.append((one, tuple([members[i].value for i in range(members[LENGTH].value)])))
+            else:  # some members may be any
+                self._others += members.values()
 
     def hold(self) -> bool:
         """Return whether all values are still the same."""
         if not values_hold(self._codes, self._kinds, self._dicts, self._lists, MISSING, is_same):
             return False
         return self._namespaces.hold() and (not self._others or all(entry.holds() for entry in self._others))
+
+    def replaced(self, drops: Callable[[Entry], bool], others: list[Entry]) -> "Guards":
+        """Return guards with other entries in place of some."""
+        return Guards([*[entry for entry in self.entries if not drops(entry)], *others], self._namespaces)
+
+    def changes(self) -> list[Entry]:
+        """Return the entries that do not hold."""
+        return [entry for entry in self.entries if not entry.holds()]
+
+    def changed_namespace(self) -> tuple[str, Any, Any] | None:
+        """Return what has changed in a module or class, as `find_change`."""
+        return self._namespaces.find_change()
 
     def find_change(self) -> tuple[str, Any, Any] | None:
         """Return the name of what has changed, its value before and its value now; None if all is the same."""

@@ -1,0 +1,286 @@
+"""The state outside that a call replaces: attributes, items and variables, which a program sets as the call did.
+
+What the call has replaced shows after it: the guards of what was there before do not hold. A program reads the tensors
+there as further arguments, so that it holds for those of the next call, and sets the new values when all of them are
+made. If it fails before that, nothing has changed.
+"""
+
+import types
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from retrograd.compiler.arguments import members_of
+from retrograd.compiler.namespaces import MISSING
+from retrograd.compiler.plain_values import is_plain_value, is_same
+from retrograd.compiler.state_accesses import is_only_appended_to, is_only_counted
+from retrograd.compiler.surroundings import KEYS, LENGTH, Absent, CounterEntry, Entry, Surroundings
+from retrograd.core import Tensor
+from retrograd.core.tensor import attributes_of
+
+_DICTS = (dict, OrderedDict, defaultdict)
+
+
+class StateUpdates:
+    """The changes of state by one call, and the values that a program reads and sets in their place."""
+
+    def __init__(self, surroundings: Surroundings, changed: list[Entry]) -> None:
+        self.refusal = ""
+        self.replaced: list[Entry] = []  # get another value
+        self.counters: list[tuple[Entry, int]] = []  # integers, and by how much they increase
+        self.appended: list[tuple[list, int]] = []  # lists, and the number of members before
+        self.inputs: list[Entry] = []  # of which the program reads the values that are there
+        self._surroundings = surroundings
+        self._counted: set[tuple[int, Any]] = set()  # the ids of containers and keys of counters
+        self._free: set[tuple[int, Any]] = set()  # what may have any value: ids of containers and keys
+        self._inside: set[int] = set()  # the ids of the containers in such values
+        self._tensors: set[int] = set()  # the ids of the tensors in such values
+        for entry in _with_new_members(surroundings, changed):
+            self._sort(entry)
+        if not self.refusal:
+            self._find_inputs()
+
+    # ------------------------------------------------------------------------------------ what the call has changed
+
+    def _sort(self, entry: Entry) -> None:
+        """Note how a program makes a change."""
+        container, before, now = entry.container, entry.value, entry.now()
+        if type(container) is list and entry.key is LENGTH:
+            self._note_appended(container, before, entry.name)
+        elif _is_length_of_dict(entry):
+            if [*container] != _order_after(self._surroundings, container):
+                self._refuse(entry)
+        elif not _may_set(entry):
+            self._refuse(entry)
+        elif is_plain_value(now) or now is MISSING or _differ_in_plain_values(before, now):
+            self._note_plain(entry, before, now)
+        else:
+            self.replaced.append(entry)
+
+    def _refuse(self, entry: Entry) -> None:
+        name = entry.name
+        if isinstance(entry.key, Absent):
+            name = f"{name}.{entry.now()[0]}"
+        self.refusal = self.refusal or f"the function changes {name}"
+
+    def _note_plain(self, entry: Entry, before: Any, now: Any) -> None:
+        """Note a change to a plain value: only what counts calls may differ each time."""
+        if before is not MISSING and not is_plain_value(before) and (now is MISSING or is_plain_value(now)):
+            self.replaced.append(entry)
+        elif type(before) is int and type(now) is int and self._is_counter(entry):
+            self.counters.append((entry, now - before))
+            self._counted.add((id(entry.container), entry.key))
+        else:
+            self._refuse(entry)
+
+    def _is_counter(self, entry: Entry) -> bool:
+        found, name = self._surroundings, _name_of(entry)
+        if name is None or found.has_other_readers(name, entry.container):
+            return False
+        return all(is_only_counted(code, name) for code in found.user_codes)
+
+    def _note_appended(self, members: list, count: int, name: str) -> None:
+        """Note a list that has got members, if the code does nothing else with it."""
+        found = self._surroundings
+        homes = [*found.parents.get(id(members), ())]
+        home = found.first.get(homes[0]) if len(homes) == 1 and homes[0] is not None else None
+        label = None if home is None else _name_of(home)
+        if (
+            len(members) < count
+            or home is None
+            or label is None
+            or not home.holds()
+            or found.has_other_readers(label, home.container)
+            or not all(is_only_appended_to(code, label) for code in found.user_codes)
+        ):
+            self.refusal = self.refusal or f"the function changes {name}"
+            return
+        self.appended.append((members, count))
+
+    # ------------------------------------------------------------------------------ values that the next call finds
+
+    def _find_inputs(self) -> None:
+        """Find the replaced values which only replaced attributes have: those of the next call may be others."""
+        lists = {id(members) for members, _ in self.appended}
+        earlier = [member for members, count in self.appended for member in members[:count]]
+        found = [entry for entry in self.replaced if _tensors_in(entry.value)]
+        kept: list[Entry] | None = None
+        alone, before = earlier, None
+        while kept != found or alone != before:  # a value that is also elsewhere may be in others
+            kept, before = found, alone
+            self._free = {*self._counted, *[(id(e.container), e.key) for e in kept]}
+            self._inside = lists.union(*map(_containers_in, [*[e.value for e in kept], *alone]))
+            found = [e for e in kept if self._is_free(e.value)]
+            alone = [member for member in alone if self._is_free(member)]
+        self.inputs = found
+        self._tensors = set().union(*map(_tensors_in, [*[e.value for e in found], *alone]))
+        if any(id(entry.container) in self._inside for entry in self.replaced):
+            self.refusal = "the function changes a container, and replaces it"
+        if any(id(members) in self._inside - lists for members, _ in self.appended):
+            self.refusal = "the function appends to a list, and replaces it"
+
+    def _is_free(self, value: Any) -> bool:
+        """Return whether only replaced attributes have a value and the tensors and containers in it."""
+        ids = {id(each) for each in _walk(value) if not is_plain_value(each)}
+        return not any(map(attributes_of, _each_tensor(value))) and all(map(self._has_free_homes, ids))
+
+    def _has_free_homes(self, key: int) -> bool:
+        homes = self._surroundings.parents.get(key, {None})
+        return all(home is not None and (home in self._free or home[0] in self._inside) for home in homes)
+
+    # ---------------------------------------------------------------------------------------------- the program
+
+    def drops(self, entry: Entry) -> bool:
+        """Return whether a guard is left out: of what may be any, or is compared with the arguments."""
+        return (id(entry.container), entry.key) in self._free or id(entry.container) in self._inside
+
+    def other_guards(self) -> list[Entry]:
+        """Return the guards in place of those left out."""
+        return [CounterEntry(e.container, e.key, e.value, e.name, e.attribute) for e, _ in self.counters]
+
+    def constants(self) -> list[Any]:
+        """Return the tensors from outside that are the same in all calls."""
+        return [t for key, t in self._surroundings.tensors.items() if key not in self._tensors]
+
+    def forgets(self, t: Tensor) -> bool:
+        """Return whether only lists that grow have a tensor: no program reads it."""
+        return id(t) in self._tensors and not any(id(t) in _tensors_in(entry.value) for entry in self.inputs)
+
+    def values(self) -> list[Any]:
+        """Return the values that the call has set, in the order in which `set` takes them."""
+        new = [member for members, count in self.appended for member in members[count:]]
+        return [*[entry.now() for entry in self.replaced if entry.now() is not MISSING], *new]
+
+    def setter(self) -> "StateSetter":
+        """Return the function that sets the values of a later call."""
+        deleted = [entry for entry in self.replaced if entry.now() is MISSING]
+        kept = [entry for entry in self.replaced if entry.now() is not MISSING]
+        targets = [(e.container, e.key) for e in kept]
+        lists = [(members, len(members) - count) for members, count in self.appended]
+        counters = [(e.container, e.key, more) for e, more in self.counters]
+        return StateSetter(targets, [(e.container, e.key) for e in deleted], lists, counters)
+
+
+class StateSetter:
+    """Sets attributes, items and variables to the values of a call, and returns the result of the call."""
+
+    __slots__ = ("_counters", "_deleted", "_lists", "_targets")
+
+    def __init__(
+        self,
+        targets: list[tuple[Any, Any]],
+        deleted: list[tuple[Any, Any]],
+        lists: list[tuple[list, int]],
+        counters: list[tuple[Any, Any, int]],
+    ) -> None:
+        self._targets, self._deleted, self._lists, self._counters = targets, deleted, lists, counters
+
+    def __call__(self, tree: tuple) -> Any:
+        """Set the values that follow the result in a tuple."""
+        number = 1
+        for container, key in self._deleted:
+            del container[key]
+        for container, key in self._targets:
+            if type(container) is types.CellType:
+                container.cell_contents = tree[number]
+            else:
+                container[key] = tree[number]
+            number += 1
+        for members, count in self._lists:
+            members += tree[number : number + count]
+            number += count
+        for container, key, more in self._counters:
+            if type(container) is types.CellType:
+                container.cell_contents += more
+            else:
+                container[key] += more
+        return tree[0]
+
+
+class TreeWithState:
+    """The results of a call, followed by the values that it sets outside."""
+
+    def __init__(self, results: Any, setter: StateSetter) -> None:
+        self._results, self._setter = results, setter
+
+    def slots(self) -> list[Any]:
+        """Return the slots that the results and values are made from."""
+        found: list[Any] = self._results.slots()
+        return found
+
+    def write(self, source: Any) -> str:
+        """Return the expression of the result, which also sets the values."""
+        tree = self._results.write(source)
+        return f"{source.constant(self._setter, 'f')}({tree})"
+
+
+def _with_new_members(surroundings: Surroundings, changed: list[Entry]) -> Iterable[Entry]:
+    """Yield the entries of what has changed, each once, and those of attributes and items that are new."""
+    seen: set[tuple[int, Any]] = set()
+    for entry in changed:
+        container = entry.container
+        is_new = isinstance(entry.key, Absent) or _is_length_of_dict(entry)
+        keys = [key for key in container if (id(container), key) not in surroundings.first] if is_new else []
+        found = [Entry(container, key, MISSING, f"{entry.name}.{key}", None) for key in keys]
+        for one in [*([] if isinstance(entry.key, Absent) and found else [entry]), *found]:
+            if (id(one.container), one.key) not in seen:
+                seen.add((id(one.container), one.key))
+                yield one
+
+
+def _is_length_of_dict(entry: Entry) -> bool:
+    return type(entry.container) in _DICTS and entry.key in (LENGTH, KEYS)
+
+
+def _may_set(entry: Entry) -> bool:
+    if entry.key in (LENGTH, KEYS) or isinstance(entry.key, Absent):
+        return False
+    if entry.now() is MISSING and type(entry.container) is types.CellType:
+        return False
+    return type(entry.container) in (*_DICTS, list, types.CellType)
+
+
+def _order_after(surroundings: Surroundings, container: dict) -> list[Any]:
+    """Return the keys of a dict in the order that they have if a program deletes and adds what the call did."""
+    known = [key for home, key in surroundings.first if home == id(container)]
+    known = [key for key in known if key not in (LENGTH, KEYS) and not isinstance(key, Absent)]
+    before = [key for key in known if key in container and surroundings.first[id(container), key].value is not MISSING]
+    return [*before, *[key for key in container if key not in before]]
+
+
+def _name_of(entry: Entry) -> str | None:
+    """Return the name by which code has an attribute or variable; None for an item."""
+    if isinstance(entry.container, types.CellType):
+        return entry.name
+    return entry.key if type(entry.container) is dict and type(entry.key) is str else None
+
+
+def _differ_in_plain_values(before: Any, now: Any) -> bool:
+    """Return whether containers of the same members differ in numbers, or other plain values."""
+    if is_plain_value(before) or is_plain_value(now):
+        return is_plain_value(before) and is_plain_value(now) and not is_same(before, now)
+    old, new = members_of(before), members_of(now)
+    if old is None or new is None or [*old] != [*new]:
+        return False
+    return any(_differ_in_plain_values(old[key], new[key]) for key in old)
+
+
+def _walk(value: Any) -> Iterable[Any]:
+    """Yield a value, and the values in it, if it is a container that is an argument by its members."""
+    yield value
+    for member in [] if is_plain_value(value) else (members_of(value) or {}).values():
+        yield from _walk(member)
+
+
+def _each_tensor(value: Any) -> list[Any]:
+    return [each for each in _walk(value) if issubclass(type(each), Tensor)]
+
+
+def _tensors_in(value: Any) -> set[int]:
+    return {id(each) for each in _each_tensor(value)}
+
+
+def _containers_in(value: Any) -> set[int]:
+    """Return the ids of the containers in a value, and of the dicts of attributes."""
+    found = [each for each in _walk(value) if not is_plain_value(each) and members_of(each) is not None]
+    return {id(each) for each in found} | {id(vars(each)) for each in found if hasattr(each, "__dict__")}
