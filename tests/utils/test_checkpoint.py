@@ -181,6 +181,34 @@ def test_function_transforms_go_through():
     assert second(x).tolist() == pytest.approx(plain(x).tolist())
 
 
+TRANSFORMS = {
+    "grad": lambda f: rg.func.grad(lambda x: f(x).sum()),
+    "vjp": lambda f: lambda x: rg.func.vjp(f, x)[1](f(x))[0],
+    "jvp": lambda f: lambda x: rg.func.jvp(f, (x,), (x,))[1],
+    "vmap": lambda f: lambda x: rg.func.vmap(f)(rg.stack([x, 2 * x])).sum(0),
+    "jacrev": lambda f: lambda x: rg.func.jacrev(f)(x).sum(0),
+    "jacfwd": lambda f: lambda x: rg.func.jacfwd(f)(x).sum(0),
+    "nothing": lambda f: f,
+}
+
+
+@pytest.mark.parametrize("outer", TRANSFORMS)
+@pytest.mark.parametrize("inner", TRANSFORMS)
+def test_transforms_and_checkpoints_nest_in_any_order(outer, inner):
+    def again(f):
+        return lambda x: checkpoint(f, x, use_reentrant=False)
+
+    first, second = TRANSFORMS[inner], TRANSFORMS[outer]
+    x = leaf(0.5, 1.0)
+    found = second(first(deep))(x)
+    expected = found.tolist(), rg.autograd.grad(found.sum(), x)[0].tolist()
+    nestings = again(second(first(deep))), second(again(first(deep))), again(second(again(first(again(deep)))))
+    for function in nestings:
+        found = function(x)
+        assert found.tolist() == pytest.approx(expected[0], rel=1e-12)
+        assert rg.autograd.grad(found.sum(), x)[0].tolist() == pytest.approx(expected[1], rel=1e-12)
+
+
 # ------------------------------------------------------------------------------------------------ modes and nesting
 
 

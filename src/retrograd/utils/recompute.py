@@ -164,6 +164,11 @@ class SavedLevels:
             self._outer_levels.append((level, level.parent, level.parent_grad_enabled))
             level = level.parent
 
+    def record(self) -> bool:
+        """Return whether the present graph is that of a level in which the run began, not of a transform within it."""
+        level = current().level
+        return level is self._innermost or level is None or any(level is outer for outer, _, _ in self._outer_levels)
+
     @generator_block
     def resume(self) -> Iterator[None]:
         """Reactivate the levels in the block, with their former nesting."""
@@ -258,7 +263,7 @@ class Frame:
         self.placeholders: list[ReferenceType[Placeholder]] = []
         self.descriptions: list[Any] = []
         self.log = OperatorLog() if options.debug else None
-        self._levels = SavedLevels()
+        self.levels = SavedLevels()
         self._start = next(_events)
         self._end: float = float("inf")
 
@@ -270,13 +275,17 @@ class Frame:
         self._end = next(_events)
         return result
 
-    def _pack(self, tensor: Tensor) -> Placeholder:
+    def _pack(self, tensor: Tensor) -> Placeholder | Tensor:
+        if not self.levels.record():
+            return tensor  # a transform within the run reads it, and the run is not complete
         placeholder = Placeholder(len(self.placeholders))
         self.placeholders.append(ref(placeholder))
         self.descriptions.append(self.options.describe(tensor))
         return placeholder
 
-    def _unpack(self, placeholder: Placeholder) -> Tensor:
+    def _unpack(self, placeholder: Placeholder | Tensor) -> Tensor:
+        if isinstance(placeholder, Tensor):
+            return placeholder
         running = current().running
         if running is None:  # read outside a backward pass: nothing limits how long tensors are needed
             return self._recompute()[placeholder]
@@ -292,7 +301,7 @@ class Frame:
     def _recompute(self) -> Values:
         recomputation = _Recomputation(self)
         try:
-            with self._levels.resume():
+            with self.levels.resume():
                 recomputation.run()
             recomputation.check()
         except CheckpointError as error:
@@ -322,6 +331,8 @@ class _Recomputation:
 
     def _pack(self, tensor: Tensor) -> Tensor:
         frame, number = self.frame, self.count
+        if not frame.levels.record():
+            return tensor
         self.count += 1
         if number < len(frame.placeholders):
             placeholder = frame.placeholders[number]()
