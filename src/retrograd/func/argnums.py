@@ -155,7 +155,11 @@ def pytorch_call(name: str) -> str:
 
 
 def split_aux(func: Callable, name: str, has_aux: bool) -> tuple[Callable, list]:
-    """Return the function without the auxiliary part of its result, which is appended to the list."""
+    """Return the function without the auxiliary part of its result, which is appended to the list.
+
+    The caller removes it from there: a level holds its function, so the part would hold the graph until the garbage
+    collector runs.
+    """
     aux: list = []
     if not has_aux:
         return func, aux

@@ -66,7 +66,7 @@ def run_jvp(
                 f"allowed with strict=True: an output of shape {o.shape} does not depend on the primals"
             )
     tangents_out = optree.tree_map(lambda o: tangent_of(level, o), out)
-    found = (value, tangents_out, unwrap_tree(level, aux[0])) if has_aux else (value, tangents_out)
+    found = (value, tangents_out, unwrap_tree(level, aux.pop())) if has_aux else (value, tangents_out)
     return found, _written(level, leaves, ts, duals)
 
 

@@ -75,7 +75,7 @@ def _jacrev(
         trees = [run.tree([flattened.jacobian(block, i, k) for k, block in enumerate(row)])
                  for i, row in enumerate(blocks)]  # fmt: skip
         found = optree.tree_unflatten(optree.tree_structure(run.out), trees)
-        return (found, unwrap_tree(run.level, aux[0])) if has_aux else found
+        return (found, unwrap_tree(run.level, aux.pop())) if has_aux else found
 
     return jacobian
 

@@ -65,7 +65,7 @@ def _grad_and_value(name: str, func: Callable, argnums: Argnums, has_aux: bool) 
         _check_scalar(name, value)
         found = run.tree([conjugate(g) for g in run.pull([ones((), value.dtype, value)])])
         of_x.write_back()
-        return (found, (value, unwrap_tree(run.level, aux[0]))) if has_aux else (found, value)
+        return (found, (value, unwrap_tree(run.level, aux.pop()))) if has_aux else (found, value)
 
     return gradient_and_value
 
@@ -107,7 +107,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
         found: tuple = run.tree([conjugate(g) for g in run.pull([conjugate(g) for g in seeds])])
         return found
 
-    return (value, pull, unwrap_tree(run.level, aux[0])) if has_aux else (value, pull)
+    return (value, pull, unwrap_tree(run.level, aux.pop())) if has_aux else (value, pull)
 
 
 def check_outputs(name: str, value: Any) -> list[Tensor]:

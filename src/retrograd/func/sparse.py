@@ -227,7 +227,7 @@ def _compute_matrix(
     products = _compressed_products(derivative, like, sparsity, chunk)
     data = sparse.entries(sparsity.pattern, sparsity.colors, products, sparsity.by)
     found = sparse.assemble(sparsity.pattern, data, out.dtype)
-    return (found, optree.tree_map(_unwrap_result, aux[-1])) if has_aux else found
+    return (found, optree.tree_map(_unwrap_result, aux.pop())) if has_aux else found
 
 
 def _unwrap_result(leaf: Any) -> Any:

@@ -46,6 +46,7 @@ class JetLevel(OuterGradLevel):
         self.order = order
         self.function = function
         self._cache: Any = None  # while rules run: their results by key, with the objects whose ids are in the keys
+        self._integrals: list[Any] = []  # the series whose rules have run
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run the operator on the values, and on the series."""
@@ -60,6 +61,9 @@ class JetLevel(OuterGradLevel):
             extend(series, self.order)
         finally:
             self._cache = None
+            for integral in self._integrals:  # the derivative of exp or tanh depends on the result itself: a cycle
+                integral.derivatives = []
+            self._integrals = []
         return self._wrap_outputs(ConstantSeries(series.coefficients))
 
     def _call(self, op: Op, args: tuple, params: dict) -> Call:
@@ -108,6 +112,7 @@ class JetLevel(OuterGradLevel):
     def run_rule(self, op_call: Call, result_series: Series) -> Any:
         """Return value and series of each output's derivative along the curve; None stands for zero."""
         op, operands, series, params, _ = op_call
+        self._integrals.append(result_series)
         args = tuple([x if s is None else make(x, self, s) for x, s in zip(operands, series, strict=True)])
         tangents = tuple([None if s is None else self._derivative(s) for s in series])
         key = self._key(op, args, params)

@@ -24,7 +24,10 @@ class NestedFlattener:
         self.__wrapped__ = func  # errors name it
         self.__qualname__ = getattr(func, "__qualname__", type(func).__name__)
         self._name = name
-        self._inputs: list[tuple[Any, Unflatten | None]] = []  # each original leaf, and the function that rebuilds it
+        # Of each leaf its shape, None for a Python value, and the function that rebuilds it.  A level keeps its
+        # function for messages; if that kept tensors of the level, their graph would live until the garbage collector
+        # runs.
+        self._inputs: list[tuple[Any, Unflatten | None]] = []
         self._outputs: list[tuple[Any, Unflatten | None]] = []
         self.args: tuple = self._flatten_tree(args, self._inputs)
 
@@ -40,11 +43,11 @@ class NestedFlattener:
         return optree.tree_unflatten(spec, [x if rebuilt is None else rebuilt(x, 0) for x, (_, rebuilt) in pairs])
 
     def _flatten_tree(self, tree: Any, found: list) -> Any:
-        """Return the tree with plain tensors; append each original leaf and its rebuilding function to `found`."""
+        """Return the tree with plain tensors; append each leaf's shape and rebuilding function to `found`."""
 
         def flatten(leaf: Any) -> Any:
             x, rebuilt = flatten_nested(leaf)
-            found.append((leaf, rebuilt))
+            found.append((getattr(leaf, "shape", None), rebuilt))
             return x
 
         return optree.tree_map(flatten, tree)
@@ -54,21 +57,17 @@ class NestedFlattener:
         for out, _ in filter(_is_compound, self._outputs):
             for x, _ in filter(_is_compound, self._inputs):
                 raise RuntimeError(
-                    f"{self._name}: the Jacobian of an output of shape {out.shape} with respect to an input of shape "
-                    f"{x.shape} is no tensor; ask for that of each example, by vmap({self._name}(f), fallback='loop'), "
+                    f"{self._name}: the Jacobian of an output of shape {out} with respect to an input of shape "
+                    f"{x} is no tensor; ask for that of each example, by vmap({self._name}(f), fallback='loop'), "
                     f"or of the plain tensors that hold the elements, .values()"
                 )
 
     def jacobian(self, found: Tensor, output: int, argument: int) -> Tensor:
         """Return the Jacobian of an output with respect to an argument, from that of the plain tensors."""
-        (_, first), (_, last) = self._outputs[output], self._inputs[argument]
+        (out, first), (_, last) = self._outputs[output], self._inputs[argument]
         if last is not None:
-            return last(found, self._ndim(output))
+            return last(found, len(out))
         return found if first is None else first(found, 0)
-
-    def _ndim(self, output: int) -> int:
-        ndim: int = self._outputs[output][0].ndim
-        return ndim
 
 
 def _is_compound(entry: tuple[Any, Unflatten | None]) -> bool:
