@@ -11,7 +11,8 @@ from retrograd.testing import run
 
 # Whether expensive tests run on all samples of an operator, as in the nightly `make coverage`, or on the first.
 ALL_SAMPLES = os.environ.get("RETROGRAD_TEST_SAMPLES") == "all"
-
+# `fast_mode` of gradcheck: derivatives along random directions; in the nightly run, of each element.
+FAST_MODE = not ALL_SAMPLES
 
 BOOLEANS_AND_INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64")
 DTYPES = (  # in promotion order

@@ -126,16 +126,19 @@ def targets(node: ast.stmt, module: str, files: dict[str, Path]) -> set[str]:
 def imports(root: Path) -> list[Import]:
     """Return every import in every module below root."""
     files = sources(root)
-    texts = {module: path.read_text() for module, path in files.items()}
-    trees = {module: ast.parse(text, str(files[module])) for module, text in texts.items()}
+    return [edge for module in files for edge in imports_of_module(module, files)]
+
+
+def imports_of_module(module: str, files: dict[str, Path]) -> list[Import]:
+    """Return every import in a module. Its tree goes at once: the garbage collector would visit the trees of all."""
+    text = files[module].read_text()
+    tree = ast.parse(text, str(files[module]))
     by_statement = [
         Import(module, target, node.lineno, late, typing)
-        for module, tree in trees.items()
         for node, late, typing in statements(tree)
         for target in sorted(targets(node, module, files))
     ]
-    calling = [module for module, text in texts.items() if any(name in text for name in IMPORTERS)]
-    return by_statement + [edge for module in calling for edge in by_call(trees[module], module)]
+    return [*by_statement, *(by_call(tree, module) if any(name in text for name in IMPORTERS) else ())]
 
 
 def by_call(tree: ast.Module, module: str) -> Iterator[Import]:
