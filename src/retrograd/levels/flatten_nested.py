@@ -24,7 +24,7 @@ class NestedFlattener:
         self.__wrapped__ = func  # errors name it
         self.__qualname__ = getattr(func, "__qualname__", type(func).__name__)
         self._name = name
-        # Of each leaf its shape, None for a Python value, and the function that rebuilds it.  A level keeps its
+        # For each leaf: the shape, None for a Python value, and the function that rebuilds it.  A level keeps its
         # function for messages; if that kept tensors of the level, their graph would live until the garbage collector
         # runs.
         self._inputs: list[tuple[Any, Unflatten | None]] = []
