@@ -27,6 +27,11 @@ def test_a_ratio_is_the_median_of_the_rounds_ratios_not_the_ratio_of_medians():
     assert row.ratio("retrograd", "PyTorch").median == 1.0
 
 
+def test_there_is_no_ratio_to_a_peer_that_needed_nothing():
+    row = Row("a step", {"retrograd": [4096.0, 0.0], "PyTorch": [0.0, 4096.0]}, {"PyTorch": 1.0})
+    assert row.ratio("retrograd", "PyTorch") is None
+
+
 def test_without_figures_there_is_no_median_ratio_or_verdict():
     row = Row("", {"retrograd": [1.0], "JAX jit": []}, {"PyTorch": 0.5, "JAX jit": 0.5})
     made = Table("", "s", [row])

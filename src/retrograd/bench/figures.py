@@ -49,9 +49,14 @@ class Row:
         return statistics.median(found) if found else None
 
     def ratio(self, ours: str, peer: str) -> Spread | None:
-        """Return the ratios of our samples to a peer's, round by round, so that disturbances affect both."""
+        """Return the ratios of our samples to a peer's, round by round, so that disturbances affect both.
+
+        None without samples, and if one of the peer's is zero, as the memory of a step that needs no new pages.
+        """
         mine, its = self.samples.get(ours), self.samples.get(peer)
-        return spread([a / b for a, b in zip(mine, its, strict=True)]) if mine and its and peer != ours else None
+        if not mine or not its or peer == ours or 0 in its:
+            return None
+        return spread([a / b for a, b in zip(mine, its, strict=True)])
 
 
 @dataclass
