@@ -4,17 +4,20 @@ import atexit
 import pickle
 import signal
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
+from math import inf
 from typing import Any, NamedTuple
 
 from retrograd.backend import memory
 from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import Link
-from retrograd.pipelining.transports.rank_messaging import Head, Packet, Peers
-from retrograd.pipelining.transports.spmd import launch
+from retrograd.pipelining.transports.rank_messaging import Backoff, Head, Packet, Peers
+from retrograd.pipelining.transports.spmd import default_timeout, launch
 from retrograd.pipelining.transports.staging_ring import StagingRing, huge_pages
+from retrograd.pipelining.transports.status_file import open_status_file
 from retrograd.pipelining.transports.uncaught import error_at_end, report_uncaught_errors
 
 LOST = 75  # the exit code if ranks were lost (EX_TEMPFAIL: trying again may help)
@@ -51,7 +54,7 @@ class MPI:
     @property
     def peers(self) -> Peers:
         """Return the messaging of this process."""
-        return _peers()
+        return _peers(self.timeout)
 
     def launch(self, ranks: int, work: Callable[[Link], Any], fingerprint: Fingerprint | None = None) -> list[Any]:
         """Run `work(link)` for this process's rank while the other processes do so for theirs.
@@ -64,7 +67,7 @@ class MPI:
                 f"a pipeline of {ranks} ranks needs {ranks} processes, and MPI has started {self.world}: "
                 f"retrograd run -n {ranks} --transport mpi SCRIPT"
             )
-        return launch(_peers(), work, self.timeout, fingerprint)
+        return launch(_peers(self.timeout), work, self.timeout, fingerprint)
 
 
 @cache
@@ -77,14 +80,39 @@ def _mpi() -> Any:
     return mpi
 
 
-@cache
-def _peers() -> Peers:
+class _Connection:
+    """How this process has come into contact with the others.  All make two communicators when they first need one."""
+
+    def __init__(self) -> None:
+        self.peers: Peers | None = None
+        self.timed_out = False
+        self._made: list[tuple[Any, Any]] = []  # communicators with the requests that make them
+
+    def start(self, mpi: Any, timeout: float | None) -> Peers:
+        """Return the messaging when all processes have called this.  Raises TimeoutError."""
+        comm = mpi.COMM_WORLD
+        self._made = self._made or [comm.Idup() for _ in range(2)]
+        seconds, begun, backoff = default_timeout(0) if timeout is None else timeout, time.monotonic(), Backoff()
+        while not mpi.Request.Testall([request for _, request in self._made]):
+            backoff()
+            if time.monotonic() - begun > seconds:
+                self.timed_out = True
+                raise TimeoutError(
+                    f"rank {comm.rank} has waited {seconds:g} s for the first message of another rank; a rank that "
+                    f"does not come computes, loads data, or hangs: see timeout="
+                )
+        (own, _), (collective, _) = self._made
+        self.peers = Peers(_MPIChannel(mpi, own), comm=collective)
+        report_uncaught_errors(self.peers)
+        return self.peers
+
+
+_connection = _Connection()
+
+
+def _peers(timeout: float | None = None) -> Peers:
     """Return the messaging of this process; all transports of a process share it."""
-    mpi = _mpi()
-    # Both communicators are made here, because all processes must do so at the same time.
-    peers = Peers(_MPIChannel(mpi, mpi.COMM_WORLD.Dup()), comm=mpi.COMM_WORLD.Dup())
-    report_uncaught_errors(peers)
-    return peers
+    return _connection.peers or _connection.start(_mpi(), timeout)
 
 
 def _leave(mpi: Any) -> None:
@@ -92,10 +120,9 @@ def _leave(mpi: Any) -> None:
 
     A script that ends before its first launch has no messaging yet: the others may be waiting for it to make that.
     """
-    peers = _peers()
-    if not peers.leave(LEAVING, error_at_end()):
-        if peers.status is not None:
-            peers.status.write(ENDS_OTHERS)
+    if _connection.timed_out or not _peers(inf).leave(LEAVING, error_at_end()):
+        if status := open_status_file():
+            status.write(ENDS_OTHERS)
         sys.stdout.flush()
         sys.stderr.flush()
         # MPI_Abort waits for mpiexec, which a host without a network does not reach.  Nothing else ends this process.
