@@ -16,9 +16,17 @@ class Exchange:
     """One rank's part of an operation that all ranks of a group start in the same order.
 
     fields: texts that must be the same on all ranks, by name.  number: of the operation, the same on all ranks.
+
+    Raises RuntimeError over MPI if this rank has not waited for the end of an operation: MPI would combine the next
+    ones with those that other ranks started before.
     """
 
     def __init__(self, group: ProcessGroup, call: str, fields: Mapping[str, Any]) -> None:
+        if group.peers.timed_out:
+            raise RuntimeError(
+                f"{call}: {group.peers.timed_out} has ended at its timeout on this rank, so the operations of the "
+                f"ranks no longer match; start the script again"
+            )
         self.group = group
         self.call = call
         self.fingerprint = Fingerprint.of_call(call, **fields)
@@ -49,8 +57,20 @@ class Exchange:
         request = comm.Iallgather(mine, found)
         yield request.Test
         if found != mine * comm.size:
-            raise RankMismatchError(describe_mismatch(dict(enumerate(comm.allgather(self.fingerprint.fields)))))
+            yield from self._differ(bytes(found))
         return []
+
+    def _differ(self, digests: bytes) -> Steps:
+        """Exchange the fields of all ranks, whose digests differ; raise RankMismatchError.
+
+        Messages carry them, because a blocking call of MPI would wait without a limit for a rank that does not answer.
+        """
+        group, subject, ranks = self.group, ("differs", digests), range(self.group.size())
+        for rank in ranks:
+            send_direct(group, rank, subject, dict(self.fingerprint.fields))
+        yield lambda: all((rank, subject) in group.peers.direct for rank in ranks)
+        group.peers.renew_comm()  # the ranks may have started different operations on it
+        raise RankMismatchError(describe_mismatch({rank: take_direct(group, rank, subject) for rank in ranks}))
 
     def _subject(self, phase: int) -> tuple[str, int, int]:
         return "collective", self.number, phase
@@ -70,12 +90,28 @@ def start(group: ProcessGroup, exchange: Exchange, steps: Steps, async_op: bool)
     """
     if async_op:
         return Work(group, exchange.call, _with_agreement(exchange, steps))
-    if group.comm is not None:
-        Work(group, exchange.call, exchange.agree(), exchange.fingerprint).wait()
-    elif group.size() > 1:
-        group.launch(lambda link: None, exchange.fingerprint)
-    Work(group, exchange.call, steps).wait()
+    try:
+        if group.comm is not None:
+            Work(group, exchange.call, exchange.agree(), exchange.fingerprint).wait()
+        elif group.size() > 1:
+            group.launch(lambda link: None, exchange.fingerprint)
+        Work(group, exchange.call, steps).wait()
+    except TimeoutError:
+        if group.comm is not None:
+            group.peers.timed_out = exchange.call
+        raise
     return None
+
+
+def agree(group: ProcessGroup, call: str, fields: Mapping[str, Any]) -> None:
+    """Wait until all ranks of the group have called this.  Raises RankMismatchError if their fields differ."""
+    start(group, Exchange(group, call, fields), nothing(), False)
+
+
+def nothing() -> Steps:
+    """Do nothing: an operation that is waited for begins with a message from all to all."""
+    return []
+    yield  # makes it a generator
 
 
 def send_direct(group: ProcessGroup, rank: int, subject: Any, payload: Any) -> None:

@@ -4,8 +4,18 @@ import datetime
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from retrograd.distributed.exchange import agree, send_direct, take_direct
+from retrograd.distributed.work import Steps, Work
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.transports.process_group import ProcessGroup, default_group
+
+BACKENDS = {"gloo": "auto", "cpu:gloo": "auto", "mpi": "mpi", "ray": "ray", "threads": "threads", "fake": "threads"}
+
+
+def check_backend(call: str, name: str) -> None:
+    """Raise ValueError for a name that no backend has."""
+    if name not in BACKENDS:
+        raise ValueError(f"{call}: there is no backend {name!r}; there are {', '.join(sorted(BACKENDS))}")
 
 
 class _World(type):
@@ -51,11 +61,13 @@ def new_group(
 ) -> Any:
     """Return a group of some ranks, or `GroupMember.NON_GROUP_MEMBER` on the others; all ranks call it.
 
-    ranks: numbers in the default group; None: all of them.  timeout: by default that of the default group.  sort_ranks:
-    number the members in ascending order of `ranks`, instead of in the order given.  The other arguments have no
-    effect.
+    ranks: numbers in the default group; None: all of them.  timeout: by default that of the default group.  backend: a
+    name that `init_process_group` takes; the transport is that of the default group.  use_local_synchronization: only
+    the members call it.  sort_ranks: number the members in ascending order of `ranks`, instead of in the order given.
+    The other arguments have no effect.
 
-    Raises ValueError for ranks that do not exist or repeat, and before `init_process_group`.
+    Raises ValueError for ranks that do not exist or repeat, for another backend, and before `init_process_group`;
+    RankMismatchError, on every rank, for different ranks; TimeoutError and PeerLost as other operations do.
 
     >>> import retrograd.distributed as dist
     >>> dist.init_process_group()
@@ -67,10 +79,45 @@ def new_group(
     chosen = list(range(world.size())) if ranks is None else list(ranks)
     if len(set(chosen)) < len(chosen) or not all(0 <= rank < world.size() for rank in chosen):
         raise ValueError(f"new_group: expected different ranks from 0 to {world.size() - 1}, got {chosen}")
-    made = world.subgroup(
-        sorted(chosen) if sort_ranks else chosen, None if timeout is None else timeout.total_seconds()
-    )
+    if backend is not None:
+        check_backend("new_group", backend)
+    members = sorted(chosen) if sort_ranks else chosen
+    if use_local_synchronization:
+        made = _made_by_members(world, members, timeout)
+    else:
+        made = _made_by_all("new_group", world, [members], timeout)[0]
     return GroupMember.NON_GROUP_MEMBER if made is None else made
+
+
+def _made_by_all(
+    call: str, parent: ProcessGroup, lists: Sequence[Sequence[int]], timeout: datetime.timedelta | None
+) -> list[ProcessGroup | None]:
+    """Return groups of ranks of a group, None for those without this rank, when all its ranks have called this.
+
+    They wait for each other by messages first: to make a communicator, MPI would wait without a limit.
+    """
+    agree(parent, call, {"ranks": lists})
+    return [parent.subgroup(ranks, None if timeout is None else timeout.total_seconds()) for ranks in lists]
+
+
+def _made_by_members(
+    parent: ProcessGroup, ranks: Sequence[int], timeout: datetime.timedelta | None
+) -> ProcessGroup | None:
+    """Return the group of some ranks when these have called this; None on the others."""
+    if parent.rank() not in ranks:
+        return None
+    subject = ("new_group", tuple(ranks))
+
+    def steps() -> Steps:
+        for rank in ranks:
+            send_direct(parent, rank, subject, [])
+        yield lambda: all((rank, subject) in parent.peers.direct for rank in ranks)
+        for rank in ranks:
+            take_direct(parent, rank, subject)
+        return []
+
+    Work(parent, "new_group", steps()).wait()
+    return parent.subgroup(ranks, None if timeout is None else timeout.total_seconds(), by_members=True)
 
 
 def new_subgroups(
@@ -124,7 +171,8 @@ def split_group(
     split_ranks: for each part, the numbers of its ranks in the group.  timeout: by default that of the group.  The
     other arguments have no effect.
 
-    Raises ValueError for ranks that do not exist or repeat, and before `init_process_group`.
+    Raises ValueError for ranks that do not exist or repeat, and before `init_process_group`; RankMismatchError, on
+    every rank, for different parts.
 
     >>> from retrograd.distributed import get_rank, run_threads
     >>> run_threads(lambda: get_rank(split_group(split_ranks=[[0, 2], [1]])), 3)
@@ -135,8 +183,7 @@ def split_group(
     named = [rank for ranks in parts for rank in ranks]
     if not named or len(set(named)) < len(named) or not all(0 <= rank < parent.size() for rank in named):
         raise ValueError(f"split_group: expected lists of different ranks from 0 to {parent.size() - 1}, got {parts}")
-    seconds = None if timeout is None else timeout.total_seconds()
-    return next((made for made in [parent.subgroup(ranks, seconds) for ranks in parts] if made is not None), None)
+    return next((made for made in _made_by_all("split_group", parent, parts, timeout) if made is not None), None)
 
 
 def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:

@@ -33,6 +33,8 @@ class Work:
     >>> dist.destroy_process_group()
     """
 
+    _done = True  # of a handle whose arguments were wrong
+
     def __init__(self, group: ProcessGroup, call: str, steps: Steps, compared: Fingerprint | None = None) -> None:
         # compared: of an operation that no rank passes before all have started it.
         self._group, self._call, self._steps, self._compared = group, call, steps, compared
@@ -43,6 +45,10 @@ class Work:
         self._alarm: float | None = None  # when this rank has found out that the operation may never end
         self.source: int | None = None  # of a received message, the sender's rank in the group
         self.advance()
+
+    def __del__(self) -> None:
+        if not self._done:
+            abandon(self._steps)
 
     def is_completed(self) -> bool:
         """Return whether the operation has ended, after progress that needs no waiting."""

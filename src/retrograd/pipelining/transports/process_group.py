@@ -28,6 +28,7 @@ class ProcessGroup:
         self.transport, self.name = transport, name
         self.ranks = tuple(range(self.size())) if ranks is None else tuple(ranks)
         self.calls = 0  # how many collective operations this rank has started
+        self.barriers = 0  # how many monitored barriers
         self.before_destroy: list[Callable[[], Any]] = []  # what is still to be done with the other ranks
 
     @cached_property
@@ -57,16 +58,20 @@ class ProcessGroup:
         """
         return self.transport.launch(self.size(), work, fingerprint)
 
-    def subgroup(self, ranks: Sequence[int], timeout: float | None = None) -> "ProcessGroup | None":
+    def subgroup(
+        self, ranks: Sequence[int], timeout: float | None = None, *, by_members: bool = False
+    ) -> "ProcessGroup | None":
         """Return the group of these of its ranks, or None on the other ranks; all ranks must call it.
 
-        timeout: seconds that a member waits for a message; None: that of this group.
+        The ranks must have agreed to call it: MPI waits for the members without a limit.
+        timeout: seconds that a member waits for a message; None: that of this group.  by_members: only they call it.
         """
-        self.peers.groups += 1
+        made, counted = self.peers.groups, tuple(ranks) if by_members else ()
+        made[counted] = made.get(counted, 0) + 1
         if self.rank() not in ranks:
             return None
-        key = self.peers.groups
-        comm = self.comm and self.comm.Create_group(self.comm.group.Incl(ranks), key % 32768)
+        key = (made[counted], *counted)
+        comm = self.comm and self.comm.Create_group(self.comm.group.Incl(ranks), sum(key) % 32768)
         timeout = self.transport.timeout if timeout is None else timeout
         transport = Subgroup(self.peers, ranks, key, timeout, comm)
         return ProcessGroup(transport, self.name, [self.ranks[rank] for rank in ranks])

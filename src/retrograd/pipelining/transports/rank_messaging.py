@@ -99,8 +99,10 @@ class Peers:
     without which a launch has ended; no further launch is possible.
     left: the ranks whose scripts have ended, each with the error that has ended it, or None.
     direct: the messages outside of launches, by sender and subject, in the order in which they were sent.
-    group_packets: the packets of groups of some of the ranks, by the group's key.  groups: the number of groups made.
-    comm: mpi4py's communicator for collective operations, if the ranks are processes of MPI.
+    group_packets: the packets of groups of some of the ranks, by the group's key.
+    groups: the number of groups made by all ranks, with the key (), and by some ranks only, by these ranks.
+    comm: mpi4py's communicator for collective operations, if the ranks are processes of MPI.  timed_out: the operation
+    on it that this rank has given up, after which those of the ranks do not match.
     slowest: seconds of the longest completed launch.  clock: returns the seconds that timeouts are measured in.
     """
 
@@ -121,7 +123,8 @@ class Peers:
         self.mail: dict[Subject, Packed] = {}
         self.direct: dict[tuple[int, Any], deque[Packed]] = {}
         self.group_packets: dict[Any, list[Packet]] = {}
-        self.groups = 0
+        self.groups: dict[tuple[int, ...], int] = {}
+        self.timed_out = ""
         self.receives: list[Any] = []  # the receives that wait for messages outside of launches
         self._ends: dict[int, dict[int, End]] = {}  # by launch and rank
         self._later: list[tuple[int, Subject, Packed]] = []  # messages for later launches
@@ -244,6 +247,7 @@ class Peers:
         """Replace the communicator, on which the ranks may have started different operations; all must call it."""
         if self.comm is not None and not self.lost:
             self.comm = self.comm.Create_group(self.comm.group)
+            self.timed_out = ""
 
     def awaits_this_rank(self) -> bool:
         """Return whether another rank is known to be in a launch, while this rank is between two."""
