@@ -18,7 +18,7 @@ BUDGET = {
     "compiler": 9300,
     "core": 7540,
     "cuda": 600,
-    "distributed": 6800,
+    "distributed": 6950,
     "distributions": 5900,
     "export": 3900,
     "foundation": 1200,

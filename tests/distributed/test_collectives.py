@@ -1,5 +1,8 @@
 """Collective operations give each rank the values that PyTorch's names promise, over threads and MPI."""
 
+import ast
+import contextlib
+import datetime
 import json
 import subprocess
 import sys
@@ -44,12 +47,91 @@ def test_replicas_and_sharded_models_train_over_mpi_like_one_model(tmp_path):
 
 
 def test_ranks_that_run_different_operations_over_mpi_get_an_error_that_names_them(tmp_path):
-    for found in over_mpi(tmp_path, "mismatch_script.py"):
-        assert all(text.startswith("RankMismatchError") for text in found), found
+    results = over_mpi(tmp_path, "mismatch_script.py")
+    for found in results:
+        assert all(text.startswith("RankMismatchError") for text in found[:10]), found
         assert "tensor: float32[2] on rank 0; float32[3] on rank 1" in found[0]
         assert "call: all_reduce on rank 0; barrier on rank 1" in found[1]
         assert "call: barrier on rank 0; step on rank 1" in found[2]
         assert "tensor: float32[2] on rank 0; float32[3] on rank 1" in found[3]
+        assert "call: all_reduce on rank 0; barrier on rank 1" in found[4]
+        assert "ranks: [[0]] on rank 0; [[1]] on rank 1" in found[5]
+        assert "call: all_reduce on rank 0; new_group on rank 1" in found[6]
+        assert "ranks: [[0, 1]] on rank 0; [[0], [1]] on rank 1" in found[7]
+        assert "dtype: int32 on rank 0; float32 on rank 1" in found[8]
+        assert "rank 0 sends 1 rows to rank 0, which expects 2" in found[9]
+    # After an operation that one rank has given up, there are errors and no wrong numbers.
+    slow, late = results
+    assert slow[10].startswith("TimeoutError: rank 0 has waited 0.5 s for the other ranks in all_reduce")
+    assert slow[11].startswith("RuntimeError: all_reduce: all_reduce has ended at its timeout on this rank")
+    assert late[10].startswith("PeerLost")
+
+
+def test_no_call_of_mpi_waits_for_other_ranks_without_a_limit():
+    waiting = {
+        "Allgather", "Allgatherv", "Allreduce", "Alltoall", "Alltoallv", "Barrier", "Bcast", "Dup", "Gather", "Recv",
+        "Reduce", "Scatter", "Send", "Split", "Ssend", "Wait", "Waitall", "allgather", "allreduce", "alltoall", "bcast",
+    }  # fmt: skip
+    found = set()
+    for path in Path(rg.__file__).parent.rglob("*.py"):
+        text = path.read_text()
+        if "comm." in text:
+            calls = (node.func for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call))
+            of_objects = (call for call in calls if isinstance(call, ast.Attribute) and call.attr in waiting)
+            found |= {(path.name, ast.unparse(call)) for call in of_objects}
+    assert found == {("mpi.py", "message.Recv")}  # of a message that has arrived
+
+
+def wrong_dtype_or_size():
+    """Yield operations of two ranks with tensors that do not fit each other, by name."""
+    whole, short, two = rg.ones(2), rg.ones(1), [rg.ones(2), rg.ones(2)]
+    for kind, x in (("dtype", rg.ones(2, dtype=rg.float64)), ("size", rg.ones(3))):
+        yield f"all_gather {kind}", lambda x=x: dist.all_gather([x.clone(), x.clone()], whole)
+        yield f"gather {kind}", lambda x=x: dist.gather(whole, None if dist.get_rank() else [x.clone(), x.clone()])
+        yield f"scatter {kind}", lambda x=x: dist.scatter(x, None if dist.get_rank() else two)
+        yield f"reduce_scatter {kind}", lambda x=x: dist.reduce_scatter(x, two)
+        yield f"all_to_all {kind}", lambda x=x: dist.all_to_all([x, x.clone()], two)
+        yield f"all_to_all_single {kind}", lambda x=x: dist.all_to_all_single(x[:2].reshape(-1, x.numel() - 1), whole)
+        yield f"all_gather_into_tensor {kind}", lambda x=x: dist.all_gather_into_tensor(x, short)
+        yield f"reduce_scatter_tensor {kind}", lambda x=x: dist.reduce_scatter_tensor(short, x)
+        yield f"broadcast {kind}", lambda x=x: dist.broadcast(x if dist.get_rank() else whole, 0)
+        yield f"recv {kind}", lambda x=x: dist.recv(x, 0) if dist.get_rank() else dist.send(whole, 1)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in wrong_dtype_or_size()])
+def test_no_operation_converts_or_reshapes_a_tensor_that_does_not_fit(name):
+    def script():
+        call = dict(wrong_dtype_or_size())[name]
+        if name.startswith(("gather", "recv")) and dist.get_rank() == int(name.startswith("gather")):
+            return call()  # this rank only sends
+        with pytest.raises((ValueError, RankMismatchError)):
+            call()
+        return None
+
+    with contextlib.suppress(PeerLost):  # the other rank has refused the call
+        dist.run_threads(script, 2)
+
+
+def test_a_mean_of_whole_numbers_is_refused_as_by_pytorch():
+    def script():
+        with pytest.raises(RuntimeError, match="result type Float can't be cast"):
+            dist.all_reduce(rg.ones(2, dtype=rg.int64), dist.ReduceOp.AVG)
+        return True
+
+    assert all(dist.run_threads(script, 2))
+
+
+def test_a_monitored_barrier_names_the_ranks_that_do_not_come():
+    def script():
+        dist.monitored_barrier()
+        if dist.get_rank() > 1:
+            return "not called"
+        with pytest.raises(RuntimeError) as caught:
+            dist.monitored_barrier(timeout=datetime.timedelta(seconds=0.05), wait_all_ranks=True)
+        return str(caught.value)
+
+    missing = "monitored_barrier: ranks 2-3 have not called it within 0.05 s"
+    assert dist.run_threads(script, 4) == [missing, missing, "not called", "not called"]
 
 
 def test_each_rank_gets_its_part_of_reduced_and_exchanged_tensors():
@@ -184,6 +266,8 @@ def test_a_reduction_that_is_not_linear_has_no_gradient():
         (lambda: dist.scatter(rg.ones(1), [rg.ones(1)] * 2), ValueError, "the list has 2 tensors for 1 ranks"),
         (lambda: dist.all_gather_into_tensor(rg.ones(3), rg.ones(2)), ValueError, "1 times the elements"),
         (lambda: dist.all_to_all_single(rg.ones(3), rg.ones(3), [2], [3]), ValueError, r"output sizes \[2\]"),
+        (lambda: dist.all_gather(rg.ones(1), rg.ones(1)), TypeError, "expected a list of tensors, got Tensor"),
+        (lambda: dist.new_group([0], backend="nope"), ValueError, "new_group: there is no backend 'nope'"),
         (lambda: dist.scatter_object_list([], [1]), ValueError, "list of size at least 1"),
         (lambda: dist.init_device_mesh("cpu", (2,)), ValueError, "needs 2 ranks, and there are 1"),
         (lambda: dist.init_device_mesh("cpu", (1,), mesh_dim_names=("a", "b")), RuntimeError, "1 different names"),

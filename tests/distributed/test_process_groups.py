@@ -48,7 +48,7 @@ def test_a_group_that_the_launcher_has_not_started_is_refused(options, message):
 
 def test_a_second_group_is_refused():
     dist.init_process_group()
-    with pytest.raises(RuntimeError, match="default process group twice"):
+    with pytest.raises(ValueError, match="default process group twice"):
         dist.init_process_group()
 
 

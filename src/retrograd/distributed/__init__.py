@@ -27,7 +27,9 @@ from retrograd.distributed.collectives import (
 )
 from retrograd.distributed.device_mesh import DeviceMesh, init_device_mesh
 from retrograd.distributed.groups import (
+    BACKENDS,
     GroupMember,
+    check_backend,
     get_global_rank,
     get_group_rank,
     get_process_group_ranks,
@@ -39,6 +41,7 @@ from retrograd.distributed.groups import (
     new_subgroups_by_enumeration,
     split_group,
 )
+from retrograd.distributed.monitored_barrier import monitored_barrier
 from retrograd.distributed.nn.functional import all_reduce as all_reduce_with_gradient
 from retrograd.distributed.objects import (
     all_gather_object,
@@ -92,8 +95,6 @@ __all__ = [
 # PyTorch's later names.
 all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
 
-BACKENDS = {"gloo": "auto", "cpu:gloo": "auto", "mpi": "mpi", "ray": "ray", "threads": "threads", "fake": "threads"}
-
 
 class Backend(str):
     """The name of a backend in lower case; its attributes are PyTorch's names of those that exist here.
@@ -132,7 +133,7 @@ def init_process_group(
     init_method, group_name, pg_options and device_id are for other ways of finding the ranks, and have no effect.
 
     Raises ValueError for another backend, if world_size or rank differ from the launcher's, and for a store without
-    them or with an init_method; RuntimeError if called twice.
+    them or with an init_method, and if called twice.
 
     >>> import retrograd as rg
     >>> rg.distributed.init_process_group()
@@ -141,10 +142,9 @@ def init_process_group(
     >>> rg.distributed.destroy_process_group()
     """
     if is_initialized():
-        raise RuntimeError("trying to initialize the default process group twice!")
-    if backend is not None and backend not in BACKENDS:
-        known = ", ".join(sorted(BACKENDS))
-        raise ValueError(f"init_process_group: there is no backend {backend!r}; there are {known}")
+        raise ValueError("trying to initialize the default process group twice!")
+    if backend is not None:
+        check_backend("init_process_group", backend)
     if store is not None and (init_method is not None or world_size < 1 or rank < 0):
         raise ValueError("init_process_group: a store needs world_size and rank, and excludes init_method")
     seconds = None if timeout is None else timeout.total_seconds()
@@ -294,16 +294,6 @@ def is_ucc_available() -> bool:
 def is_xccl_available() -> bool:
     """Return False: there are no GPUs."""
     return False
-
-
-def monitored_barrier(
-    group: ProcessGroup | None = None, timeout: datetime.timedelta | None = None, wait_all_ranks: bool = False
-) -> None:
-    """Wait until all ranks of the group have called it, as `barrier` does, which also names ranks that do not answer.
-
-    timeout and wait_all_ranks have no effect.
-    """
-    barrier(group)
 
 
 def _size_or_one(group: ProcessGroup | None) -> int:

@@ -1,6 +1,7 @@
 """Collective operations of MPI on the memory of tensors, without copies and without messages of our own."""
 
-from collections.abc import Sequence
+from array import array as NumberArray
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from retrograd.autograd import no_grad
@@ -95,6 +96,14 @@ def all_to_all(comm: Any, output: Tensor, x: Tensor, received: Sequence[int], se
     )
     yield request.Test
     return [_finish(target, output)]
+
+
+def gather_numbers(comm: Any, numbers: Sequence[int]) -> Generator[Callable[[], Any], None, list[list[int]]]:
+    """Return as many whole numbers of each rank, by rank."""
+    found, size = NumberArray("q", [0]) * (len(numbers) * comm.size), len(numbers)
+    request = comm.Iallgather(NumberArray("q", numbers), found)
+    yield request.Test
+    return [list(found[rank * size : (rank + 1) * size]) for rank in range(comm.size)]
 
 
 def _mpi() -> Any:

@@ -1,16 +1,18 @@
 """Collective operations: all ranks of a group exchange and combine tensors."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, registry
 from retrograd.distributed import buffers
-from retrograd.distributed.exchange import Exchange, start
+from retrograd.distributed.exchange import Exchange, nothing, start
 from retrograd.distributed.groups import chosen_rank, initialized_group, is_member
 from retrograd.distributed.reduce_op import ReduceOp, combine
 from retrograd.distributed.work import Steps, Work
 from retrograd.foundation.suggestions import suggest_in_module
+from retrograd.pipelining.transports.interface import RankMismatchError
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
 
@@ -61,7 +63,7 @@ def _all_reduce(exchange: Exchange, x: Tensor, op: ReduceOp) -> Steps:
     for rank in range(size):
         exchange.send(rank, combined, 1)
     parts = yield from exchange.receive(range(size), 1)
-    return [_write(x, registry["cat"]([parts[rank] for rank in range(size)]))]
+    return [_write(exchange, x, registry["cat"]([parts[rank] for rank in range(size)]))]
 
 
 def reduce(
@@ -92,7 +94,7 @@ def reduce(
 
 def _reduce(exchange: Exchange, x: Tensor, root: int, op: ReduceOp) -> Steps:
     received = yield from _gathered(exchange, x, root)
-    return [_write(x, combine(op, received)) if received else x]
+    return [_write(exchange, x, combine(op, received)) if received else x]
 
 
 def broadcast(
@@ -117,8 +119,7 @@ def broadcast(
 
 def broadcast_all(tensors: Sequence[Tensor], group: ProcessGroup, src: int = 0, async_op: bool = False) -> Work | None:
     """Write tensors of one rank of the group into those of all others."""
-    kinds = ", ".join(str(x.detach().aval) for x in tensors)
-    exchange = Exchange(group, "broadcast", {"src": src, "tensors": kinds})
+    exchange = Exchange(group, "broadcast", {"src": src, "tensors": _kinds(tensors)})
     steps = _broadcast(exchange, tensors, src) if group.comm is None else buffers.broadcast(group.comm, tensors, src)
     return start(group, exchange, steps, async_op)
 
@@ -130,7 +131,7 @@ def _broadcast(exchange: Exchange, tensors: Sequence[Tensor], src: int) -> Steps
                 exchange.send(rank, list(tensors))
         return list(tensors)
     received = yield from exchange.receive([src])
-    return [_write(x, value) for x, value in zip(tensors, received[src], strict=True)]
+    return [_write(exchange, x, value, src) for x, value in zip(tensors, received[src], strict=True)]
 
 
 def all_gather(
@@ -138,16 +139,18 @@ def all_gather(
 ) -> Work | None:
     """Write the tensor of each rank into the tensors of a list, in the order of ranks, on every rank.
 
-    The tensors of the ranks may differ in shape, if the lists have the same shapes on all ranks.
+    The tensors of the ranks may differ in shape, but not in dtype.
 
-    Raises ValueError unless the list has a tensor for each rank, and before `init_process_group`.
+    Raises ValueError unless the list has a tensor for each rank, with its dtype and as many elements, and before
+    `init_process_group`; RankMismatchError, on every rank, for lists of different shapes or dtypes.
     """
     if not is_member(group):
         return None
     members = initialized_group(group)
     _check("all_gather", tensor)
-    _check_list("all_gather", tensor_list, members)
-    exchange = Exchange(members, "all_gather", {})
+    _check_list("all_gather", tensor_list, members, tensor.dtype)
+    _check_fit("all_gather", "this rank", tensor, tensor_list[members.rank()])
+    exchange = Exchange(members, "all_gather", {"tensors": _kinds(tensor_list)})
     return start(members, exchange, _all_to_all(exchange, tensor_list, [tensor] * members.size()), async_op)
 
 
@@ -177,7 +180,7 @@ def _all_gather_into(exchange: Exchange, output: Tensor, x: Tensor) -> Steps:
     for rank in range(size):
         exchange.send(rank, x)
     received = yield from exchange.receive(range(size))
-    return [_write(output, registry["cat"]([received[rank].reshape(-1) for rank in range(size)]))]
+    return [_write(exchange, output, registry["cat"]([received[rank].reshape(-1) for rank in range(size)]))]
 
 
 def reduce_scatter(
@@ -195,9 +198,9 @@ def reduce_scatter(
         return None
     members = initialized_group(group)
     _check("reduce_scatter", output, op)
-    _check_list("reduce_scatter", input_list, members)
-    kinds = ", ".join(str(x.detach().aval) for x in input_list)
-    exchange = Exchange(members, "reduce_scatter", {"tensors": kinds, "op": op.name})
+    _check_list("reduce_scatter", input_list, members, output.dtype)
+    _check_fit("reduce_scatter", "this rank", input_list[members.rank()], output)
+    exchange = Exchange(members, "reduce_scatter", {"tensors": _kinds(input_list), "op": op.name})
     return start(members, exchange, _reduce_scatter(exchange, output, input_list, op), async_op)
 
 
@@ -233,7 +236,7 @@ def _reduce_scatter(exchange: Exchange, output: Tensor, parts: Sequence[Tensor],
     for rank, part in enumerate(parts):
         exchange.send(rank, part)
     received = yield from exchange.receive(range(len(parts)))
-    return [_write(output, combine(op, [received[rank] for rank in range(len(parts))]))]
+    return [_write(exchange, output, combine(op, [received[rank] for rank in range(len(parts))]))]
 
 
 def gather(
@@ -253,14 +256,15 @@ def gather(
     members = initialized_group(group)
     _check("gather", tensor)
     root = chosen_rank("gather", members, dst, group_dst, 0)
-    _check_root_list("gather", "gather_list", gather_list, root, members)
-    exchange = Exchange(members, "gather", {"dst": root})
+    _check_root_list("gather", "gather_list", gather_list, root, members, tensor.dtype)
+    exchange = Exchange(members, "gather", {"dst": root, "dtype": tensor.dtype})
     return start(members, exchange, _gather(exchange, gather_list or [], tensor, root), async_op)
 
 
 def _gather(exchange: Exchange, targets: Sequence[Tensor], x: Tensor, root: int) -> Steps:
     received = yield from _gathered(exchange, x, root)
-    return [_write(target, value) for target, value in zip(targets, received, strict=True)]
+    pairs = zip(targets, received, strict=True)
+    return [_write(exchange, target, value, rank) for rank, (target, value) in enumerate(pairs)]
 
 
 def _gathered(exchange: Exchange, x: Any, root: int) -> Any:
@@ -282,15 +286,16 @@ def scatter(
 ) -> Work | None:
     """Write entry `rank` of a list of rank `src`, by default 0, into the tensor of each rank.
 
-    Raises ValueError if rank `src` has no list with a tensor for each rank, or another rank has a list.
+    Raises ValueError if rank `src` has no list with a tensor for each rank, or another rank has a list, and for another
+    number of elements than in the tensor; RankMismatchError, on every rank, for different dtypes.
     """
     if not is_member(group):
         return None
     members = initialized_group(group)
     _check("scatter", tensor)
     root = chosen_rank("scatter", members, src, group_src, 0)
-    _check_root_list("scatter", "scatter_list", scatter_list, root, members)
-    exchange = Exchange(members, "scatter", {"src": root})
+    _check_root_list("scatter", "scatter_list", scatter_list, root, members, tensor.dtype)
+    exchange = Exchange(members, "scatter", {"src": root, "dtype": tensor.dtype})
     return start(members, exchange, _scatter(exchange, tensor, scatter_list or [], root), async_op)
 
 
@@ -298,7 +303,7 @@ def _scatter(exchange: Exchange, x: Tensor, parts: Sequence[Tensor], root: int) 
     for rank, part in enumerate(parts):
         exchange.send(rank, part)
     received = yield from exchange.receive([root])
-    return [_write(x, received[root])]
+    return [_write(exchange, x, received[root], root)]
 
 
 def all_to_all(
@@ -309,14 +314,15 @@ def all_to_all(
 ) -> Work | None:
     """Send entry `i` of a list to rank `i`, and write the tensor from rank `i` into entry `i` of another list.
 
-    Raises ValueError unless both lists have a tensor for each rank.
+    Raises ValueError unless both lists have a tensor for each rank, of one dtype, and for another number of elements
+    than a rank sends; RankMismatchError, on every rank, for different dtypes.
     """
     if not is_member(group):
         return None
     members = initialized_group(group)
-    _check_list("all_to_all", output_tensor_list, members)
-    _check_list("all_to_all", input_tensor_list, members)
-    exchange = Exchange(members, "all_to_all", {})
+    _check_list("all_to_all", input_tensor_list, members, output_tensor_list[0].dtype)
+    _check_list("all_to_all", output_tensor_list, members, output_tensor_list[0].dtype)
+    exchange = Exchange(members, "all_to_all", {"dtype": output_tensor_list[0].dtype})
     return start(members, exchange, _all_to_all(exchange, output_tensor_list, input_tensor_list), async_op)
 
 
@@ -324,7 +330,7 @@ def _all_to_all(exchange: Exchange, targets: Sequence[Tensor], parts: Sequence[T
     for rank, part in enumerate(parts):
         exchange.send(rank, part)
     received = yield from exchange.receive(range(len(parts)))
-    return [_write(target, received[rank]) for rank, target in enumerate(targets)]
+    return [_write(exchange, target, received[rank], rank) for rank, target in enumerate(targets)]
 
 
 def all_to_all_single(
@@ -339,7 +345,8 @@ def all_to_all_single(
 
     The parts are along dimension 0; their sizes are equal, unless given.
 
-    Raises ValueError for sizes that do not fit the tensors.
+    Raises ValueError for sizes that do not fit the tensors, and for tensors of different dtypes or rows;
+    RankMismatchError, on every rank, if dtypes or rows differ between ranks, or one expects other parts than it gets.
     """
     if not is_member(group):
         return None
@@ -348,22 +355,49 @@ def all_to_all_single(
     _check("all_to_all_single", input)
     sent = split_sizes("input", input, input_split_sizes, members)
     received = split_sizes("output", output, output_split_sizes, members)
-    exchange = Exchange(members, "all_to_all_single", {})
-    if members.comm is not None:
-        row, target_row = (x.nbytes // max(x.shape[0], 1) for x in (input, output))
-        steps = buffers.all_to_all(
-            members.comm, output, input, [n * target_row for n in received], [n * row for n in sent]
+    width = prod(input.shape[1:])
+    if output.dtype != input.dtype or prod(output.shape[1:]) != width:
+        raise ValueError(
+            f"all_to_all_single: input is {input.detach().aval}, and output {output.detach().aval}: their dtypes and "
+            f"rows must be the same"
         )
-    else:
-        steps = _all_to_all_single(exchange, output, list(input.detach().split(sent)))
-    return start(members, exchange, steps, async_op)
+    exchange = Exchange(members, "all_to_all_single", {"dtype": input.dtype, "elements of a row": width})
+    return start(members, exchange, _all_to_all_single(exchange, output, input, received, sent), async_op)
 
 
-def _all_to_all_single(exchange: Exchange, output: Tensor, parts: Sequence[Tensor]) -> Steps:
-    for rank, part in enumerate(parts):
-        exchange.send(rank, part)
-    received = yield from exchange.receive(range(len(parts)))
-    return [_write(output, registry["cat"]([received[rank] for rank in range(len(parts))]))]
+def _all_to_all_single(
+    exchange: Exchange, output: Tensor, x: Tensor, expected: Sequence[int], sent: Sequence[int]
+) -> Steps:
+    """Exchange the parts after all ranks have compared how many rows each of them sends and expects."""
+    comm, ranks = exchange.group.comm, range(len(sent))
+    if comm is not None:
+        rows = yield from buffers.gather_numbers(comm, [*sent, *expected])
+        _check_rows(rows)
+        row = x.element_size() * prod(x.shape[1:])
+        return (yield from buffers.all_to_all(comm, output, x, [n * row for n in expected], [n * row for n in sent]))
+    parts = x.detach().split(list(sent))
+    for rank in ranks:
+        exchange.send(rank, [*sent, *expected])
+        exchange.send(rank, parts[rank], 1)
+    numbers = yield from exchange.receive(ranks)
+    received = yield from exchange.receive(ranks, 1)
+    _check_rows([numbers[rank] for rank in ranks])
+    return [_write(exchange, output, registry["cat"]([received[rank] for rank in ranks]))]
+
+
+def _check_rows(rows: Sequence[Sequence[int]]) -> None:
+    """Raise RankMismatchError unless each rank expects the rows that the others send.
+
+    rows: for each rank, how many it sends to each rank, then how many it expects from each.
+    """
+    for sender, numbers in enumerate(rows):
+        for receiver, sent in enumerate(numbers[: len(rows)]):
+            expected = rows[receiver][len(rows) + sender]
+            if sent != expected:
+                raise RankMismatchError(
+                    f"all_to_all_single: rank {sender} sends {sent} rows to rank {receiver}, which expects {expected}; "
+                    f"pass output_split_sizes that are the input_split_sizes of the other ranks"
+                )
 
 
 def barrier(
@@ -377,18 +411,17 @@ def barrier(
         return None
     members = initialized_group(group)
     exchange = Exchange(members, "barrier", {})
-    steps = _all_to_all(exchange, [], [None] * members.size()) if async_op else _nothing()  # type: ignore[list-item]
+    steps = _all_to_all(exchange, [], [None] * members.size()) if async_op else nothing()  # type: ignore[list-item]
     return start(members, exchange, steps, async_op)
 
 
-def _nothing() -> Steps:
-    """Do nothing: an operation that is waited for begins with a message from all to all."""
-    return []
-    yield  # makes it a generator
+def _write(exchange: Exchange, target: Tensor, value: Tensor, sender: int | None = None) -> Tensor:
+    """Return a tensor after writing a value into it.  Raises ValueError for one that does not fit.
 
-
-def _write(target: Tensor, value: Tensor) -> Tensor:
-    """Return a tensor after writing a value of as many elements into it."""
+    sender: the rank in the group that has sent it; None: the ranks have made it together.
+    """
+    source = "the result" if sender is None else f"rank {exchange.group.ranks[sender]}"
+    _check_fit(exchange.call, source, value, target)
     with no_grad():
         target.detach().copy_(value.reshape(target.shape))
     return target
@@ -399,23 +432,45 @@ def _check(call: str, tensor: Any, op: Any = ReduceOp.SUM) -> None:
         raise TypeError(f"{call}: expected one of {', '.join(map(str, ReduceOp))}, got {op!r}")
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{call}: expected a Tensor, got {type(tensor).__name__}")
+    if op is ReduceOp.AVG and not (tensor.is_floating_point() or tensor.is_complex()):
+        raise RuntimeError(
+            f"{call}: the mean of {tensor.dtype} values is no {tensor.dtype} value: result type Float can't be cast to "
+            f"it; sum them, or convert them first"
+        )
 
 
-def _check_list(call: str, tensors: Sequence[Any], group: ProcessGroup) -> None:
+def _check_list(call: str, tensors: Sequence[Any], group: ProcessGroup, dtype: Any) -> None:
+    """Raise unless there is a tensor of this dtype for each rank."""
+    if not isinstance(tensors, list | tuple):
+        raise TypeError(f"{call}: expected a list of tensors, got {type(tensors).__name__}")
     if len(tensors) != group.size():
         raise ValueError(f"{call}: the list has {len(tensors)} tensors for {group.size()} ranks")
     for x in tensors:
         _check(call, x)
+        if x.dtype != dtype:
+            raise ValueError(f"{call}: the tensors have different dtypes, {x.dtype} and {dtype}")
 
 
-def _check_root_list(call: str, name: str, tensors: list[Tensor] | None, root: int, group: ProcessGroup) -> None:
+def _check_fit(call: str, source: str, value: Tensor, target: Tensor) -> None:
+    """Raise ValueError unless a tensor can be written into another one without conversion."""
+    if value.numel() != target.numel() or value.dtype != target.dtype:
+        raise ValueError(f"{call}: {source} has {value.detach().aval}, which does not fit {target.detach().aval}")
+
+
+def _kinds(tensors: Sequence[Tensor]) -> str:
+    return ", ".join(str(x.detach().aval) for x in tensors)
+
+
+def _check_root_list(
+    call: str, name: str, tensors: list[Tensor] | None, root: int, group: ProcessGroup, dtype: Any
+) -> None:
     if group.rank() != root:
         if tensors:
             raise ValueError(f"{call}: Argument {name} must NOT be specified on rank {group.rank()}; only on {root}")
     elif not tensors:
         raise ValueError(f"{call}: Argument {name} must be specified on rank {root}")
     else:
-        _check_list(call, tensors, group)
+        _check_list(call, tensors, group, dtype)
 
 
 def _check_size(call: str, name: str, whole: Tensor, part: Tensor, group: ProcessGroup) -> None:
