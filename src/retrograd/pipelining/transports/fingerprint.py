@@ -62,14 +62,18 @@ def digest_of(fields: Mapping[str, str]) -> bytes:
 
 
 def qualified_name(function: Callable[..., Any]) -> str:
-    """Return the name of a function, or that of the class of another callable.
+    """Return the name of a function or an operator, or that of the class of another callable.
 
-    >>> qualified_name(partial(qualified_name, None))
-    'qualified_name'
+    >>> import retrograd as rg
+    >>> qualified_name(partial(qualified_name, None)), qualified_name(rg.nn.functional.l1_loss)
+    ('qualified_name', 'l1_loss')
+    >>> qualified_name(rg.nn.MSELoss())
+    'MSELoss'
     """
     while isinstance(function, partial):
         function = function.func
-    return str(getattr(function, "__qualname__", type(function).__qualname__))
+    own = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
+    return str(own or type(function).__qualname__)
 
 
 def differing_fields(fields: Sequence[Mapping[str, str]]) -> list[str]:
@@ -139,6 +143,6 @@ def describe_details(by_rank: Mapping[int, Fingerprint]) -> str:
 
 def _first_difference(one: str, other: str) -> tuple[str, str]:
     """Return the first lines that differ in two texts, without their indentation."""
-    pairs = zip_longest(one.splitlines(), other.splitlines(), fillvalue="nothing")
-    found = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
-    return found[0].strip()[:SHOWN_CHARACTERS], found[1].strip()[:SHOWN_CHARACTERS]
+    texts = ([line.strip() for line in text.splitlines() if line.strip()] for text in (one, other))
+    found = next((pair for pair in zip_longest(*texts, fillvalue="nothing") if pair[0] != pair[1]), ("", ""))
+    return found[0][:SHOWN_CHARACTERS], found[1][:SHOWN_CHARACTERS]
