@@ -208,3 +208,30 @@ def test_sets_of_sets_are_a_mapping_there(tmp_path):
     found = torch.load(tmp_path / "a.pt")
     assert list(found) == ["retrograd.nested", "values", "sizes", "axis", "lead"]
     assert parts(found["values"]) == [[1.0, 2.0], [3.0], [4.0]]
+
+
+def old_states():
+    norm = {"weight": [2.0, 3.0], "bias": [0.0, 1.0], "running_mean": [1.0, 2.0], "running_var": [3.0, 4.0]}
+    yield lambda m: m.nn.BatchNorm1d(2), norm
+    yield lambda m: m.nn.Sequential(m.nn.BatchNorm1d(2)), {f"0.{key}": value for key, value in norm.items()}
+    yield lambda m: m.nn.InstanceNorm1d(2, affine=True, track_running_stats=True), norm
+    directions = {"bias": [0.0], "weight_g": [[2.0]], "weight_v": [[3.0, 4.0]]}
+    yield lambda m: m.nn.utils.parametrizations.weight_norm(m.nn.Linear(2, 1)), directions
+    layers = {f"layers.0.{key}": value for key, value in directions.items()}
+    yield lambda m: m.nn.ModuleDict({"layers": m.nn.Sequential(weight_normed(m))}), layers
+
+
+def weight_normed(m):
+    return m.nn.utils.parametrizations.weight_norm(m.nn.Linear(2, 1))
+
+
+@pytest.mark.parametrize(("make", "state"), [*old_states()])
+def test_states_of_earlier_versions_load(make, state):
+    loaded = []
+    for m in (rg, torch):
+        module = make(m)
+        given = {key: m.tensor(value) for key, value in state.items()}
+        assert str(module.load_state_dict(given)) == "<All keys matched successfully>"
+        assert list(given) == list(state)  # the caller's dict stays as it is
+        loaded.append({key: value.tolist() for key, value in module.state_dict().items()})
+    assert loaded[0] == loaded[1]

@@ -57,6 +57,11 @@ class _NormBase(Affine):
         self.reset_running_stats()
         super().reset_parameters()
 
+    def _complete_state(self, state_dict: dict[str, Any], prefix: str) -> None:
+        # Checkpoints from before PyTorch 0.4.1, and converted ones, have no count of batches.
+        if self.num_batches_tracked is not None:
+            state_dict.setdefault(f"{prefix}num_batches_tracked", self.num_batches_tracked)
+
     def _check_input(self, input: Tensor) -> None:
         if input.ndim not in self.input_ndims:
             numbers = " or ".join(f"{ndim}D" for ndim in self.input_ndims)

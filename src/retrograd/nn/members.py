@@ -1,6 +1,6 @@
 """The dicts `_parameters`, `_buffers` and `_modules` of a module: live views of its registered members."""
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, MutableMapping, ValuesView
 from typing import Any
 
 
@@ -31,9 +31,25 @@ class Members(MutableMapping[str, Any]):
             raise KeyError(name)
         del vars(self._module)[name], self._module._kinds[name]
 
+    # Views of a dict, which print as those of PyTorch's dicts do.
+    def keys(self) -> KeysView[str]:
+        """Return the names."""
+        return dict(self._pairs()).keys()
+
+    def values(self) -> ValuesView[Any]:
+        """Return the members."""
+        return dict(self._pairs()).values()
+
+    def items(self) -> ItemsView[str, Any]:
+        """Return (name, member) pairs."""
+        return dict(self._pairs()).items()
+
+    def _pairs(self) -> list[tuple[str, Any]]:
+        return [(name, self[name]) for name in self]
+
     def replace(self, members: Mapping[str, Any]) -> None:
         """Let these be all members of the kinds."""
-        found = dict(members)
+        found = dict(members.items())
         kinds = {name: self._module._kinds[name] for name in self}
         self.clear()
         for name, value in found.items():
@@ -41,4 +57,4 @@ class Members(MutableMapping[str, Any]):
             vars(self._module)[name] = value
 
     def __repr__(self) -> str:
-        return repr(dict(self))
+        return repr(dict(self._pairs()))

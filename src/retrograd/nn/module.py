@@ -262,6 +262,9 @@ class Module(ModuleTree):
         """
         return load_state(self, state_dict, strict, assign)
 
+    def _complete_state(self, state_dict: dict[str, Any], prefix: str) -> None:
+        """Add to a state, a copy, what states of earlier versions of the class lack, before keys are compared."""
+
     def _load_from_state_dict(
         self,
         state_dict: dict[str, Any],

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from retrograd.nn.module import Module
 
 PARAMETER, BUFFER, TRANSIENT, MODULE = "parameter", "buffer", "transient buffer", "module"
+BUFFERS = (BUFFER, TRANSIENT)
 _EXPECTED = {
     PARAMETER: (Parameter, "nn.Parameter"),
     BUFFER: (Tensor, "Tensor"),
@@ -86,7 +87,7 @@ class ModuleTree(ChecksNumbers):
             )
         if "_kinds" not in self.__dict__:
             raise AttributeError(f"cannot register {name!r}: call super().__init__() of the module first")
-        if name not in self._kinds and hasattr(self, name):
+        if self._kinds.get(name) not in (BUFFERS if kind in BUFFERS else (kind,)) and hasattr(self, name):
             raise KeyError(
                 f"attribute {name!r} already exists: {type(self).__name__} has an attribute {name!r} already"
             )
@@ -126,7 +127,7 @@ class ModuleTree(ChecksNumbers):
 
     @property
     def _buffers(self) -> Members:
-        return Members(self, (BUFFER, TRANSIENT))
+        return Members(self, BUFFERS)
 
     @_buffers.setter
     def _buffers(self, members: Mapping[str, Any]) -> None:
@@ -237,12 +238,12 @@ class ModuleTree(ChecksNumbers):
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """Iterate over dotted names and buffers, persistent or not."""
-        return self._named_tensors((BUFFER, TRANSIENT), prefix, recurse, remove_duplicate)
+        return self._named_tensors(BUFFERS, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Iterate over the buffers, each once."""
         if type(self).named_buffers is ModuleTree.named_buffers and "named_buffers" not in self.__dict__:
-            found = self._unnamed_tensors((BUFFER, TRANSIENT), recurse)
+            found = self._unnamed_tensors(BUFFERS, recurse)
             if found is not None:
                 return found
         return (buffer for _, buffer in self.named_buffers(recurse=recurse))
@@ -265,7 +266,7 @@ class ModuleTree(ChecksNumbers):
 
     def get_buffer(self, target: str) -> Tensor:
         """Return the buffer of that dotted name."""
-        return self._get(target, "get_buffer", (BUFFER, TRANSIENT))
+        return self._get(target, "get_buffer", BUFFERS)
 
     def set_submodule(self, target: str, module: "Module", strict: bool = False) -> None:
         """Replace the submodule of a dotted name, or add one to an existing parent.

@@ -60,6 +60,7 @@ def load_state(module: Any, state_dict: Mapping[str, Any], strict: bool, assign:
         for hook in of_kind(owner._state_hooks, LOAD_PRE) if owner._state_hooks else ():
             prefix = f"{path}." if path else ""
             hook.function(owner, given, prefix, {}, True, keys.missing_keys, keys.unexpected_keys, problems)
+        owner._complete_state(given, f"{path}." if path else "")
     loads_alone = {id(owner) for _, owner in owners if _loads_alone(owner)}
     for path, owner in owners if loads_alone else ():
         if id(owner) in loads_alone:

@@ -1,5 +1,6 @@
 """Parametrizations of weights: separate norm and direction, spectral norm 1, orthogonal rows."""
 
+from functools import partial
 from typing import Any
 
 from retrograd.autograd import no_grad
@@ -58,7 +59,17 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     (3, 1)
     """
     _get_weight("weight_norm", module, name)
-    return register_parametrization(module, name, WeightNorm(dim), unsafe=True)
+    register_parametrization(module, name, WeightNorm(dim), unsafe=True)
+    module.register_load_state_dict_pre_hook(partial(_rename_weight_norm, name))
+    return module
+
+
+def _rename_weight_norm(name: str, module: Module, state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Give the entries of a state of `nn.utils.weight_norm`, the older function, the names of the parametrization."""
+    old = [f"{prefix}{name}_{part}" for part in "gv"]
+    if all(key in state_dict for key in old):
+        for number, key in enumerate(old):
+            state_dict[f"{prefix}parametrizations.{name}.original{number}"] = state_dict.pop(key)
 
 
 class SpectralNorm(Module):
