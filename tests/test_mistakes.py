@@ -176,7 +176,7 @@ MISTAKES = {
     "a list of layers": (lambda: nn.Sequential([nn.ReLU()]), r"Sequential\(\*layers\)"),
     "a function as a layer": (lambda: nn.Sequential(nn.Linear(2, 2), F.relu), r"nn\.ReLU\(\) for relu"),
     "a list is called": (lambda: nn.ModuleList([nn.ReLU()])(x), "call its modules one by one"),
-    "heads do not divide": (lambda: nn.MultiheadAttention(10, 3), "embed_dim must be a multiple of num_heads"),
+    "heads do not divide": (lambda: nn.MultiheadAttention(10, 3), "embed_dim must be divisible by num_heads"),
     "one row in a batch norm": (lambda: nn.BatchNorm1d(3)(x[:1]), "more than 1 value per channel"),
     "examples differ in shape": (lambda: list(DataLoader(Uneven(), 2)), "collate_fn=nested_collate"),
     "a data set without a length": (lambda: list(DataLoader(Endless())), "define __len__"),

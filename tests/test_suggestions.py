@@ -197,6 +197,9 @@ def test_the_nearest_name_is_suggested(call, suggested):
         (lambda: rg.Adam, "rg.optim.Adam"),
         (lambda: rg.nn.cross_entropy, "rg.nn.functional.cross_entropy"),
         (lambda: rg.optim.StepLR, "rg.optim.lr_scheduler.StepLR"),
+        (lambda: rg.autograd.draw, "rg.fx.draw"),
+        (lambda: rg.nn.tensor, "rg.tensor"),
+        (lambda: rg.optim.kaiming_normal_, "rg.nn.init.kaiming_normal_"),
     ],
 )
 def test_a_name_of_another_module_or_library_is_answered_by_the_full_one(call, name):

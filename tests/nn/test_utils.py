@@ -138,7 +138,7 @@ def test_an_orthogonal_weight_without_a_base_can_be_assigned_if_it_is_made_of_re
         (lambda: parameters_to_vector([]), ValueError, "at least one"),
         (lambda: rnn.pad_sequence([]), ValueError, "at least one sequence"),
         (lambda: rnn.pad_sequence([rg.ones(1)], padding_side="up"), ValueError, "'right' or 'left', got 'up'"),
-        (lambda: rnn.pack_padded_sequence(rg.ones(3, 2), [2, 3]), RuntimeError, r"must fall, got \[2, 3\]"),
+        (lambda: rnn.pack_padded_sequence(rg.ones(3, 2), [2, 3]), RuntimeError, r"got \[2, 3\]; sort the sequences"),
         (lambda: rnn.pack_padded_sequence(rg.ones(3, 2), [3, 0]), RuntimeError, "between 1 and the 3 steps"),
         (lambda: rnn.pack_padded_sequence(rg.ones(3, 2), [4, 1]), RuntimeError, "between 1 and the 3 steps"),
         (lambda: rnn.pack_padded_sequence(rg.ones(3, 2), [3]), RuntimeError, "1 lengths for 2 sequences"),

@@ -242,7 +242,8 @@ def test_data_and_losses_that_do_not_fit_are_named_and_train_nothing(kind, case)
 
 
 NOT_USABLE = {
-    "a module": ({"module": nn.Linear(2, 2)}, TypeError, "module must be a function of the numbers of features"),
+    "a module": ({"module": nn.Linear(2, 2)}, TypeError, "module must be a function of features and outputs"),
+    "sizes as the module": ({"module": (32, 16)}, TypeError, r"or None with hidden_layer_sizes=, got \(32, 16\)"),
     "no module": ({"module": lambda features, outputs: None}, TypeError, "module must return a Module.*returned None"),
     "a name": ({"optimizer": "adam"}, TypeError, "optimizer must be a function of parameters and lr=.*got 'adam'"),
     "an optimizer": (

@@ -7,6 +7,8 @@ import numpy as np
 from retrograd.core.dtype import as_dtype, category, get_default_dtype, is_differentiable, is_extension
 from retrograd.foundation.lazy_imports import lazy_module
 
+_IN_REPR = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+
 
 class finfo:
     """The limits of a floating dtype (by default the default dtype) as Python numbers; of a complex one, its parts'.
@@ -29,7 +31,7 @@ class finfo:
         self.smallest_normal = self.tiny = float(known.smallest_normal)
 
     def __repr__(self):
-        shown = [f"{name}={getattr(self, name):g}" for name in ("resolution", "min", "max", "eps", "smallest_normal")]
+        shown = [f"{name}={getattr(self, name):g}" for name in _IN_REPR]
         return f"finfo({', '.join(shown)}, dtype={self.dtype})"
 
 

@@ -38,7 +38,10 @@ FOREIGN_NAMES = {
     "onnx": "rg.export",
 }  # fmt: skip
 # The modules where a name is looked for that another module lacks.
-_SEARCHED = "func nn nn.functional optim optim.lr_scheduler nested utils.data utils.checkpoint distributions linalg"
+_SEARCHED = (
+    "func nn nn.functional nn.init nn.utils optim optim.lr_scheduler nested utils utils.data utils.checkpoint "
+    "distributions linalg special fft autograd autograd.functional fx export library sparse pipelining"
+)
 _UNKNOWN_KEYWORD = " got an unexpected keyword argument '"
 
 
@@ -102,10 +105,11 @@ class MissingNameError(AttributeError):
 def _full_name(name):
     """Return the name under which another module of the package has a member; "" if none has."""
     package = __name__.partition(".")[0]
-    for part in _SEARCHED.split():
-        found = vars(operator.attrgetter(part)(sys.modules[package])).get(name)
+    for part in (*_SEARCHED.split(), ""):
+        module = operator.attrgetter(part)(sys.modules[package]) if part else sys.modules[package]
+        found = getattr(module, name, None)
         if str(getattr(found, "__module__", "")).startswith(package):
-            return f"rg.{part}.{name}"
+            return f"rg.{part}.{name}" if part else f"rg.{name}"
     return ""
 
 

@@ -91,7 +91,10 @@ class Signature:
         for name, value in self._bind(args, kwargs).arguments.items():
             leaves, spec = optree.tree_flatten(with_fields(value))
             if spec != self._specs[name]:
-                raise ValueError(f"{name}: traced with the structure {self._specs[name]}, got {spec}")
+                raise ValueError(
+                    f"{name}: traced with the structure {_outline(self._specs[name])}, got {_outline(spec)}; * is a "
+                    "tensor or another value"
+                )
             found += leaves
         for leaf, expected in zip(found, self._leaves, strict=True):
             self.check(leaf, expected)
@@ -184,6 +187,11 @@ def _input_or_constant(name: str, leaf: Any) -> Input | Constant:
     if _is_array(leaf):
         raise TypeError(f"trace: {name} is an array, {type(leaf).__name__}; pass a tensor, see rg.as_tensor")
     return Constant(name, leaf)
+
+
+def _outline(spec: Any) -> str:
+    """Return the text of a structure without the name of its class: `*` is a leaf."""
+    return str(spec).removeprefix("PyTreeSpec(").removesuffix(")")
 
 
 def _is_array(leaf: Any) -> bool:

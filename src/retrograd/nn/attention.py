@@ -69,7 +69,7 @@ class MultiheadAttention(Module):
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
             raise ValueError(
-                f"MultiheadAttention: embed_dim must be a multiple of num_heads, both greater than 0, got "
+                f"MultiheadAttention: embed_dim must be divisible by num_heads, both greater than 0, got "
                 f"embed_dim={embed_dim} and num_heads={num_heads}"
             )
         self.embed_dim = embed_dim

@@ -87,7 +87,10 @@ def _check_modules(where: str, modules: Iterable[Any]) -> list[Module | None]:
             way_out = "put a star before the list: Sequential(*layers)" if isinstance(module, list | tuple) else ""
             way_out = f"make one: {module.__name__}()" if isinstance(module, type) else way_out
             way_out = way_out or "there are layers for functions, as nn.ReLU() for relu" * callable(module)
-            raise TypeError(f"{where}: expected Modules, got {type(module).__name__}{way_out and f'; {way_out}'}")
+            raise TypeError(
+                f"{where}: expected Modules, got {type(module).__name__}{way_out and f'; {way_out}'}: "
+                f"{type(module).__name__} is not a Module subclass"
+            )
     return modules
 
 

@@ -98,7 +98,9 @@ def fans(tensor: Tensor) -> tuple[int, int]:
     """
     shape = tensor.whole_shape if isinstance(tensor, TensorPart) else tensor.shape
     if len(shape) < 2:
-        raise ValueError(f"fan in and fan out need a tensor of at least 2 dimensions, got shape {shape}")
+        raise ValueError(
+            f"Fan in and fan out can not be computed for tensor with fewer than 2 dimensions, got shape {shape}"
+        )
     receptive = math.prod(shape[2:])
     return shape[1] * receptive, shape[0] * receptive
 
@@ -118,7 +120,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         return 1.0
     if nonlinearity not in _GAINS:
         known = ", ".join(sorted([*_GAINS, *_LINEAR, "leaky_relu"]))
-        raise ValueError(f"calculate_gain: no gain is known for {nonlinearity!r}; it must be one of {known}")
+        raise ValueError(f"calculate_gain: Unsupported nonlinearity {nonlinearity}: it must be one of {known}")
     return _GAINS[nonlinearity]
 
 
@@ -137,7 +139,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
 
 def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"mode must be 'fan_in' or 'fan_out', got {mode!r}")
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
     fan_in, fan_out = fans(tensor)
     return calculate_gain(nonlinearity, a) / math.sqrt(fan_in if mode == "fan_in" else fan_out)
 

@@ -303,6 +303,11 @@ def __abs__(x) -> Tensor:
 
 
 @method
+def __round__(x, ndigits=0) -> Tensor:
+    return registry["round"](x, decimals=ndigits)
+
+
+@method
 def __format__(x, spec) -> str:
     inside = not spec and current().level is not None  # printing asks for no value inside of a transform
     if x.ndim or inside or type(x) is not Tensor:

@@ -88,7 +88,7 @@ class NeuralEstimator(SuggestsKeywords, BaseEstimator):
             check_number(f"{name}: {setting}", annotation, getattr(self, setting))
         is_module_class = isinstance(self.loss, type) and issubclass(self.loss, Module)
         for setting, wrong, wanted in (
-            ("module", isinstance(self.module, Module), "the numbers of features and outputs that returns a Module"),
+            ("module", isinstance(self.module, Module), "features and outputs, or None with hidden_layer_sizes="),
             ("optimizer", isinstance(self.optimizer, Optimizer), "parameters and lr=, such as rg.optim.SGD"),
             ("loss", is_module_class, "outputs and targets, such as rg.nn.MSELoss()"),
         ):

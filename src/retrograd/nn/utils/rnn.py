@@ -129,10 +129,14 @@ def _check_lengths(counts: list[int], shape: tuple[int, ...], enforce_sorted: bo
     if len(counts) != batch:
         raise RuntimeError(f"pack_padded_sequence: {len(counts)} lengths for {batch} sequences")
     if not counts or min(counts) < 1 or max(counts) > steps:
-        raise RuntimeError(f"pack_padded_sequence: lengths must lie between 1 and the {steps} steps, got {counts}")
+        raise RuntimeError(
+            f"pack_padded_sequence: lengths must lie between 1 and the {steps} steps, got {counts}: "
+            "Length of all samples has to be greater than 0"
+        )
     if enforce_sorted and counts != sorted(counts, reverse=True):
         raise RuntimeError(
-            f"pack_padded_sequence: lengths must fall, got {counts}; sort the sequences or pass enforce_sorted=False"
+            f"pack_padded_sequence: `lengths` array must be sorted in decreasing order when `enforce_sorted` is True, "
+            f"got {counts}; sort the sequences or pass enforce_sorted=False"
         )
 
 

@@ -111,7 +111,8 @@ class SequentialLR(_CombinedScheduler):
         if len(milestones) != len(schedulers) - 1 or sorted(milestones) != list(milestones):
             raise ValueError(
                 f"SequentialLR: {len(schedulers)} schedules need {len(schedulers) - 1} milestones that rise, "
-                f"got {list(milestones)}"
+                f"got {list(milestones)}: Sequential Schedulers expects number of schedulers provided to be one more "
+                "than the number of milestone points"
             )
         self._milestones = list(milestones)
         self.last_epoch = last_epoch + 1

@@ -7,6 +7,7 @@ import optree
 
 from retrograd.backend import stack_arrays
 from retrograd.core import Tensor, registry
+from retrograd.core.errors import OperandValueError
 from retrograd.ops import batch_loop
 from retrograd.ops.as_tensor import as_tensor, tensor
 from retrograd.ops.layout import strided
@@ -133,9 +134,11 @@ def _dtype(numbers: Sequence[Any]) -> str:
 def _stack_tensors(tensors: list[Tensor]) -> Tensor:
     shapes = list(dict.fromkeys(tensor.shape for tensor in tensors))
     if len(shapes) > 1:
-        raise ValueError(
+        index = next(i for i, tensor in enumerate(tensors) if tensor.shape != shapes[0])
+        raise OperandValueError(
             f"default_collate: the examples differ in shape: {', '.join(map(str, shapes[:4]))}; "
-            f"collate_fn=nested_collate makes nested tensors of them"
+            f"collate_fn=nested_collate makes nested tensors of them: stack expects each tensor to be equal size, but "
+            f"got {[*shapes[0]]} at entry 0 and {[*tensors[index].shape]} at entry {index}"
         )
     return registry["stack"](tensors)
 

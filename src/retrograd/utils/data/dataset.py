@@ -244,6 +244,6 @@ def _sizes(lengths: Sequence[int | float], count: int) -> list[int]:
     if sum(lengths) != count or not all(isinstance(length, int) for length in lengths):
         raise ValueError(
             f"random_split: lengths must be whole numbers with the sum {count}, the number of examples, or fractions "
-            f"with the sum 1, got {list(lengths)}"
+            f"with the sum 1, got {list(lengths)}: Sum of input lengths does not equal the length of the input dataset"
         )
     return [int(length) for length in lengths]
