@@ -64,6 +64,12 @@ def test_paths_come_back(path):
     assert round_trip([path]) == [path]
 
 
+@pytest.mark.parametrize("name", ["cpu", "cuda", "cuda:1", "meta"])
+def test_devices_come_back(name):
+    (found,) = round_trip([rg.device(name)])
+    assert (type(found), found) == (rg.device, rg.device(name))
+
+
 def test_a_module_is_refused_with_the_way_out():
     with pytest.raises(TypeError, match=r"nn.linear.Linear, .* save its state_dict\(\), and load it by load_state"):
         round_trip(rg.nn.Linear(1, 1))

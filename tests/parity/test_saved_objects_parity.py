@@ -22,6 +22,22 @@ def check(found):
     assert {key: found[key] for key in OTHERS} == OTHERS
 
 
+def test_devices_cross_both_ways(tmp_path):
+    names = ["cpu", "cuda:1", "meta"]
+    rg.save([rg.device(name) for name in names], tmp_path / "x")
+    assert torch.load(tmp_path / "x") == [torch.device(name) for name in names]
+    torch.save([torch.device(name) for name in names], tmp_path / "x")
+    assert rg.load(tmp_path / "x") == [rg.device(name) for name in names]
+
+
+def test_a_whole_module_is_refused_with_the_way_out(tmp_path):
+    torch.save(torch.nn.Linear(2, 1), tmp_path / "x")
+    with pytest.raises(
+        ValueError, match=r"asks for torch.nn.modules.linear.Linear, .*; in PyTorch, save the state_dict"
+    ):
+        rg.load(tmp_path / "x")
+
+
 def test_pytorch_reads_our_files(tmp_path):
     with rg.serialization.safe_globals([argparse.Namespace]):
         rg.save({**ARRAYS, **OTHERS}, tmp_path / "x")

@@ -16,6 +16,7 @@ import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.backend.stored_dtypes import as_strided
 from retrograd.core import dtype as dtypes
 from retrograd.core.blocks import generator_block
+from retrograd.core.device import device, is_device_type
 from retrograd.interop import program_files, pytorch_sparse
 from retrograd.interop.atomic_write import open_regular_file, shorten
 from retrograd.interop.pickled_objects import allowed_globals, restorers
@@ -52,7 +53,7 @@ def load_file(path: str | os.PathLike[str] | BinaryIO, *, mmap: bool = False):
     """Load a file of `torch.save` or `save_file`: tensors in dicts and lists, with numbers and text.
 
     A state dict becomes the dict that `Module.load_state_dict` takes. Views of one memory stay views, and parameters
-    become tensors; none requires grad. `torch.Size` becomes a tuple, a dtype NumPy's, a device its name.
+    become tensors; none requires grad. `torch.Size` becomes a tuple, a dtype NumPy's, a device a `device`.
 
     mmap: map the file into memory and read only what is used, for checkpoints larger than memory. Writes to tensors do
     not reach the file, which must not change meanwhile. Checksums are verified only without it.
@@ -331,7 +332,7 @@ def _dtype(name):
 def _device(kind, index=None):
     if type(kind) is not str or type(index) not in (int, type(None)):
         raise ValueError(f"damaged: a device {short_repr(kind)}, {short_repr(index)}")
-    return kind if index is None else f"{kind}:{index}"
+    return device(kind, index) if is_device_type(kind) else kind if index is None else f"{kind}:{index}"
 
 
 def _ordered_dict(items=()):

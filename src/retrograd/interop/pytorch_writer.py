@@ -11,6 +11,7 @@ import numpy as np
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.backend.stored_dtypes import as_strided
 from retrograd.core import Tensor
+from retrograd.core.device import device
 from retrograd.core.dtype import TABLE
 from retrograd.foundation.describe_value import describe
 from retrograd.interop import pytorch_nested, pytorch_sparse
@@ -141,6 +142,7 @@ def _object_writers(tensor: Any) -> dict:
         Tensor: tensor,
         np.dtype: _dtype,
         Layout: _layout,
+        device: _device,
         np.generic: lambda writer, value, where: writer.put(value.item(), where),
         tuple: lambda writer, value, where: writer.row(tuple(value), where),
         dict: lambda writer, value, where: writer.pairs(value, where),
@@ -154,6 +156,10 @@ def _check_dtype(dtype: np.dtype, where: str) -> None:
 
 def _layout(writer: Writer, value: Layout, where: str) -> None:
     writer.call("torch.serialization _get_layout", ("torch" + repr(value).removeprefix("retrograd"),), where)
+
+
+def _device(writer: Writer, value: device, where: str) -> None:
+    writer.call("torch device", (value.type,) if value.index is None else (value.type, value.index), where)
 
 
 def _dtype(writer: Writer, value: np.dtype, where: str) -> None:

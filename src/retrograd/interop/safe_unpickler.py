@@ -205,8 +205,8 @@ class _Machine:
     def _find_global(self, name: str) -> Any:
         if name not in self._allowed:
             raise ValueError(
-                f"it asks for {name}, which is neither a tensor nor a plain container; no code of files is run, but "
-                f"rg.serialization.add_safe_globals([...]) allows classes"
+                f"it asks for {name}, which is neither a tensor nor a plain container; no code of files is run"
+                f"{_remedy(name)}"
             )
         return self._allowed[name]
 
@@ -288,6 +288,13 @@ def _key(value: Any) -> Any:
         if count > LARGEST_KEY or len(waiting) > LARGEST_KEY:
             raise ValueError(f"a key is made of more than {LARGEST_KEY} values")
     return value
+
+
+def _remedy(name: str) -> str:
+    """Return the way out for a class that is refused."""
+    if name.startswith(("torch.nn.", "torch.optim.")):
+        return "; in PyTorch, save the state_dict() instead of the object: torch.save(model.state_dict(), path)"
+    return ", but rg.serialization.add_safe_globals([...]) allows classes"
 
 
 def short_repr(value: Any) -> str:
