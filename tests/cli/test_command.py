@@ -8,6 +8,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.cli import health, main
+from retrograd.cli.app import app
 from retrograd.cli.doctor import extras
 
 
@@ -138,3 +139,17 @@ def test_shells_complete_the_command(shell):
         [sys.executable, "-m", "retrograd"], env=environment, capture_output=True, text=True, check=False
     )
     assert "_RETROGRAD_COMPLETE=complete_" in shown.stdout
+
+
+def test_help_is_wrapped_by_the_terminal_alone():
+    for command in app.registered_commands:
+        assert all("\n" not in paragraph for paragraph in command.help.split("\n\n")), command.callback
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a file that is always full")
+def test_output_that_cannot_be_written_is_one_line():
+    run = [sys.executable, "-c", "import sys; from retrograd.cli import main; sys.exit(main(['doctor']))"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(run, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.stderr.splitlines()[0] == "retrograd: the output can't be written: No space left on device"
+    assert "Traceback" not in done.stderr

@@ -7,6 +7,7 @@ import pytest
 from retrograd.cli import main
 
 MODULE = """
+import argparse
 import retrograd as rg
 from retrograd import nn
 
@@ -19,6 +20,8 @@ def nothing():
 
 def broken():
     raise KeyError("weights")
+
+argparse.ArgumentParser().parse_args()  # as a script that is also run by itself
 """
 
 
@@ -65,3 +68,10 @@ def test_a_mistake_is_one_line_and_the_code_is_2(module, capsys, target, options
     error = capsys.readouterr().err
     assert told in error
     assert error.count("\n") == 1
+
+
+def test_a_script_that_ends_while_it_is_imported_is_named(tmp_path, capsys):
+    path = tmp_path / "ends.py"
+    path.write_text("raise SystemExit(3)")
+    assert plan(f"{path}:example") == 2
+    assert "ends.py can't be imported: SystemExit: 3" in capsys.readouterr().err

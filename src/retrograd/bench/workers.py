@@ -8,6 +8,7 @@ apply, or with `{"error": ...}`.
 import gc
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -50,6 +51,7 @@ def seconds(function: Callable[[], object]) -> float:
 def serve(make: Callable[[], Cases]) -> None:
     """Run a worker's main loop around the function from row to case; `make` raises ImportError if unavailable."""
     out, sys.stdout = sys.stdout, sys.stderr  # keep a library's output out of the answers
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is reported by the requesting process, without a traceback
     try:
         cases = Sampler(make())
     except ImportError as error:

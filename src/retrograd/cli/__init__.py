@@ -1,5 +1,6 @@
 """The `retrograd` command."""
 
+import errno
 import sys
 from collections.abc import Sequence
 
@@ -33,6 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return commands(args=arguments, prog_name="retrograd", standalone_mode=False) or 0
     except KeyboardInterrupt:
         return INTERRUPTED
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        return _fail(f"the output can't be written: {error.strerror}")
     except Exception as error:
         if not hasattr(error, "format_message"):  # typer's errors have it; their class has moved between versions
             raise

@@ -28,7 +28,7 @@ from retrograd.pipelining.schedules import SCHEDULES, get_schedule
 OUTPUTS = ("first", "all")
 
 app = typer.Typer(
-    help="Train with retrograd, and see how it does.",
+    help="Train, measure and watch models.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -103,7 +103,7 @@ def retrograd_command(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and stop.")
     ] = False,
 ) -> None:
-    """Train with retrograd, and see how it does."""
+    """Train, measure and watch models."""
 
 
 @app.command()
@@ -218,7 +218,7 @@ def run(
         ),
     ] = None,
 ) -> int:
-    """Run a script on many ranks: every process runs it whole, and is one rank of its pipelines.
+    """Run a script on several ranks: each process runs the whole script and is one rank of its pipelines.
 
     In the script, Pipeline(..., transport="auto") takes the transport that is chosen here. After the loss of a rank
     --restarts runs the script again, which continues from its own checkpoint. Ctrl-C ends all ranks.
@@ -360,7 +360,7 @@ def view(
 
 @app.command()
 def doctor() -> int:
-    """Show what is installed, whether it works, and what to do about what does not.
+    """Check the installation, and say how to mend what does not work.
 
     The build, the threads, versions, which extras are complete, and a self-test of less than a second.
 
@@ -386,7 +386,7 @@ def check(
         typer.Option("--test", metavar="NAME", help="Only this check, such as test_gradients; repeat it."),
     ] = None,
 ) -> int:
-    """Check an operator of yours: its schema, shapes, gradients, batches, graphs, whatever the memory looks like.
+    """Check an operator of yours: its schema, shapes, gradients, batches, graphs and memory layouts.
 
     Runs retrograd.library.opcheck on the arguments in --args, or else on the samples next to the operator: a variable
     or a function in the file called OP_samples, or samples. Its value is a tuple of arguments, or a list of such; a
@@ -436,3 +436,13 @@ def bench(
     )
     before = load()
     return script.output_tables(short.report(options), options, before)
+
+
+def _join_lines(docstring: str) -> str:
+    """Return a docstring with each paragraph on one line: the help is wrapped at the width of the terminal."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in docstring.split("\n\n"))
+
+
+for command in app.registered_commands:
+    assert command.callback is not None
+    command.help = _join_lines(command.callback.__doc__ or "")
