@@ -109,7 +109,7 @@ def test_distributions_by_scipys_formulas_have_its_values_and_derivatives_of_sec
             found = getattr(ours, function)(rg.tensor(x), *[rg.tensor(a) for a in given])
             np.testing.assert_allclose(found.numpy(), getattr(theirs, function)(x, *given), rtol=1e-8, atol=1e-13)
             assert not isinstance(getattr(ours, function)(x, *given), Tensor)
-        # What has no formula of SciPy's is made of the others by the same code for all distributions.
+        # The same code for all distributions composes methods without a formula of SciPy from the others.
         if ALL_SAMPLES or name == COMPOSED or ours._own(f"_{function}"):
             assert gradcheck(getattr(ours, function), moving, check_forward_ad=True, fast_mode=True)
             assert gradgradcheck(getattr(ours, function), moving, fast_mode=True)
