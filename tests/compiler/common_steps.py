@@ -153,7 +153,7 @@ def step(x, y):
     scaler.update()
     return loss.detach()
 """),
-    "hooks of parameters": (PARTS, """
+    "hooks of parameters": (WHOLE, """
 for p in model.parameters():
     p.register_hook(lambda grad: grad.clamp(-0.01, 0.01))
 def step(x, y):
@@ -161,7 +161,7 @@ def step(x, y):
     train(loss)
     return loss.detach()
 """),
-    "hooks after accumulation": (PARTS, """
+    "hooks after accumulation": (WHOLE, """
 def halve(p): p.grad.mul_(0.5)
 for p in model.parameters():
     p.register_post_accumulate_grad_hook(halve)

@@ -11,6 +11,7 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
+from retrograd.autograd import grad_dtype
 from retrograd.compiler import disabling
 from retrograd.compiler.arguments import is_ordinary
 from retrograd.compiler.recorder import Recorder
@@ -178,6 +179,7 @@ class PythonWatch:
 
     def watch_tensors(self) -> None:
         """Let the recorder watch the tensors that were found since."""
+        self.recorder.hooked = self.surroundings.hooked
         for key, tensor in self.surroundings.tensors.items():
             if key in self.tensor_guards:
                 continue
@@ -286,6 +288,8 @@ def _kind_of(code: types.CodeType) -> str:
         return "user"
     if code in EAGER_FUNCTIONS:
         return "eager"
+    if code is grad_dtype.in_grad_dtype.__code__:
+        return ""
     if code is as_tensor._constant_tensor.__code__:
         return "constant"
     if code is methods.concrete.__code__:

@@ -27,11 +27,11 @@ CALLED = ", called at "  # in the reason of a refusal, before the line of each c
 class Watched:
     """A tensor from outside the call, as it was when the call first could reach it."""
 
-    __slots__ = ("count", "first_grad", "grad", "position", "tensor", "value", "writes")
+    __slots__ = ("count", "first_grad", "grad", "has_hooks", "position", "tensor", "value", "writes")
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
-        self.first_grad = tensor._grad
+        self.first_grad, self.has_hooks = tensor._grad, tensor._hooks is not None
         self.accept()
 
     def accept(self) -> None:
@@ -47,6 +47,8 @@ class Watched:
             return "the memory"
         if _position(t) != self.position:
             return "the graph"
+        if (t._hooks is not None) is not self.has_hooks:
+            return "the hooks"
         return "the values" if count_of(t) != self.count + self.writes and t.version is not INFERENCE else ""
 
 
@@ -78,6 +80,7 @@ class Recorder(TransparentLevel, Watcher):
         self._count = 0
         self.layouts: Layouts = {}
         self.memories: dict[Slot, Slot | None] = {}  # the array that owns the memory of each; None: one without a slot
+        self.hooked: set[int] = set()  # the ids of leaves from outside whose hooks are guarded
         self.watched: dict[int, Watched] = {}  # by the id of the tensor
         self._results: dict[int, tuple[Any, Any]] = {}  # by the id of a tensor: the tensor, and how to make it
 
@@ -265,9 +268,13 @@ class Recorder(TransparentLevel, Watcher):
         """Run a node of a backward pass inside of the call."""
         if fn.sequence <= self.start:
             self.refuse("a backward pass in the call continues in a graph outside")
-        if any(isinstance(edge, Tensor) and edge._hooks is not None for edge in fn.edges):
-            self.refuse("a backward pass in the call reaches a tensor that has hooks")
+        if any(isinstance(edge, Tensor) and edge._hooks is not None and self._is_unguarded(edge) for edge in fn.edges):
+            self.refuse("a backward pass in the call reaches a tensor whose hooks no guard compares")
         return proceed(fn, cotangents)
+
+    def _is_unguarded(self, leaf: Any) -> bool:
+        """Return whether a leaf is from outside, and has other hooks than those that are guarded."""
+        return id(leaf) in self.watched and id(leaf) not in self.hooked
 
     def on_array_call(self, function: Callable, operands: tuple, out: Any) -> None:
         """Record an array that a backward pass has computed."""

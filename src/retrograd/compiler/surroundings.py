@@ -183,6 +183,7 @@ class Surroundings:
         self._values: dict[int, tuple[Any, str]] = {}  # classes and modules that are values, and their names
         self._named: set[tuple[int, str]] = set()  # their attributes that are noted
         self._absent: list[Absent] = []
+        self.hooked: set[int] = set()  # the ids of leaves whose hooks are guarded
         self.first: dict[Parent, Entry] = {}  # the entries that were noted first
         self.keys: dict[int, tuple[dict, tuple]] = {}  # by the id of a dict: the dict, and the keys when it was noted
         self.parents: dict[int, set[Parent | None]] = {}  # by the id of a value; None: something else has it
@@ -341,6 +342,7 @@ class Surroundings:
         elif isinstance(value, Tensor):
             self.tensors[id(value)] = value
             self._namespaces.add_class(type(value))
+            self._visit_hooks(value, name)
             for key, member in (attributes_of(value) or {}).items():
                 self._note(vars(value), key, member, f"{name}.{key}", key)
         elif isinstance(value, Module):
@@ -376,6 +378,20 @@ class Surroundings:
                 self._values[id(value)] = value, name
         elif not _is_unchanging(value) and not _is_reference_of_library(value, attribute):
             self._visit_object(value, name, attribute)
+
+    def _visit_hooks(self, tensor: Any, name: str) -> None:
+        """Note the hooks of a leaf; those of the library may count their calls, and are left to eager passes."""
+        hooks = tensor._hooks
+        if hooks is None or hooks.retaining or tensor._grad_fn is not None:
+            return
+        view = _View(functools.partial(getattr, hooks))
+        self._note(view, "grad_dtype", hooks.grad_dtype, f"the grad_dtype of {name}", None)
+        kinds = (hooks.tensor, *hooks.tensor.values(), hooks.before, hooks.after, hooks.accumulated)
+        for functions in kinds:
+            self._visit_dict(functions, f"the hooks of {name}", None)
+        functions = [function for of_kind in kinds[1:] for function in of_kind.values()]
+        if not any(is_library(f) or not callable(f) for f in functions):
+            self.hooked.add(id(tensor))
 
     def _visit_function(self, function: Any, name: str) -> None:
         code = function.__code__
