@@ -15,7 +15,7 @@ BUDGET = {
     "backends": 100,
     "bench": 1100,
     "cli": 3300,
-    "compiler": 9300,
+    "compiler": 9400,
     "core": 7540,
     "cuda": 600,
     "distributed": 6950,

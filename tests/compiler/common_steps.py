@@ -128,10 +128,26 @@ class Trainer:
 step = Trainer().step
 """),
     # ------------------------------------------------------------------------------------- parts of the library
-    "a checkpoint": (PARTS, """
+    "a checkpoint": (WHOLE, """
 from retrograd.utils.checkpoint import checkpoint
 def step(x, y):
     loss = F.mse_loss(checkpoint(model, x, use_reentrant=False), y)
+    train(loss)
+    return loss.detach()
+"""),
+    "saved tensors in another dtype": (PARTS, """
+def step(x, y):
+    with rg.autograd.graph.saved_tensors_hooks(lambda t: (t.dtype, t.half()), lambda pair: pair[1].to(pair[0])):
+        loss = F.mse_loss(model(x), y)
+    train(loss)
+    return loss.detach()
+"""),
+    "a checkpoint with dropout": (PARTS, """
+from retrograd.utils.checkpoint import checkpoint
+layers = nn.Sequential(model, nn.Dropout(0.5))
+def step(x, y):
+    z = x.sin() * 2
+    loss = F.mse_loss(checkpoint(layers, z, use_reentrant=False), y)
     train(loss)
     return loss.detach()
 """),

@@ -11,7 +11,7 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
-from retrograd.autograd import grad_dtype
+from retrograd.autograd import saving
 from retrograd.compiler import disabling
 from retrograd.compiler.arguments import is_ordinary
 from retrograd.compiler.recorder import Recorder
@@ -24,6 +24,7 @@ from retrograd.nn.utils import clip_grad
 from retrograd.ops import as_tensor, generator, methods
 from retrograd.optim.lr_scheduler import LRScheduler
 from retrograd.optim.optimizer import Optimizer
+from retrograd.utils import recompute
 
 # Packages and modules of the library whose functions have no effects that an operator or a write does not show.
 _PURE = (
@@ -36,7 +37,8 @@ _PURE = (
     "library/derived_jvp", "library/function_schema",
     "library/kernel_adapter", "library/operator", "library/registration", "library/schema",
     "linalg", "masked", "nested", "nn", "ode", "ops", "pipelining/split/manual_stages", "pipelining/split/modal_module",
-    "pipelining/split/mutations", "signal", "sparse", "special", "types", "_",
+    "pipelining/split/mutations", "signal", "sparse", "special", "types",
+    "utils/checkpoint", "utils/operator_log", "utils/recompute", "_",
 )  # fmt: skip
 _IMPURE = {  # their functions have effects of other kinds, or read values: tests/compiler/functions_with_effects.txt
     "ops/printing": "prints or formats a tensor",
@@ -47,6 +49,7 @@ _IMPURE = {  # their functions have effects of other kinds, or read values: test
     "nn/parameter": "makes or converts a parameter",
     "compiler/disabling": "calls a function that compiler.disable has excluded",
 }
+_PURE_FUNCTIONS = {"autograd/grad_dtype": "in_grad_dtype", "autograd/saving": "saved_tensors_hooks._block"}  # by prefix
 _GENERATORS = "ops/generator"
 _DRAWS = {"_source"}
 _PACKAGES = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
@@ -59,6 +62,7 @@ _OPAQUE = {  # functions that call code which no program replaces
     (kernel_adapter.__file__, "run"),
     (generator.__file__, "resolve_generator"),  # draws may be redirected by code around the call
     (generator.__file__, "draw"),
+    (recompute.__file__, "_state"),  # which is restored only if the recomputed code draws random numbers
 }
 _BUILTIN_FUNCTIONS = {
     "abs", "all", "any", "callable", "chr", "divmod", "format", "getattr", "hasattr", "isinstance", "issubclass",
@@ -164,6 +168,8 @@ class PythonWatch:
             self._on_optimizer(frame)
         elif kind == "eager":
             self._on_eager(frame)
+        elif kind == "saving":
+            self._on_saving(frame)
         elif kind == "constant":
             self.recorder.note_constant(frame.f_locals["array"])
         else:
@@ -225,6 +231,15 @@ class PythonWatch:
             operands = [frame.f_locals[name] for name in code.co_varnames[: code.co_argcount]]
             self.recorder.record_eager(EAGER_FUNCTIONS[code], tuple(operands))
             self._go_outside(frame)
+
+    def _on_saving(self, frame: Any) -> None:
+        """Refuse hooks that pack saved tensors, as they run before the operator that saves is recorded.
+
+        Those of checkpoints pack nothing.
+        """
+        code = getattr(frame.f_locals.get("pack_hook"), "__code__", None)
+        if code is None or code.co_filename != recompute.__file__:
+            self.recorder.refuse("the code packs saved tensors by hooks")
 
     def _is_inside_transform(self, name: str) -> bool:
         if current().level is not self.recorder:
@@ -288,8 +303,6 @@ def _kind_of(code: types.CodeType) -> str:
         return "user"
     if code in EAGER_FUNCTIONS:
         return "eager"
-    if code is grad_dtype.in_grad_dtype.__code__:
-        return ""
     if code is as_tensor._constant_tensor.__code__:
         return "constant"
     if code is methods.concrete.__code__:
@@ -299,6 +312,10 @@ def _kind_of(code: types.CodeType) -> str:
         return "optimizer"
     if module in _IMPURE:
         return _IMPURE[module]
+    if code is saving.saved_tensors_hooks.__init__.__code__:
+        return "saving"
+    if module in _PURE_FUNCTIONS and code.co_qualname.startswith(_PURE_FUNCTIONS[module]):
+        return ""
     if module == _GENERATORS and code.co_name not in _DRAWS:
         return "reads or sets the state of a random generator"
     return "" if module.startswith(_PURE) else f"calls {code.co_qualname} of retrograd.{module.replace('/', '.')}"

@@ -66,6 +66,7 @@ class Recorder(TransparentLevel, Watcher):
     """
 
     observes = True
+    needs_results = True  # of every operator, so that no recomputation stops within one
 
     def __init__(self) -> None:
         self.start = reserve_numbers(0)  # the creation number of the last node before the call

@@ -312,6 +312,11 @@ class Frame:
         return recomputation.values
 
 
+def _may_stop() -> bool:
+    """Return whether the operator that saves may end without its result, which it has computed by then."""
+    return not any(getattr(watcher, "needs_results", False) for watcher in current().watchers or ())
+
+
 class _Recomputation:
     """A repeated run of a frame, with the tensors that it saves."""
 
@@ -338,7 +343,7 @@ class _Recomputation:
             placeholder = frame.placeholders[number]()
             if placeholder is not None:
                 self.values[placeholder] = tensor
-            if self.count == len(frame.placeholders) and frame.options.early_stop:
+            if self.count == len(frame.placeholders) and frame.options.early_stop and _may_stop():
                 raise _AllRecomputedError
         elif frame.complete:
             raise CheckpointError(

@@ -1,0 +1,110 @@
+"""Checkpoints in compiled steps: they recompute, as in eager steps, with the same bits and no more memory."""
+
+import tracemalloc
+import warnings
+
+import pytest
+
+import retrograd as rg
+from retrograd import kernels, nn
+from retrograd.utils.checkpoint import checkpoint, checkpoint_sequential
+
+from .comparison import numbers, observe, state_of
+
+
+def model_of(width, layers):
+    """Return a model of equal layers."""
+    rg.manual_seed(0)
+    parts = [part for _ in range(layers) for part in (nn.Linear(width, width), nn.Tanh())]
+    return nn.Sequential(*parts)
+
+
+def segments(model, x):
+    for layer in model:
+        x = checkpoint(layer, x, use_reentrant=False)
+    return x
+
+
+def nested(model, x):
+    def inner(x):
+        return checkpoint(model[2:], model[:2](x), use_reentrant=False) * 2
+
+    return checkpoint(inner, x, use_reentrant=False)
+
+
+def reentrant(model, x):
+    return checkpoint(model, x.requires_grad_(), use_reentrant=True)
+
+
+def sequential(model, x):
+    return checkpoint_sequential(model, 2, x, use_reentrant=False)
+
+
+def twice(model, x):
+    return checkpoint(model, checkpoint(model, x, use_reentrant=False), use_reentrant=False)
+
+
+def with_the_penalty_of_its_gradient(model, x):
+    x = x.detach().requires_grad_()
+    y = checkpoint(model, x, use_reentrant=False)
+    (g,) = rg.autograd.grad(y.sum(), x, create_graph=True)
+    return y + g
+
+
+def norms(model, x):
+    return checkpoint(nn.functional.batch_norm, model(x), None, None, training=True, use_reentrant=False)
+
+
+FORMS = [segments, nested, reentrant, sequential, twice, with_the_penalty_of_its_gradient, norms]
+
+
+def outcomes(form, compile):
+    """Return what is observed of steps, and the step."""
+    model = model_of(4, 3)
+    optimizer = rg.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = form(model, x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    call = compile(step)
+    return [(observe(call(numbers(5, 4, seed=i))), state_of(model.parameters())) for i in range(5)], call
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_checkpoints_in_a_step_have_the_eager_bits(form):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected, _ = outcomes(form, lambda f: f)
+        found, step = outcomes(form, rg.compile)
+    assert found == expected
+    assert step.programs
+    assert not step.refusal()
+
+
+@pytest.mark.skipif(not kernels.compiled, reason="plans of plain Python have arrays of their own")
+def test_a_compiled_step_with_checkpoints_needs_less_memory_than_one_without():
+    def peak(form):
+        model = model_of(32, 8)
+
+        def f(x):
+            for p in model.parameters():
+                p.grad = None
+            form(model, x).square().mean().backward()
+
+        compiled, x = rg.compile(f, fullgraph=True), numbers(2000, 32)
+        for _ in range(3):
+            compiled(x)
+        tracemalloc.start()
+        compiled(x)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    def halves(model, x):
+        return checkpoint(model[8:], checkpoint(model[:8], x, use_reentrant=False), use_reentrant=False)
+
+    assert peak(halves) < 0.8 * peak(lambda model, x: model(x))
