@@ -111,7 +111,7 @@ class Program:
         """Return the tensors among the arguments if the program is for such a call; else None."""
         if not self.modes.hold():
             return None
-        tensors = self.arguments.match(args, kwargs, self._state_values())
+        tensors = self.arguments.match(args, kwargs, self._state_values() if self.state else ())
         if tensors is None or not self.guards.hold() or (self._ids and self._find_shared(tensors) != self._shared):
             return None
         if self._relations and not relations_hold(self._relations, [*tensors, *self.tensors]):
@@ -120,7 +120,7 @@ class Program:
 
     def _state_values(self) -> Sequence[Any]:
         """Return the values of the state as they are now."""
-        return [entry.now() for entry in self.state] if self.state else ()
+        return [entry.now() for entry in self.state]
 
     def is_for_sizes(self, args: tuple, kwargs: dict[str, Any]) -> bool:
         """Return whether the program would be for a call if it were for other sizes, which its kind allows."""
