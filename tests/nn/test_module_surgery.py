@@ -148,3 +148,43 @@ def test_synchronised_norms_replace_others_and_keep_their_tensors():
     assert norm.running_var.tolist() == expected.running_var.tolist()
     with pytest.raises(ValueError, match=r"at least 2 dimensions, got shape \(3,\)"):
         norm(x[0, :, 0, 0])
+
+
+def test_a_parameter_that_a_property_hides_is_registered():
+    class Curved(nn.Module):
+        @property
+        def k(self):
+            return self.scale.exp()
+
+        def __init__(self):
+            super().__init__()
+            self.k = nn.Parameter(rg.zeros(1))
+            self.scale = self._parameters.pop("k")
+
+    module = Curved()
+    assert [name for name, _ in module.named_parameters()] == ["scale"]
+    assert module.k.item() == 1.0
+    with pytest.raises(AttributeError):
+        module.k = 1.0
+
+
+def test_members_are_copied_by_their_class_to_a_dict():
+    layer = nn.Linear(2, 1)
+    copied = type(layer._parameters)((name, p) for name, p in layer._parameters.items())
+    assert type(copied) is dict
+    assert copied["weight"] is layer.weight
+    deep = copy.deepcopy(layer._parameters)
+    assert type(deep) is dict
+    assert deep["weight"].tolist() == layer.weight.tolist()
+
+
+def test_a_parameter_made_of_an_outer_tensor_inside_a_transform_requires_grad_outside():
+    made = []
+
+    def product(x):
+        made.append(nn.Parameter(outer))
+        return (made[0] * x).sum()
+
+    outer = rg.ones(3)
+    rg.vmap(product)(rg.ones(2, 3)).sum().backward()
+    assert made[0].grad.tolist() == [2.0, 2.0, 2.0]

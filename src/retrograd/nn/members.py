@@ -7,29 +7,41 @@ from typing import Any
 class Members(MutableMapping[str, Any]):
     """The members of some kinds by name, in the order of registration; assigning and deleting changes the module."""
 
-    def __init__(self, module: Any, kinds: tuple[str, ...]) -> None:
-        self._module, self._member_kinds = module, kinds
+    def __new__(cls, values: Any = (), kinds: tuple[str, ...] | None = None) -> Any:
+        """Return the members of some kinds; without kinds a dict, for libraries that copy by `type(members)(pairs)`."""
+        return dict(values) if kinds is None else super().__new__(cls)
+
+    def __init__(self, values: dict[str, Any], kinds: tuple[str, ...]) -> None:
+        self._values, self._member_kinds = values, kinds  # the module's `__dict__`
+
+    def __reduce__(self) -> tuple:
+        return dict, (dict(self._pairs()),)  # copies and files have a dict
+
+    @property
+    def _kinds(self) -> dict[str, str]:
+        kinds: dict[str, str] = self._values["_kinds"]
+        return kinds
 
     def __iter__(self) -> Iterator[str]:
-        return iter([name for name, kind in self._module._kinds.items() if kind in self._member_kinds])
+        return iter([name for name, kind in self._kinds.items() if kind in self._member_kinds])
 
     def __len__(self) -> int:
-        return sum(kind in self._member_kinds for kind in self._module._kinds.values())
+        return sum(kind in self._member_kinds for kind in self._kinds.values())
 
     def __getitem__(self, name: str) -> Any:
-        if self._module._kinds.get(name) not in self._member_kinds:
+        if self._kinds.get(name) not in self._member_kinds:
             raise KeyError(name)
-        return vars(self._module)[name]
+        return self._values[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         if name not in self:
-            self._module._kinds[name] = self._member_kinds[0]
-        vars(self._module)[name] = value  # as in a dict: the module's own methods may do this to set an attribute
+            self._kinds[name] = self._member_kinds[0]
+        self._values[name] = value  # as in a dict: the module's own methods may do this to set an attribute
 
     def __delitem__(self, name: str) -> None:
         if name not in self:
             raise KeyError(name)
-        del vars(self._module)[name], self._module._kinds[name]
+        del self._values[name], self._kinds[name]
 
     # Views of a dict, which print as those of PyTorch's dicts do.
     def keys(self) -> KeysView[str]:
@@ -50,11 +62,11 @@ class Members(MutableMapping[str, Any]):
     def replace(self, members: Mapping[str, Any]) -> None:
         """Let these be all members of the kinds."""
         found = dict(members.items())
-        kinds = {name: self._module._kinds[name] for name in self}
+        kinds = {name: self._kinds[name] for name in self}
         self.clear()
         for name, value in found.items():
-            self._module._kinds[name] = kinds.get(name, self._member_kinds[0])
-            vars(self._module)[name] = value
+            self._kinds[name] = kinds.get(name, self._member_kinds[0])
+            self._values[name] = value
 
     def __repr__(self) -> str:
         return repr(dict(self._pairs()))

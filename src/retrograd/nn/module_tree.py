@@ -49,7 +49,12 @@ class ModuleTree(ChecksNumbers):
                 )
         elif kind is None:
             kind = self._kind_of_registered(name, value)
-        object.__setattr__(self, name, value)
+        try:
+            object.__setattr__(self, name, value)
+        except AttributeError:  # a property without a setter: `_parameters` has the value, as in PyTorch
+            if kind is None:
+                raise
+            self.__dict__[name] = value
         if kind is not None and name in self.__dict__ and kinds.get(name) != kind:
             kinds.pop(name, None)
             kinds[name] = kind
@@ -119,7 +124,7 @@ class ModuleTree(ChecksNumbers):
 
     @property
     def _parameters(self) -> Members:
-        return Members(self, (PARAMETER,))
+        return Members(self.__dict__, (PARAMETER,))
 
     @_parameters.setter
     def _parameters(self, members: Mapping[str, Any]) -> None:
@@ -127,15 +132,19 @@ class ModuleTree(ChecksNumbers):
 
     @property
     def _buffers(self) -> Members:
-        return Members(self, BUFFERS)
+        return Members(self.__dict__, BUFFERS)
 
     @_buffers.setter
     def _buffers(self, members: Mapping[str, Any]) -> None:
         self._buffers.replace(members)
 
     @property
+    def _non_persistent_buffers_set(self) -> set[str]:
+        return {name for name, kind in self._kinds.items() if kind == TRANSIENT}
+
+    @property
     def _modules(self) -> Members:
-        return Members(self, (MODULE,))
+        return Members(self.__dict__, (MODULE,))
 
     @_modules.setter
     def _modules(self, members: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Self, cast
 
-from retrograd.core import Tensor, operator_named
+from retrograd.core import Tensor, at, current, operator_named
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.overrides import as_subclass, disabled_override, override_of
 from retrograd.core.tensor import new_of_class, version_of
@@ -54,7 +54,11 @@ class Parameter(_SharedLeaf):
         self: Any = _SharedLeaf.__new__(kind, data)
         if isinstance(self, TensorPart) or self._overrides:
             vars(self).update(vars(data))
-        self.requires_grad = requires_grad
+        if self.level is None and current().level is not None:  # as for a parameter from outside a transform
+            with at(None, True):
+                self.requires_grad = requires_grad
+        else:
+            self.requires_grad = requires_grad
         return cast(Self, self)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
