@@ -185,6 +185,169 @@ def test_private_names_that_libraries_use_are_there(tmp_path):
     assert answers[7:] == [*refused, "1", "[1.0, 1.0] ['own.pt']"]
 
 
+FUNCTORCH = """
+import torch
+import functorch
+from functorch import combine_state_for_ensemble, make_functional, make_functional_with_buffers
+from torch import nn
+from torch._functorch import vmap as steps
+from torch._functorch.eager_transforms import jacrev
+layer, norm, x = nn.Linear(3, 1), nn.BatchNorm1d(3), torch.ones(4, 3)
+function, parameters = make_functional(layer)
+print(torch.equal(function(parameters, x), layer(x)), parameters[0] is layer.weight, functorch.grad is torch.func.grad)
+function, parameters, buffers = make_functional_with_buffers(norm, disable_autograd_tracking=True)
+print(torch.equal(function(parameters, buffers, x), norm(x)), len(buffers), parameters[0].requires_grad)
+function, parameters, buffers = combine_state_for_ensemble([layer, layer])
+print(functorch.vmap(function, (0, 0, None))(parameters, buffers, x).shape, jacrev is torch.func.jacrev)
+try:
+    make_functional(norm)
+except RuntimeError as error:
+    print(error)
+print(torch.vmap(torch.dot)(x, x).tolist())
+class Pair:
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+    def each(self, function, *args):
+        return Pair(function(self.a, *args), function(self.b, *args))
+def start(in_dims, args, func):
+    leaves, spec = steps.tree_flatten(args)
+    return 4, steps._broadcast_to_and_flatten(in_dims, spec), leaves, spec
+def inside(dims, leaves, level, spec):
+    batched = [leaf if d is None else leaf.each(steps._add_batch_dim, d, level) for d, leaf in zip(dims, leaves)]
+    return steps.tree_unflatten(batched, spec)
+def outside(out, out_dims, level, size, func):
+    return out.each(lambda x: steps._maybe_remove_batch_dim("f", x, level, size, out_dims))
+steps._process_batched_inputs, steps._create_batched_inputs, steps._unwrap_batched = start, inside, outside
+x.requires_grad_()
+out = torch.vmap(lambda pair: Pair(pair.a.sum(), pair.b * pair.a[0]), out_dims=0)(Pair(x, torch.arange(4.0)))
+print(out.a.tolist(), out.b.tolist(), torch.autograd.grad(out.b.sum(), x)[0][:, 0].tolist())
+print(torch.func.vmap(lambda pair: Pair(pair.a, pair.a), out_dims=1)(Pair(x, x)).b.shape)
+"""
+
+
+def test_functorch_is_there_and_libraries_can_replace_the_steps_of_vmap(tmp_path):
+    answers = run("-m", "retrograd.torch_alias", script(tmp_path, FUNCTORCH)).splitlines()
+    assert answers[:3] == ["True False True", "True 3 False", "Size([2, 4, 1]) True"]
+    assert "`model` has buffers" in answers[3]
+    assert answers[4:6] == ["[3.0, 3.0, 3.0, 3.0]", "[3.0, 3.0, 3.0, 3.0] [0.0, 1.0, 2.0, 3.0] [0.0, 1.0, 2.0, 3.0]"]
+    assert answers[6:] == ["Size([3, 4])"]
+
+
+MEMBERS = """
+import copy, pickle
+import torch
+import torch.utils._pytree
+from torch import nn
+from torch.nn.utils._named_member_accessor import swap_tensor
+net = nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1))
+for module in (net[1], copy.deepcopy(net)[1], pickle.loads(pickle.dumps(net[1])), copy.copy(net[1])):
+    values = module.__dict__
+    print([*values["_parameters"]], [*values.get("_buffers")], [*values["_modules"]], values.get("spam", 1))
+    print("_modules" in values, "spam" in values)
+members = net[0].__dict__["_parameters"]
+print(type(members)([("a", 1)]), torch.utils._pytree.tree_leaves(members)[0] is net[0].weight is members["weight"])
+vars(net[0])["_parameters"]["weight"] = torch.ones(1, 2)
+earlier = swap_tensor(net[1], "running_mean", torch.ones(1))
+print(net[0].weight.tolist(), net[1].running_mean.item(), earlier.item(), net[1]._non_persistent_buffers_set)
+print(nn.Module.__new__(nn.Linear).__dict__.get("_modules"))
+class Curved(nn.Module):
+    @property
+    def k(self):
+        return self.scale.exp()
+    def __init__(self):
+        super().__init__()
+        self.k = nn.Parameter(torch.zeros(1))
+        self.scale = self._parameters.pop("k")
+print([name for name, _ in Curved().named_parameters()], Curved().k.item())
+try:
+    Curved().k = 1
+except AttributeError as error:
+    print("refused")
+"""
+
+
+def test_the_dict_of_a_module_has_its_members_by_kind(tmp_path):
+    answers = run("-m", "retrograd.torch_alias", script(tmp_path, MEMBERS)).splitlines()
+    norm = "['weight', 'bias'] ['running_mean', 'running_var', 'num_batches_tracked'] [] 1"
+    assert answers[:9] == [norm, "True False"] * 4 + ["{'a': 1} True"]
+    assert answers[9:] == ["[[1.0, 1.0]] 1.0 0.0 set()", "None", "['scale'] 1.0", "refused"]
+
+
+HELPERS = """
+import torch
+import torch.distributed.autograd
+from torch.autograd.functional import _as_tuple, _grad_postprocess, _tuple_postprocess
+from torch.cuda import nvtx
+from torch.distributed.elastic.multiprocessing.errors import record
+from torch.optim.lbfgs import _strong_wolfe
+from torch.utils._contextlib import _DecoratorContextManager, _NoParamDecoratorContextManager
+from torch.utils.data._utils.worker import _generate_state, get_worker_info
+log = []
+class Block(_DecoratorContextManager):
+    def __init__(self, name="block"): self.name = name
+    def clone(self): return Block(self.name)
+    def __enter__(self): log.append(self.name)
+    def __exit__(self, *exception): log.append("end")
+class Plain(_NoParamDecoratorContextManager, Block):
+    pass
+@Block("a")
+def function(): log.append("called")
+@Block("b")
+def generator():
+    try:
+        log.append((yield 1))
+    except ValueError:
+        yield 2
+    return 3
+function()
+iterator = generator()
+print(next(iterator), iterator.throw(ValueError()), log)
+log.clear()
+Plain(lambda: log.append("inside"))()
+with nvtx.range("range"):
+    print(log, nvtx.range_push("x"), record(len) is len, get_worker_info(), _generate_state(5, 0)[0])
+tuples = _as_tuple(torch.ones(1), "inputs", "jacobian")
+print(tuples[0], _tuple_postprocess(((3,),), (False, False)), _as_tuple([1, 2]))
+print(torch.distributed.autograd.is_available())
+print(_grad_postprocess(((torch.ones(1, requires_grad=True),),), False)[0][0].requires_grad)
+f = lambda x, t, d: (((x + t * d) ** 2).sum().item(), 2 * (x + t * d))
+x, d = torch.tensor([1.0]), torch.tensor([-2.0])
+value, gradient, t, count = _strong_wolfe(f, x, 1.0, d, 1.0, 2 * x, torch.tensor(-4.0))
+print(round(value, 6), round(t, 6), count)
+"""
+
+
+def test_private_helpers_of_libraries_are_there(tmp_path):
+    answers = run("-m", "retrograd.torch_alias", script(tmp_path, HELPERS)).splitlines()
+    assert answers[0] == "1 2 ['a', 'called', 'end', 'b', 'end', 'b', 'end']"
+    assert answers[1] == "['block', 'inside', 'end'] 0 True None 161328693"
+    assert answers[2:] == ["False 3 (1, 2)", "False", "False", "0.0 0.5 2"]
+
+
+SOBOL = """
+import torch
+from torch.quasirandom import SobolEngine
+engine = SobolEngine(2)
+print(engine.draw(3).tolist(), engine.fast_forward(4).draw(1, dtype=torch.float64).tolist(), engine.num_generated)
+print(engine.reset().draw_base2(2, out=torch.empty(0)).sum().item(), engine)
+scrambled = SobolEngine(3, scramble=True, seed=1).draw(64)
+print(scrambled.shape, (scrambled.clamp(0, 1) == scrambled).all().item(), round(scrambled.mean().item(), 2))
+for call in (lambda: SobolEngine(0), lambda: engine.draw_base2(1)):
+    try:
+        call()
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_points_of_sobols_sequence_are_those_of_pytorch(tmp_path):
+    answers = run("-m", "retrograd.torch_alias", script(tmp_path, SOBOL)).splitlines()
+    assert answers[0] == "[[0.0, 0.0], [0.5, 0.5], [0.75, 0.25]] [[0.125, 0.625]] 8"
+    assert answers[1:3] == ["3.0 SobolEngine(dimension=2)", "Size([64, 3]) True 0.5"]
+    assert "[1, 21201], got 0" in answers[3]
+    assert "n=4+2**1=6" in answers[4]
+
+
 def test_distributed_is_available_in_a_process_that_a_launcher_started(monkeypatch):
     code = "from retrograd.torch_alias import install; install(); import torch; d = torch.distributed"
     code += "; print(d.is_available()); d.init_process_group(); print(d.is_available())"

@@ -15,6 +15,11 @@ def random_source(seed):
     return np.random.Generator(np.random.Philox(seed))
 
 
+def mixed_words(entropy, count):
+    """Return words of 32 bits, mixed from words by NumPy's SeedSequence, as Python numbers."""
+    return np.random.SeedSequence(entropy).generate_state(count).tolist()
+
+
 def uniform(source, size, dtype=np.float64):
     """Return `source.random(size, dtype)` and advance the source alike; many values come from a kernel."""
     count = math.prod(size)

@@ -17,11 +17,14 @@ from typing import Any
 from retrograd.core import Tensor
 from retrograd.core.dtype import is_floating, is_signed
 from retrograd.distributions import Distribution
+from retrograd.nn.members import Members
+from retrograd.nn.module_tree import BUFFER, MODULE, PARAMETER, TRANSIENT, ModuleTree
 from retrograd.ops.as_strided import broadcast_shapes
 from retrograd.ops.dtype_aliases import dtype
 from retrograd.ops.layout import Size
 from retrograd.torch_alias import foreach, private_names
 from retrograd.torch_alias.private_names import ADDED
+from retrograd.utils._pytree import register_pytree_node
 
 PYTORCH_VERSION = "2.13.0"  # whose behavior the tests compare: what libraries that ask for `torch.__version__` get
 
@@ -30,7 +33,7 @@ OLDER_PATHS = {"distributed._composable": "distributed", "distributed._tensor": 
 
 # Paths of modules below `torch` that exist only for the alias -> their names in this package.
 ALIAS_ONLY = {
-    "_C._functorch": "functorch",
+    "_C._functorch": "functorch_levels",
     "_C._nn": "nn_private",
     "__config__": "config",
     "_dynamo": "dynamo",
@@ -38,8 +41,18 @@ ALIAS_ONLY = {
     "_dynamo.config": "dynamo_config",
     "_dynamo.eval_frame": "dynamo",
     "_dynamo.utils": "dynamo",
+    "_functorch": "functorch_package",
+    "_functorch.apis": "functorch",
+    "_functorch.deprecated": "functorch",
+    "_functorch.eager_transforms": "functorch",
+    "_functorch.functional_call": "functorch",
+    "_functorch.make_functional": "functorch",
+    "_functorch.vmap": "functorch_vmap",
+    "_guards": "fake_tensor",
+    "_ops": "operator_names",
     "_subclasses": "fake_tensor",
     "_subclasses.fake_tensor": "fake_tensor",
+    "_subclasses.functional_tensor": "fake_tensor",
     "_tensor_str": "private_names",
     "_utils": "utils_private",
     "_vmap_internals": "private_names",
@@ -51,6 +64,11 @@ ALIAS_ONLY = {
     "ao.nn.qat": "absent",
     "ao.nn.quantized": "absent",
     "ao.quantization": "absent",
+    "cuda.nvtx": "nvtx",
+    "distributed.autograd": "absent",
+    "distributed.elastic": "elastic",
+    "distributed.elastic.multiprocessing": "elastic",
+    "distributed.elastic.multiprocessing.errors": "elastic",
     "distributed.rpc": "absent",
     "distributed.tensor.experimental": "private_names",
     "futures": "futures",
@@ -59,15 +77,21 @@ ALIAS_ONLY = {
     "jit.annotations": "jit",
     "multiprocessing": "multiprocessing",
     "nn._reduction": "private_names",
+    "nn.utils._named_member_accessor": "nn_private",
     "nn.attention.flex_attention": "flex_attention",
     "onnx": "onnx",
     "onnx.symbolic_helper": "onnx",
     "quantization": "absent",
     "utils._foreach_utils": "foreach_utils",
+    "quasirandom": "quasirandom",
+    "utils._contextlib": "contextlib",
+    "utils.data._utils.worker": "data_worker",
     "utils.flop_counter": "absent",
     "utils.model_zoo": "hub",
     "version": "version",
 }
+
+MEMBERS = {"_parameters": (PARAMETER,), "_buffers": (BUFFER, TRANSIENT), "_modules": (MODULE,)}
 
 LAUNCHED = {"WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"}  # variables that launchers set for each process
 
@@ -95,7 +119,7 @@ class _Finder:
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Return the spec of a module below `torch`, where this package has one; None for all others."""
-        if not name.startswith("torch.") or not _exists(_own(name)):
+        if not name.startswith(("torch.", "functorch")) or not _exists(_own(name)):
             return None
         return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]  # a loader without the base class
 
@@ -114,6 +138,8 @@ class _Finder:
 def _own(name: str) -> str:
     """Return the name here of a module of PyTorch: one that exists for this alias alone, or that below the package."""
     path = name.removeprefix("torch.")
+    if path.partition(".")[0] == "functorch":  # a package of its own, which PyTorch installs
+        return f"{__name__}.{path}"
     for old, new in OLDER_PATHS.items():
         if path == old or path.startswith(f"{old}."):
             path = new + path.removeprefix(old)
@@ -177,6 +203,37 @@ def _give_sizes(alias: Any) -> None:
     alias.broadcast_shapes = _broadcast_shapes
 
 
+class _ModuleDict(dict):
+    """The `__dict__` of a module, in which PyTorch's modules have dicts of their members."""
+
+    def __missing__(self, name: str) -> Members:
+        if name in MEMBERS and "_kinds" in self:  # which `Module.__init__` sets
+            return Members(self, MEMBERS[name])
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (name in MEMBERS and super().__contains__("_kinds"))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an attribute, the members of a kind, or the default."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+
+def _unflatten_members(values: list, names: list) -> dict:
+    """Return members as a dict, which they are in PyTorch."""
+    return dict(zip(names, values, strict=True))
+
+
+def _new_module(cls: type, *args: Any, **settings: Any) -> Any:
+    """Return a module whose `__dict__` has the dicts of members."""
+    module: Any = object.__new__(cls)
+    module.__dict__ = _ModuleDict()
+    return module
+
+
 def _add_to_dtypes() -> None:
     """Give dtypes PyTorch's attributes.
 
@@ -214,6 +271,8 @@ def install() -> None:
     sys.meta_path.insert(0, _Finder())
     _add_to_dtypes()
     _give_sizes(alias)
+    register_pytree_node(Members, lambda members: ([*members.values()], [*members]), _unflatten_members)
+    ModuleTree.__new__ = _new_module  # type: ignore[method-assign]
     _add_names(alias)
 
 

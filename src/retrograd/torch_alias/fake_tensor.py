@@ -1,4 +1,7 @@
-"""The names of `torch._subclasses`: there are no fake tensors here; those on the device "meta" have shapes only."""
+"""The names of `torch._subclasses` and `torch._guards`: there are no fake tensors here.
+
+Tensors on the device "meta" have shapes only.
+"""
 
 from typing import Any
 
@@ -9,6 +12,10 @@ class FakeTensor(Tensor):
     """A tensor of shapes only; none is an instance."""
 
 
+class FunctionalTensor(Tensor):
+    """A tensor of a program without writes; none is an instance."""
+
+
 class FakeTensorMode:
     """A mode in which tensors are fake; there is none."""
 
@@ -16,3 +23,12 @@ class FakeTensorMode:
 def is_fake(x: Any) -> bool:
     """Return False."""
     return False
+
+
+def active_fake_mode() -> None:
+    """Return None."""
+
+
+def mb_unwrap_functional_tensor(x: Any) -> Any:
+    """Return the tensor itself."""
+    return x

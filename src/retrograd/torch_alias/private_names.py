@@ -10,34 +10,53 @@ from retrograd.backend.type_info import finfo
 from retrograd.core import Tensor, current
 from retrograd.core.op import registry
 from retrograd.core.overrides import disabled_override
-from retrograd.func import vmap
+from retrograd.distributions.kl import _rules as _KL_RULES
 from retrograd.library import api
 from retrograd.linalg import cholesky, solve_triangular
 from retrograd.nn.init import fans
+from retrograd.nn.parameter import Parameter
 from retrograd.ops.functions import functions
+from retrograd.torch_alias.derivatives import _as_tuple as _as_tuple
+from retrograd.torch_alias.derivatives import _construct_standard_basis_for as _construct_standard_basis_for
+from retrograd.torch_alias.derivatives import _cubic_interpolate as _cubic_interpolate
+from retrograd.torch_alias.derivatives import _grad_postprocess as _grad_postprocess
+from retrograd.torch_alias.derivatives import _strong_wolfe as _strong_wolfe
+from retrograd.torch_alias.derivatives import _tuple_postprocess as _tuple_postprocess
+from retrograd.torch_alias.functorch_vmap import vmap as vmap
 from retrograd.torch_alias.jit import ScriptFunction as ScriptFunction
 from retrograd.torch_alias.jit import ScriptModule as ScriptModule
+from retrograd.torch_alias.operator_names import aten as aten
 
 # Path of a module below `torch` -> its names that exist only for the alias.
 ADDED = {
     "": "PyTorchFileReader ScriptFunction ScriptModule _assert_async _check _check_index _check_is_size _check_value "
-    "_shape_as_tensor bits8 chalf classes complex32 qint32 qint8 quint2x4 quint4x2 quint8",
+    "_shape_as_tensor bits8 chalf classes complex32 qint32 qint8 quint2x4 quint4x2 quint8 vmap",
     "_C": "DispatchKey DispatchKeySet _ExcludeDispatchKeyGuard _TensorMeta _are_functorch_transforms_active "
     "_disabled_torch_function_impl",
+    "autograd.functional": "_as_tuple _construct_standard_basis_for _grad_postprocess _tuple_postprocess",
     "autograd.profiler": "emit_nvtx",
+    "distributions.kl": "_KL_REGISTRY",
     "distributions.multivariate_normal": "_precision_to_scale_tril",
     "distributions.transforms": "_clipped_sigmoid",
     "fx.experimental.proxy_tensor": "get_proxy_mode",
+    "func": "vmap",
     "library": "register_fake",
     "nn.init": "_calculate_correct_fan",
+    "nn.modules.module": "_global_parameter_registration_hooks",
+    "nn.parameter": "_ParameterMeta",
     "ops": "aten load_library",
+    "optim.lbfgs": "_cubic_interpolate _strong_wolfe",
     "serialization": "DEFAULT_PROTOCOL",
     "utils.data.dataloader": "_BaseDataLoaderIter _DatasetKind _MultiProcessingDataLoaderIter "
     "_SingleProcessDataLoaderIter _collate_fn_t _worker_init_fn_t",
-    "utils._pytree": "SUPPORTED_NODES _get_node_type _namedtuple_flatten _namedtuple_unflatten",
+    "utils._pytree": "SUPPORTED_NODES _get_node_type _list_flatten _list_flatten_with_keys _list_unflatten "
+    "_namedtuple_flatten _namedtuple_unflatten",
 }
 
 DEFAULT_PROTOCOL = 2
+_ParameterMeta = type(Parameter)
+_KL_REGISTRY = _KL_RULES  # pairs of classes -> functions
+_global_parameter_registration_hooks: dict[int, Any] = {}  # which libraries call; none is registered here
 _disabled_torch_function_impl = disabled_override
 
 
@@ -142,6 +161,21 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     return fans(tensor)[mode == "fan_out"]
 
 
+def _list_flatten(d: list) -> tuple[list, None]:
+    """Return the members of a list, and None."""
+    return d, None
+
+
+def _list_flatten_with_keys(d: list) -> tuple[list, None]:
+    """Return the members of a list with their indices, and None."""
+    return list(enumerate(d)), None
+
+
+def _list_unflatten(values: Any, context: Any) -> list:
+    """Return a list of some members."""
+    return list(values)
+
+
 def _namedtuple_flatten(d: Any) -> tuple[list, Any]:
     """Return the members of a named tuple, and its class."""
     return list(d), type(d)
@@ -164,54 +198,6 @@ def register_fake(op: Any, func: Callable | None = None, /, **settings: Any) -> 
     if isinstance(op, str) and op not in registry:
         return func
     return api.register_fake(op, func, **settings)
-
-
-class _Packet:
-    """An operator by its name in PyTorch's schemas; its overloads are the same function."""
-
-    def __init__(self, name: str) -> None:
-        self.__name__ = name
-        self._overloads: dict[str, Any] = {}
-
-    def __getattr__(self, overload: str) -> Any:
-        if overload.startswith("__"):
-            raise AttributeError(overload)
-        return self._overloads.setdefault(overload, _Overload(self, overload))
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        name = self.__name__
-        if name in registry or name in functions:
-            return (registry if name in registry else functions)[name](*args, **kwargs)
-        if args and isinstance(args[0], Tensor) and hasattr(Tensor, name):
-            return getattr(args[0], name)(*args[1:], **kwargs)
-        raise NotImplementedError(f"torch.ops.aten.{name}: retrograd has no operator of this name")
-
-
-class _Overload:
-    """An overload of an operator."""
-
-    def __init__(self, packet: _Packet, name: str) -> None:
-        self.overloadpacket, self.__name__ = packet, f"{packet.__name__}.{name}"
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.overloadpacket(*args, **kwargs)
-
-    def __repr__(self) -> str:
-        return f"<OpOverload(op='aten.{self.overloadpacket.__name__}', overload='{self.__name__.partition('.')[2]}')>"
-
-
-class _Operators:
-    """PyTorch's own operators, `torch.ops.aten`."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        packet = _Packet(name)
-        setattr(self, name, packet)
-        return packet
-
-
-aten = _Operators()
 
 
 class _Classes:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from retrograd import cuda
 from retrograd.core import Tensor, operator_named
 from retrograd.core.device import device as _device
 
@@ -40,3 +41,17 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
 def _element_size(dtype: Any) -> int:
     """Return the number of bytes of an element."""
     return int(dtype.itemsize)
+
+
+def _get_available_device_type() -> str | None:
+    """Return "cuda" with a GPU, else None."""
+    return "cuda" if cuda.is_available() else None
+
+
+def _get_device_module(device_type: str) -> Any:
+    """Return `torch.cuda`; RuntimeError for other devices."""
+    if device_type != "cuda":
+        raise RuntimeError(
+            f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'."
+        )
+    return cuda

@@ -1,0 +1,1 @@
+"""`torch._functorch`: a package whose modules have the names."""
