@@ -146,7 +146,7 @@ def test_synchronised_norms_replace_others_and_keep_their_tensors():
     expected = nn.BatchNorm2d(3, momentum=None)
     assert norm(x).tolist() == expected(x).tolist()
     assert norm.running_var.tolist() == expected.running_var.tolist()
-    with pytest.raises(ValueError, match=r"fewer than 2 dimensions, got shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"at least 2 dimensions, got shape \(3,\)"):
         norm(x[0, :, 0, 0])
 
 
