@@ -230,3 +230,14 @@ def test_a_program_for_tensors_that_share_memory_is_not_used_for_others(name):
         return seen
 
     assert outcomes(rg.compile) == outcomes(lambda f: f)
+
+
+def test_a_view_of_an_argument_that_is_a_view_is_one_of_the_later_argument():
+    base = numbers(5, 3)
+
+    def f(x):
+        return x.t(), base * 1
+
+    compiled = rg.compile(f)
+    for start in (0, 0, 1, 2):
+        assert observe(compiled(base[start : start + 3])) == observe(f(base[start : start + 3]))

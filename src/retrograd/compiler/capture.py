@@ -240,7 +240,7 @@ class Capture:
 
     def _build(self) -> Program:
         """Return the program; the recorder notes if it cannot be made."""
-        updates = self._updates
+        updates, self.recorder.varying = self._updates, self.arguments.tensors
         kept = {id(container) for container in self.arguments.containers} | self.surroundings.seen_ids()
         output: Any = OutputTree(self.result, self.recorder, kept, None if updates is None else updates.values())
         graph = None

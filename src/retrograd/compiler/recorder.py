@@ -81,6 +81,7 @@ class Recorder(TransparentLevel, Watcher):
         self._count = 0
         self.layouts: Layouts = {}
         self.memories: dict[Slot, Slot | None] = {}  # the array that owns the memory of each; None: one without a slot
+        self.varying: list[Any] = []  # the tensors in whose place a later call may have others
         self.hooked: set[int] = set()  # the ids of leaves from outside whose hooks are guarded
         self.watched: dict[int, Watched] = {}  # by the id of the tensor
         self._results: dict[int, tuple[Any, Any]] = {}  # by the id of a tensor: the tensor, and how to make it
@@ -375,6 +376,7 @@ class Recorder(TransparentLevel, Watcher):
             view.creation_meta in (COPIED, ASSIGNED, "inference")
             or view.inverses is not None
             or view.base.version is not t.version
+            or any(v._view is not None and v._view.base is view.base for v in self.varying)  # perhaps a view of it
         ):
             self.refuse("a result is a view of a kind that a program cannot make")
             return None
