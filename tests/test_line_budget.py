@@ -37,7 +37,7 @@ BUDGET = {
     "ode": 900,
     "ops": 31900,
     "optim": 3600,
-    "pipelining": 20800,
+    "pipelining": 20850,
     "scipy": 8000,
     "signal": 100,
     "sklearn": 400,

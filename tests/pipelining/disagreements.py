@@ -5,6 +5,7 @@ As a script it plays all of them over the processes of a launcher, and rank 0 pr
 
 import json
 import sys
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -32,7 +33,8 @@ class Settings(NamedTuple):
     micro_batches: int = 4
     loss_scale: float = 1.0
     loss_reduction: str = "mean"
-    loss_fn: str = "mse_loss"
+    loss_fn: str = "huber_loss"
+    delta: float = 1.0
     batch: int = 8
     order: int = 1
     dtype: str = "float32"
@@ -54,7 +56,11 @@ CASES = {
     "another schedule": ({"schedule": "gpipe"}, "schedule: 1f1b on ranks 0, 2; gpipe on rank 1"),
     "other numbers of micro-batches": ({"micro_batches": 2}, "micro-batches: 4 on ranks 0, 2; 2 on rank 1"),
     "another loss scale": ({"loss_scale": 2.0}, "loss_scale: 1.0 on ranks 0, 2; 2.0 on rank 1"),
-    "another loss function": ({"loss_fn": "l1_loss"}, "loss_fn: mse_loss on ranks 0, 2; l1_loss on rank 1"),
+    "another loss function": (
+        {"loss_fn": "l1_loss"},
+        "huber_loss(delta=1.0) on ranks 0, 2; l1_loss on rank 1",
+    ),
+    "another option of the loss": ({"delta": 2.0}, "huber_loss(delta=1.0) on ranks 0, 2; huber_loss(delta=2.0) on"),
     "another reduction of the loss": ({"loss_reduction": "sum"}, "loss weights: 0.25 0.25"),
     "a smaller batch": ({"batch": 6}, "argument 0: float32[8, 8] on ranks 0, 2; float32[6, 8] on rank 1"),
     "another order of examples": ({"order": -1}, "values of argument 0: "),
@@ -98,6 +104,12 @@ def model_of(settings):
     return model.train(settings.training)
 
 
+def loss_of(settings):
+    """Return the loss function."""
+    function = getattr(nn.functional, settings.loss_fn)
+    return partial(function, delta=settings.delta) if settings.loss_fn == "huber_loss" else function
+
+
 def reduce_something(link):
     """Do something on a rank."""
 
@@ -110,7 +122,7 @@ def train(settings, transport_name="auto"):
         settings.stages,
         schedule=settings.schedule,
         micro_batches=settings.micro_batches,
-        loss_fn=getattr(nn.functional, settings.loss_fn),
+        loss_fn=loss_of(settings),
         loss_reduction=settings.loss_reduction,
         loss_scale=settings.loss_scale,
         transport=transport_name,

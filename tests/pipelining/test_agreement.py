@@ -1,5 +1,6 @@
 """Ranks that do not run the same program on the same data all end with one error, which says what differs."""
 
+import functools
 import importlib.util
 import json
 import os
@@ -11,7 +12,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.pipelining import pipeline_trainer
-from retrograd.pipelining.runtime.agreement import _checksum
+from retrograd.pipelining.runtime.agreement import _checksum, describe_function
 from retrograd.pipelining.transports.fingerprint import differing_fields
 
 from . import disagreements
@@ -70,6 +71,29 @@ def test_fields_of_one_rank_only_are_named_unless_something_before_them_differs(
     assert differing_fields([run, {**other, "argument 0": "[6]", "values": "2"}]) == ["argument 0", "values"]
     assert differing_fields([run, {**other, "values": "2"}]) == ["stages", "values"]
     assert differing_fields([run, {"call": "predict"}]) == ["call"]
+
+
+def scaled_loss(scale, weight):
+    def loss(out, target, power=2, *, bias=scale - 1):
+        return scale * weight * (out - target) ** power + bias
+
+    return loss
+
+
+LOSSES = {
+    "module": lambda value: rg.nn.CrossEntropyLoss(label_smoothing=value),
+    "weights of classes": lambda value: rg.nn.CrossEntropyLoss(weight=rg.tensor([1.0, value])),
+    "partial": lambda value: functools.partial(rg.nn.functional.huber_loss, delta=value),
+    "variable around it": lambda value: scaled_loss(1.0, value),
+    "tensor around it": lambda value: scaled_loss(1.0, rg.tensor(value)),
+    "default": lambda value: scaled_loss(value, 1.0),
+}
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_a_function_is_described_with_the_values_that_it_holds(kind):
+    make = LOSSES[kind]
+    assert describe_function(make(0.5)) == describe_function(make(0.5)) != describe_function(make(0.25))
 
 
 @pytest.mark.parametrize("columns", [3, 64, 509, 1021, 2 * 1021, 8 * 1021])

@@ -28,7 +28,7 @@ from retrograd.pipelining.microbatch import (
 from retrograd.pipelining.planning.auto_schedule import AutoSchedule, AutoSearch
 from retrograd.pipelining.planning.schedule_search import FoundSchedule
 from retrograd.pipelining.planning.simulate import Costs, median_costs, simulate
-from retrograd.pipelining.runtime.agreement import Agreement
+from retrograd.pipelining.runtime.agreement import Agreement, describe_function
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.microbatch_loss import (
     LossWeights,
@@ -529,7 +529,7 @@ class Pipeline(SuggestsKeywords):
             "loss_scale": self.loss_scale,
             "deterministic": self.deterministic,
             "watch_nan": self.watch_nan,
-            "loss_fn": qualified_name(self.loss_fn) if self.loss_fn else None,
+            "loss_fn": describe_function(self.loss_fn) if self.loss_fn else None,
             "training": self.model.training,
         }
         self._agreement.begin(f"Pipeline.{call}", options, args, kwargs, target)

@@ -1,6 +1,7 @@
 """The fingerprint of a pipeline's step: what the ranks must have in common."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -17,7 +18,7 @@ from retrograd.pipelining.split.capture_cache import Captured
 from retrograd.pipelining.split.manual_stages import AnyPipe
 from retrograd.pipelining.split.meta_model import lacks_memory
 from retrograd.pipelining.split.pipe import Pipe
-from retrograd.pipelining.transports.fingerprint import Fingerprint, digest_of
+from retrograd.pipelining.transports.fingerprint import Fingerprint, digest_of, qualified_name
 from retrograd.pipelining.transports.serialization import buffers_of
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -83,6 +84,45 @@ class Agreement:
             fields = _texts(*described)
             self._described, self._fields = described, (fields, digest_of(fields))
         return Fingerprint(self._fields[0], details, checksums, self._fields[1])
+
+
+def describe_function(function: Callable[..., Any]) -> str:
+    """Return the name of a function with the numbers, texts and tensors that it holds.
+
+    These are the arguments of a partial, the attributes and buffers of a module, and for a function of Python its
+    defaults and the variables of the function around it.
+
+    >>> import retrograd as rg
+    >>> describe_function(partial(rg.nn.functional.huber_loss, delta=2.0)), describe_function(rg.nn.L1Loss())
+    ('huber_loss(delta=2.0)', "L1Loss(training=True, reduction='mean')")
+    """
+    held: dict[str, Any] = {}
+    while isinstance(function, partial):
+        held = {**{f"argument {i}": value for i, value in enumerate(function.args)}, **function.keywords, **held}
+        function = function.func
+    if isinstance(function, Module):
+        held |= {name: value for name, value in vars(function).items() if not name.startswith("_")}
+        held |= function.state_dict()
+    elif code := getattr(function, "__code__", None):
+        defaults, names = function.__defaults__ or (), code.co_varnames[: code.co_argcount]
+        held = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True)) | held
+        held |= function.__kwdefaults__ or {}
+        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        held |= {name: cell.cell_contents for name, cell in cells if not _is_empty(cell)}
+    texts = [f"{name}={_value_text(value)}" for name, value in held.items() if isinstance(value, (*PLAIN, Tensor))]
+    name = qualified_name(function)
+    return f"{name}({', '.join(texts)})" if texts else name
+
+
+def _is_empty(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is None
+    except ValueError:  # the variable has no value yet
+        return True
+
+
+def _value_text(value: Any) -> str:
+    return f"{_kind_text(_kind(value))} {_checksum([value]):08x}" if isinstance(value, Tensor) else repr(value)
 
 
 def _add_program(one: Captured) -> "_ProgramParts":
