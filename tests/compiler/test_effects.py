@@ -232,6 +232,7 @@ def test_a_program_for_tensors_that_share_memory_is_not_used_for_others(name):
     assert outcomes(rg.compile) == outcomes(lambda f: f)
 
 
+@pytest.mark.filterwarnings("ignore:compile")  # it runs eagerly
 def test_a_view_of_an_argument_that_is_a_view_is_one_of_the_later_argument():
     base = numbers(5, 3)
 
