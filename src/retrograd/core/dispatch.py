@@ -6,6 +6,7 @@ from sys import _getframe
 from numpy import asarray, ascontiguousarray, ndarray
 
 from retrograd.core.device import array_devices
+from retrograd.core.errors import OperandTypeError
 from retrograd.core.level import grad_mode_below
 from retrograd.core.op import (
     AuxOutput,
@@ -474,8 +475,9 @@ def seen_whole():
 
 def ground(op, args, params):
     """Run the kernel on the arrays, and wrap its results."""
-    arrays = [raw(op, a) for a in args]
+    arrays = []
     try:
+        arrays = [raw(op, a) for a in args]
         if op.promotes and not share_real_dtype(arrays):
             arrays = op.definition.promote(arrays)
         kernel = op.kernel_for(arrays)
@@ -551,16 +553,17 @@ def as_array(result):
 
 
 def raw(op, a):
-    """Return the array of an operand on the ground; Python numbers and None pass unchanged."""
+    """Return the array of an operand on the ground; Python numbers pass unchanged, and None where it may be given."""
     if isinstance(a, TensorBase):
         if a.level is None:
             return a.value
         raise a.level.escape_error(a)
-    if a is None or type(a) is ndarray or isinstance(a, (bool, int, float, complex)):
+    if (a is None and op.takes_none) or type(a) is ndarray or isinstance(a, (bool, int, float, complex)):
         return a
     if is_array(a):
         return as_array(a)
-    raise TypeError(f"{op.name}: expected a Tensor, an array or a number, got {type(a).__name__}; see rg.tensor")
+    kind = TypeError if a is None else OperandTypeError  # `explain` leaves the second as it is
+    raise kind(f"{op.name}: expected a Tensor, an array or a number, got {type(a).__name__}; see rg.tensor")
 
 
 def as_operand(a):

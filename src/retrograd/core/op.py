@@ -125,6 +125,8 @@ class OpBase:
         self.simple = 0 if schema.params or schema.variadic or schema.results != "Tensor" else len(schema.inputs)
         self.unary = len(schema.inputs) == 1 and not schema.variadic and schema.results == "Tensor"
         self.optional = sum([p.default is None for p in schema.inputs]) if self.simple else 0  # these are the last
+        # A user's Function may be given None for any input.
+        self.takes_none = definition is self or any("?" in p.type or p.default is None for p in schema.inputs)
         plain = schema.inputs_lead and (not schema.variadic or len(schema.inputs) == 1)
         self.leading = len(schema.inputs) if plain else -1
         self.positional = schema.positional_params

@@ -5,10 +5,14 @@ from sys import exc_info
 
 from numpy import iinfo
 
-from retrograd.core.errors import raise_as_runtime_error
+from retrograd.core.errors import OperandTypeError, OperandValueError, raise_as_runtime_error
 from retrograd.core.level import NotBatchedError
 from retrograd.core.op import is_array
 from retrograd.core.tensor import TensorBase
+
+PACKAGE_NAME = __name__.partition(".")[0]
+# Errors of the operators that a composition calls, and of Python; others say what they are about.
+_NAMELESS = (TypeError, ValueError, OperandTypeError, OperandValueError)
 
 
 def explain(op, args, params):
@@ -35,16 +39,22 @@ def reraise_as_runtime_error(op):
 
 def check_composition(op, args, error):
     """Raise a better error for a failed composition: about an operand that is no tensor, or one with the name."""
-    if isinstance(error, AttributeError):
+    text = str(error)
+    if op.name.rpartition(".")[2] in re.split(r"\W+", text.partition(":")[0]):
+        return
+    if type(error) in (TypeError, OperandTypeError, AttributeError):
         check_operands(op, args)
-    if isinstance(error, NotBatchedError) and " " in str(error).partition(": ")[0]:  # it names no operator
+    unnamed = isinstance(error, NotBatchedError) and " " in text.partition(": ")[0]  # it names no operator
+    if unnamed or (op.definition.__module__.startswith(PACKAGE_NAME) and type(error) in _NAMELESS):
         raise type(error)(f"{op.name}: {error}") from error
 
 
 def check_kernel(op, args, params):
     """Raise a better error for a failed kernel: the shape rule's, or one that names the unsupported dtypes."""
-    check_operands(op, args)
     error = exc_info()[1]
+    if isinstance(error, OperandTypeError):  # of an operand that is no array
+        raise error
+    check_operands(op, args)
     try:
         out = op.definition.shape(*[a.aval if isinstance(a, TensorBase) else a for a in args], **params)
     except AttributeError:  # the rule asks a number or None for what only tensors have

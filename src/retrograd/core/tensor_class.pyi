@@ -161,7 +161,7 @@ class Tensor:
         """Return the conjugate transpose of the last two dimensions: a view if real, else a synced copy, as in `conj`."""
     def all(self, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
         """Whether all elements over `dim` (None: all, (): elementwise) are nonzero, as bool; as uint8 for uint8."""
-    def allclose(self, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> _bool:
+    def allclose(self, other: Tensor, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> _bool:
         """Whether all elements are close, by the rule of `isclose`."""
     def amax(self, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
         """The maximum over `dim` (None or (): all).  Tied elements share the gradient.  NaN wins."""
@@ -644,7 +644,7 @@ class Tensor:
         """x with a number, or a tensor without dimensions, written at the indices along `dim`; -1 is the last."""
     def index_fill_(self, dim: _int, index: _Operand, value: _Operand) -> Tensor:
         """`index_fill`, written into the tensor; returns it."""
-    def index_put(self, indices: Any, values: Any, accumulate: Any = False) -> Any:
+    def index_put(self, indices: Any, values: Tensor | _float, accumulate: Any = False) -> Any:
         """`input` with values, which broadcast, written to or added to input[indices], a tuple of index tensors."""
     def index_put_(self, indices: Any, values: Any, accumulate: Any = False) -> Tensor:
         """Write values to, or add them to, x[indices], a tuple of index tensors; return x."""
