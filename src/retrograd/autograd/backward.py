@@ -75,8 +75,8 @@ def backward(
     if not alone and (foreign := _foreign_operands(tensors, inputs, grad_tensors)):
         override_result(backward, foreign, (tensors, grad_tensors, retain_graph, create_graph), {"inputs": inputs})
         return
-    roots = as_list(tensors)
-    targets = None if inputs is None else as_list(inputs)
+    roots = as_list("backward", tensors)
+    targets = None if inputs is None else as_list("backward", inputs)
     if targets is not None and not targets:
         raise RuntimeError(
             "backward: `inputs` argument to `backward()` cannot be empty; without it every leaf gets a gradient"
@@ -234,7 +234,7 @@ def grad(
             "inputs, but got: allow_unused=False"
         )
     allow_unused = materialize_grads if allow_unused is None else allow_unused
-    roots, targets = as_list(outputs), as_list(inputs)
+    roots, targets = as_list("grad", outputs), as_list("grad", inputs)
     if not targets:
         raise RuntimeError(
             "grad: `inputs` argument to `grad()` cannot be empty; name the tensors whose gradients are wanted"
@@ -319,7 +319,7 @@ def _batched_cotangents(
     roots: list, gradients: Any, targets: list, create_graph: bool, retain_graph: bool | None
 ) -> tuple[list[Tensor | None], tuple[int, ...]]:
     """Return the cotangents for a batch of seeds (along the first dimension) in one pass, and the batch size."""
-    given = [None] * len(roots) if gradients is None else gradients_as_list(gradients)
+    given = [None] * len(roots) if gradients is None else gradients_as_list("grad", gradients)
     sizes = {g.shape[:1] for g in given if isinstance(g, Tensor)}
     if len(sizes) != 1 or sizes == {()}:
         raise RuntimeError(
@@ -419,7 +419,7 @@ def _fill_unused(
     """Return the gradients of the targets, with zeros for unused targets if they are materialized."""
     for i, g in enumerate(gradients):
         if g is None:
-            gradients[i] = _unused_gradient(i, as_list(targets)[i], batch, allowed, materialize, create_graph)
+            gradients[i] = _unused_gradient(i, as_list("grad", targets)[i], batch, allowed, materialize, create_graph)
     return tuple(gradients)
 
 

@@ -12,6 +12,7 @@ from retrograd.core.engine import edge_of
 from retrograd.core.hooks import RemovableHandle
 from retrograd.core.tensor import bump_version
 from retrograd.foundation.lazy_imports import lazy_names
+from retrograd.foundation.suggestions import suggest_in_module
 
 if TYPE_CHECKING:  # imported on first use
     from retrograd.autograd.saving import (
@@ -130,3 +131,6 @@ def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
 
 def set_override_stale_capture_stream(enabled: bool) -> None:
     """Accept a setting of streams, without effect: the CPU has none."""
+
+
+suggest_in_module(globals())

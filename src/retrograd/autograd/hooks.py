@@ -11,6 +11,7 @@ from retrograd.core.engine import edge_of
 from retrograd.core.hooks import RemovableHandle, add_hook, check_callable, hooks_of, retain
 from retrograd.core.views import requires_grad_synced
 from retrograd.foundation.read_only import read_only
+from retrograd.foundation.suggestions import suggest_in_module
 
 Hook = Callable[[Tensor], Tensor | None]
 
@@ -233,3 +234,6 @@ class _AnyGrad(_Collector):
                 self._fn(grad)
 
         return run_once
+
+
+suggest_in_module(globals())

@@ -27,7 +27,7 @@ def make_seeds(name: str, roots: list, gradients: Any) -> list:
     >>> make_seeds("backward", [x.sum(), x * 2], [None, rg.ones(2)])
     [tensor(1.), tensor([1., 1.])]
     """
-    given = [None] * len(roots) if gradients is None else gradients_as_list(gradients)
+    given = [None] * len(roots) if gradients is None else gradients_as_list(name, gradients)
     if len(given) != len(roots):
         hint = (
             "; make a tensor of numbers: rg.tensor([...])" if isinstance(next(iter(given), None), float | int) else ""
@@ -78,17 +78,17 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
     return conjugate(g if kind == expected else registry["to"](g, expected))
 
 
-def gradients_as_list(value: Any) -> list:
+def gradients_as_list(name: str, value: Any) -> list:
     """Return one gradient, or several, as a list; others are refused where the output is known."""
-    return as_list(value) if _is_iterable(value) else [value]
+    return as_list(name, value) if _is_iterable(value) else [value]
 
 
-def as_list(value: Any) -> list:
+def as_list(name: str, value: Any) -> list:
     """Return one tensor, array or edge, or several, as a list; a TypeError for what is none of them."""
     if isinstance(value, (Tensor, GradientEdge)) or is_array(value):
         return [value]
     if not _is_iterable(value):
-        raise TypeError(f"expected a Tensor, a GradientEdge or a sequence of them, got {describe(value)}")
+        raise TypeError(f"{name}: expected a Tensor, a GradientEdge or a sequence of them, got {describe(value)}")
     return list(value)
 
 

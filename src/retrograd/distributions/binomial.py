@@ -31,7 +31,7 @@ class Binomial(ProbsOrLogits):
     has_enumerate_support = True
 
     def __init__(
-        self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self, total_count: Tensor | float = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         (total_count,) = self._set_probs_or_logits(probs, logits, total_count)
         self.total_count = total_count.to(self._param.dtype)

@@ -1,7 +1,6 @@
 """The Cauchy distribution."""
 
 import math
-from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.distributions import constraints
@@ -24,7 +23,7 @@ class Cauchy(Distribution):
     support = constraints.real
     has_rsample = True
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 

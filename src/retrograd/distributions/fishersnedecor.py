@@ -1,7 +1,6 @@
 """Fisher's and Snedecor's F distribution."""
 
 import math
-from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.distributions import constraints
@@ -27,7 +26,7 @@ class FisherSnedecor(Distribution):
     support = constraints.positive
     has_rsample = True
 
-    def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, df1: Tensor | float, df2: Tensor | float, validate_args: bool | None = None) -> None:
         self.df1, self.df2 = broadcast_all(df1, df2)
         super().__init__(self.df1.shape, validate_args=validate_args)
 

@@ -1,7 +1,5 @@
 """The gamma distribution."""
 
-from typing import Any
-
 from retrograd.core import Tensor
 from retrograd.distributions import constraints
 from retrograd.distributions.exp_family import ExponentialFamily
@@ -28,7 +26,7 @@ class Gamma(ExponentialFamily):
     has_rsample = True
     _mean_carrier_measure = 0.0
 
-    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, concentration: Tensor | float, rate: Tensor | float, validate_args: bool | None = None) -> None:
         self.concentration, self.rate = broadcast_all(concentration, rate)
         super().__init__(self.concentration.shape, validate_args=validate_args)
 

@@ -1,7 +1,6 @@
 """The half-Cauchy distribution."""
 
 import math
-from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.distributions.cauchy import Cauchy
@@ -20,7 +19,7 @@ class HalfCauchy(HalfDistribution):
 
     base_dist: Cauchy
 
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
         super().__init__(Cauchy(0, scale, validate_args=False), validate_args)
 
     @property

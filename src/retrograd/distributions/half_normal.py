@@ -1,7 +1,6 @@
 """The half-normal distribution."""
 
 import math
-from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.distributions.half_distribution import HalfDistribution
@@ -20,7 +19,7 @@ class HalfNormal(HalfDistribution):
 
     base_dist: Normal
 
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
         super().__init__(Normal(0, scale, validate_args=False), validate_args)
 
     @property

@@ -1,7 +1,6 @@
 """The LKJ distribution of correlation matrices."""
 
 import math
-from typing import Any
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
@@ -32,7 +31,7 @@ class LKJCholesky(Distribution):
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
 
-    def __init__(self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None) -> None:
+    def __init__(self, dim: int, concentration: Tensor | float = 1.0, validate_args: bool | None = None) -> None:
         if dim < 2:
             raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim

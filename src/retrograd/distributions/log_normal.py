@@ -1,7 +1,5 @@
 """The log-normal distribution."""
 
-from typing import Any
-
 from retrograd.core import Tensor
 from retrograd.distributions import constraints
 from retrograd.distributions.normal import Normal
@@ -24,7 +22,7 @@ class LogNormal(TransformedDistribution):
     has_rsample = True
     base_dist: Normal
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         super().__init__(Normal(loc, scale, validate_args), ExpTransform(), validate_args=validate_args)
 
     @property

@@ -1,7 +1,5 @@
 """The logistic-normal distribution."""
 
-from typing import Any
-
 from retrograd.core import Tensor
 from retrograd.distributions import constraints
 from retrograd.distributions.normal import Normal
@@ -24,7 +22,7 @@ class LogisticNormal(TransformedDistribution):
     support = constraints.simplex
     has_rsample = True
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
         if not base.batch_shape:
             base = base.expand((1,))

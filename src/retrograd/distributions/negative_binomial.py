@@ -32,7 +32,7 @@ class NegativeBinomial(ProbsOrLogits):
     support = constraints.nonnegative_integer
 
     def __init__(
-        self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self, total_count: Tensor | float, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         (total_count,) = self._set_probs_or_logits(probs, logits, total_count)
         self.total_count = total_count.to(self._param.dtype)

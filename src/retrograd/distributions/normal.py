@@ -1,7 +1,6 @@
 """The normal distribution."""
 
 import math
-from typing import Any
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
@@ -28,7 +27,7 @@ class Normal(ExponentialFamily):
     has_rsample = True
     _mean_carrier_measure = 0.0
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 

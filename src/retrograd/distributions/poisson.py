@@ -1,7 +1,5 @@
 """The Poisson distribution."""
 
-from typing import Any
-
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
 from retrograd.distributions import constraints
@@ -26,7 +24,7 @@ class Poisson(ExponentialFamily):
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
 
-    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, rate: Tensor | float, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 

@@ -25,7 +25,7 @@ class LogitRelaxedBernoulli(ProbsOrLogits):
     has_rsample = True
 
     def __init__(
-        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self, temperature: Tensor | float, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self.temperature = temperature
         self._set_probs_or_logits(probs, logits)

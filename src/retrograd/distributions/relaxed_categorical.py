@@ -26,7 +26,7 @@ class ExpRelaxedCategorical(CategoricalVectors):
 
     def __init__(
         self,
-        temperature: Any,
+        temperature: Tensor | float,
         probs: Tensor | None = None,
         logits: Tensor | None = None,
         validate_args: bool | None = None,

@@ -1,7 +1,5 @@
 """The uniform distribution on an interval."""
 
-from typing import Any
-
 from retrograd.core import Tensor
 from retrograd.distributions import constraints
 from retrograd.distributions.distribution import Distribution
@@ -21,7 +19,7 @@ class Uniform(Distribution):
 
     has_rsample = True
 
-    def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, low: Tensor | float, high: Tensor | float, validate_args: bool | None = None) -> None:
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.shape, validate_args=validate_args)
 

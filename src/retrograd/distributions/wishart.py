@@ -1,7 +1,6 @@
 """The Wishart distribution."""
 
 import math
-from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.distributions import constraints
@@ -40,7 +39,7 @@ class Wishart(CovarianceParameters, ExponentialFamily):
 
     def __init__(
         self,
-        df: Any,
+        df: Tensor | float,
         covariance_matrix: Tensor | None = None,
         precision_matrix: Tensor | None = None,
         scale_tril: Tensor | None = None,

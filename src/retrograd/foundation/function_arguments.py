@@ -1,10 +1,27 @@
-"""Check that arguments annotated as functions can be called, before a call fails without their names."""
+"""Compare arguments with their annotations: functions before a call, and other kinds after it failed."""
 
 import inspect
+import numbers
+import re
+import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from os import PathLike
 
 from retrograd.foundation.describe_value import describe
+
+_NUMBERS = {int: "__index__", float: "__float__", complex: "__float__"}  # what has the method can be such a number
+_OF_MEMBERS = (Sequence, Iterable, Iterator, Collection, Mapping, list, tuple, dict)
+_WORDS = {
+    Callable: "function", Sequence: "sequence", Iterable: "iterable", Collection: "collection", Mapping: "dict",
+    PathLike: "path", Sized: "object with a length",
+}  # fmt: skip
+# The beginnings of messages of Python and NumPy, which name what the user has not passed.
+_PYTHON_WORDS = re.compile(
+    r"'?[\w.]+'? object |unsupported operand|bad operand|cannot unpack|argument of type|must be real|'[^']+' not supp"
+    r"|ufunc|can only concatenate|(int|float)\(\) arg|object of type|[Cc]annot (interpret|convert)|unhashable"
+    r"|expected str, bytes|a bytes-like|could not convert|type object|list indices|tuple indices"
+)
 
 
 def function_parameters(function):
@@ -17,28 +34,113 @@ def function_parameters(function):
     ]
 
 
-def class_parameters(function):
-    """Return the name and the class of each parameter annotated as one class of this package, such as Tensor."""
-    package = __name__.partition(".")[0]
-    return {
-        name: p.annotation
-        for name, p in inspect.signature(function).parameters.items()
-        if inspect.isclass(p.annotation) and p.annotation.__module__.partition(".")[0] == package
-    }
+def explain_kind(function, args, kwargs, error):
+    """Raise a better error if a call failed because an argument is of another kind than annotated.
 
-
-def explain_kind(function, classes, args, kwargs, error):
-    """Raise TypeError if a call failed by Python's words because an argument is of another class than annotated.
-
-    classes: those of `class_parameters`. It is called after a failure, so that a call that succeeds costs nothing.
+    The error names the function and the argument, and ends with the words of the one that it replaces. An error that
+    names one of them already is left alone, and so is one of a call whose arguments all fit. It is called after a
+    failure, so that a call that succeeds costs nothing.
     """
-    if not isinstance(error, AttributeError) and not str(error).startswith("'"):  # a message of our own
+    home, _, name = function.__qualname__.rpartition(".")
+    name = home.rpartition(".")[2] if name == "__init__" else name
+    for argument, value, annotation in _misfits(function, args, kwargs):
+        if not (_names(name, error) or _names(argument, error)):
+            got = f"{describe(value)} ({type(value).__name__})"
+            raise _class_of(error)(
+                f"{name}: {argument} must be {_kind_words(annotation)}, got {got}: {error}"
+            ) from error
         return
-    bound = inspect.signature(function).bind(*args, **kwargs).arguments
-    for name, kind in classes.items():
-        if name in bound and not isinstance(bound[name], kind):
-            got = f"{describe(bound[name])} ({type(bound[name]).__name__})"
-            raise TypeError(f"{function.__name__}: {name} must be a {kind.__name__}, got {got}: {error}") from None
+
+
+def _misfits(function, args, kwargs):
+    """Return name, value and annotation of each argument that does not fit; numbers, which may fit, are last."""
+    signature = inspect.signature(function)
+    try:
+        bound = signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return []
+    found = []
+    for name, given in bound.items():
+        parameter = signature.parameters[name]
+        annotation = _evaluated(parameter.annotation, function)
+        values = {name: given}.items()
+        if parameter.kind is parameter.VAR_KEYWORD:
+            values = given.items()
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            values = [(name, v) for v in given]
+        found += [(n, v, annotation) for n, v in values if not (v is parameter.default or fits_kind(v, annotation))]
+    return sorted(found, key=lambda misfit: isinstance(misfit[1], numbers.Number))
+
+
+def _evaluated(annotation, function):
+    """Return an annotation that is written as text; Any if it names what is imported for type checkers only."""
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, getattr(function, "__globals__", {}))
+    except (NameError, AttributeError, TypeError, SyntaxError):
+        return typing.Any
+
+
+def _names(word, error):
+    """Return whether a message that is not Python's own contains a word."""
+    text = str(error)
+    return not _PYTHON_WORDS.match(text) and re.search(rf"(?<![A-Za-z]){re.escape(word)}(?![A-Za-z])", text) is not None
+
+
+def _class_of(error):
+    """Return the class for a better error: that of the first one, if it is what users of PyTorch expect."""
+    package = type(error).__module__.partition(".")[0] == __name__.partition(".")[0]
+    return type(error) if type(error) in (ValueError, RuntimeError) or package else TypeError
+
+
+def fits_kind(value, annotation):
+    """Return whether an argument can be of the kind that an annotation declares; in doubt, it can.
+
+    >>> fits_kind(None, int), fits_kind(3, int | None), fits_kind("ab", Sequence[int]), fits_kind((1, 2), Sequence[int])
+    (False, True, False, True)
+    """
+    origin = typing.get_origin(annotation) or annotation
+    if origin in (typing.Union, types.UnionType):
+        return any(fits_kind(value, part) for part in typing.get_args(annotation))
+    if isinstance(annotation, typing.TypeVar):
+        return annotation.__bound__ is None or fits_kind(value, annotation.__bound__)
+    if annotation is None or annotation is types.NoneType:
+        return value is None
+    if not inspect.isclass(origin) or origin in (bool, inspect.Parameter.empty):
+        return True
+    if _overrides(type(value)):  # a class of its own, which handles operators
+        return origin is not str
+    if origin in _NUMBERS:
+        return hasattr(value, _NUMBERS[origin])
+    if isinstance(value, str) and origin in _OF_MEMBERS:
+        return typing.get_args(annotation)[:1] in ((), (str,)) and origin is not Mapping
+    if origin is Sequence:
+        return hasattr(value, "__getitem__") and not isinstance(value, Mapping)
+    try:
+        return isinstance(value, origin) or (hasattr(origin, "__array__") and hasattr(value, "__array__"))
+    except TypeError:  # a protocol that can't be asked for
+        return True
+
+
+def _overrides(kind):
+    return (hasattr(kind, "__torch_function__") or hasattr(kind, "__tensor_function__")) and not hasattr(
+        kind, "backward"
+    )
+
+
+def _kind_words(annotation):
+    """Return an annotation as words: `a Tensor`, `an int or None`."""
+    origin = typing.get_origin(annotation) or annotation
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(map(_kind_words, typing.get_args(annotation))))
+    if isinstance(annotation, typing.TypeVar):
+        return _kind_words(annotation.__bound__)
+    if annotation is None or annotation is types.NoneType:
+        return "None"
+    word = _WORDS.get(origin) or getattr(origin, "__name__", str(origin))
+    article = "an" if word[0] in "aeiouAEIOU" else "a"
+    return f"{article} {word}"
 
 
 def check_function_arguments(name, parameters, args, kwargs):

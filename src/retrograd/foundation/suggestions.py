@@ -12,12 +12,7 @@ import types
 from collections.abc import Mapping
 
 from retrograd.foundation.describe_value import describe
-from retrograd.foundation.function_arguments import (
-    check_function_arguments,
-    class_parameters,
-    explain_kind,
-    function_parameters,
-)
+from retrograd.foundation.function_arguments import check_function_arguments, explain_kind, function_parameters
 
 _SUGGESTS_KEYWORDS = sys.version_info >= (3, 13)
 CALLER_OF_INIT = 2 if _SUGGESTS_KEYWORDS else 3  # stacklevel of warnings in a constructor that suggests keywords
@@ -137,8 +132,8 @@ def bind_arguments(name, signature, args, kwargs):
 def suggest_keywords(function):
     """Decorator: append a suggestion to Python's TypeError for an unknown keyword of this function.
 
-    Arguments that are annotated as Callable are checked, `check_function_arguments`, and those annotated as a class of
-    this package after a failure: `explain_kind`.
+    Arguments that are annotated as Callable are checked, `check_function_arguments`, and other annotated ones after a
+    failure: `explain_kind`.
 
     >>> @suggest_keywords
     ... def scale(x, factor=2):
@@ -148,8 +143,7 @@ def suggest_keywords(function):
     TypeError: scale() got an unexpected keyword argument 'facter'. Did you mean 'factor'?
     """
     functions = function_parameters(function)
-    classes = {} if function.__name__ == "__init__" else class_parameters(function)
-    if _SUGGESTS_KEYWORDS and not functions and not classes:
+    if _SUGGESTS_KEYWORDS and not function.__annotations__.keys() - {"return"}:
         function._suggests_for = function  # wrappers of a constructor copy it: `suggest_init_keywords`
         return function
 
@@ -158,9 +152,9 @@ def suggest_keywords(function):
         check_function_arguments(function.__name__, functions, args, kwargs)
         try:
             return function(*args, **kwargs)
-        except (AttributeError, TypeError) as error:
+        except (AttributeError, TypeError, ValueError, LookupError, StopIteration, RuntimeError) as error:
             if error.__traceback__.tb_next is not None:
-                explain_kind(function, classes, args, kwargs, error)
+                explain_kind(function, args, kwargs, error)
             elif isinstance(error, TypeError):  # the function itself did not begin
                 suggest_keyword(error, inspect.signature(function).parameters)
             raise
@@ -170,14 +164,20 @@ def suggest_keywords(function):
 
 
 def suggest_in_module(namespace):
-    """Make the public functions that a module defines suggest keywords: its last line, given its `globals()`.
+    """Make the public functions and classes that a module defines suggest keywords: its last line, given `globals()`.
 
-    For modules whose functions run once a step or more rarely: before Python 3.13 each call costs a Python frame more.
+    For modules whose functions run once a step or more rarely: each call costs a Python frame more.
     """
     for name, value in namespace.items():
-        own = inspect.isfunction(value) and value.__module__ == namespace["__name__"]
-        if own and name[0] != "_" and not hasattr(value, "__wrapped__"):
+        own = getattr(value, "__module__", None) == namespace["__name__"] and name[0] != "_"
+        if own and inspect.isfunction(value) and not hasattr(value, "__wrapped__"):
             namespace[name] = suggest_keywords(value)
+        elif (
+            own
+            and inspect.isclass(value)
+            and not hasattr(vars(value).get("__init__", suggest_keywords), "_suggests_for")
+        ):
+            suggest_init_keywords(value)
 
 
 def suggest_init_keywords(cls):

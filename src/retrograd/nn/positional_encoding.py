@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from retrograd.core import Tensor, operator_named
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.module import Module
@@ -16,7 +17,7 @@ _ones_like = operator_named("ones_like")
 _stack = operator_named("stack")
 
 
-def apply_rotary(x: Any, cos: Any, sin: Any, interleaved: bool = False) -> Any:
+def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool = False) -> Any:
     """Rotate pairs of features of x (..., size) by angles given as cosines and sines (..., size / 2), which broadcast.
 
     A pair is features i and i + size / 2, or with `interleaved` 2 i and 2 i + 1.
@@ -155,3 +156,6 @@ class SinusoidalPositions(Module):
     def extra_repr(self) -> str:
         """Return the size."""
         return f"{self.dim}"
+
+
+suggest_in_module(globals())

@@ -8,6 +8,7 @@ from typing_extensions import dataclass_transform
 
 from retrograd.core.errors import OperandValueError
 from retrograd.foundation.number_arguments import check_number
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.nn.constructor_fields import Field, add_constructor, field, fields_of
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
@@ -118,6 +119,7 @@ def uninitialized(name: str, cls: Any, args: tuple, kwargs: dict[str, Any]) -> A
     return module
 
 
+@suggest_keywords
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
     """Return the keywords of functions that make tensors: device, dtype, memory_format, and those in "factory_kwargs".
 

@@ -4,6 +4,7 @@ from typing import Any, TypeVar
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.module import Module
@@ -65,6 +66,7 @@ class _EmbeddingBase(Module):
                 self.weight[self.padding_idx].zero_()
 
     @classmethod
+    @suggest_keywords
     def from_pretrained(
         cls: type[EmbeddingType], embeddings: Tensor, freeze: bool = True, **settings: Any
     ) -> EmbeddingType:

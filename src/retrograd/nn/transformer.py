@@ -7,6 +7,7 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.core.state import current, is_recording
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.attention import MultiheadAttention
@@ -414,6 +415,7 @@ class Transformer(Module):
             raise RuntimeError(f"Transformer: batches of source and target differ: shapes {src.shape} and {tgt.shape}")
 
     @staticmethod
+    @suggest_keywords
     def generate_square_subsequent_mask(sz: int, dtype: Any = None) -> Any:
         """Return a mask (sz, sz) for causal attention, added to scores: 0 up to the diagonal, -inf above it.
 

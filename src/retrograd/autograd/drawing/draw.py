@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from retrograd.autograd.drawing.read import read
 from retrograd.autograd.drawing.svg import render
 from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.atomic_write import atomic_replace
 
 if TYPE_CHECKING:  # which shows `draw` to users
@@ -49,7 +50,7 @@ class SVG:
         return f"<SVG of {len(self._text)} characters: save(path) writes it to a file>"
 
 
-def draw(outputs: "Outputs", *, params: Names | None = None) -> SVG:
+def draw(outputs: "Tensor | GradientEdge | Sequence[Tensor | GradientEdge]", *, params: Names | None = None) -> SVG:
     """Return a picture of the autograd graph of one or more tensors.
 
     Leaves are green, with dtype and shape; operators have the names that users call them by; arrows point in the
@@ -82,3 +83,6 @@ def _names(params: Names) -> dict[int, str]:
         if not isinstance(name, str) or not isinstance(tensor, Tensor):
             raise TypeError(f"draw: params must be tensors by name, got {name!r}: {type(tensor).__name__}")
     return {id(tensor): name for name, tensor in pairs}
+
+
+suggest_in_module(globals())

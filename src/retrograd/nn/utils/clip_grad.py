@@ -23,7 +23,7 @@ def _gradients_of(name: str, parameters: Tensor | Iterable[Tensor]) -> list[Any]
 
 
 def get_total_norm(
-    tensors: Tensor | Iterable[Any],
+    tensors: Tensor | Iterable[Tensor],
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
@@ -106,7 +106,7 @@ def _gradients_with_whole_norms(params: list[Any], norm_type: float) -> list[Any
 
 
 def clip_grads_with_norm_(
-    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Any, foreach: bool | None = None
+    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor | float, foreach: bool | None = None
 ) -> None:
     """Scale the gradients of parameters in place from a total norm of `total_norm` to at most `max_norm`.
 

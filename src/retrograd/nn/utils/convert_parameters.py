@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from retrograd.autograd import no_grad
-from retrograd.core import operator_named
+from retrograd.core import Tensor, operator_named
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.parameter_lists import list_tensors
 
@@ -24,7 +24,7 @@ def parameters_to_vector(parameters: Iterable[Any]) -> Any:
     return _cat(parts)
 
 
-def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Any]) -> None:
     """Copy a vector's elements into the parameters, in place and in order.
 
     Raises ValueError, and changes nothing, for a vector of another size. The parameters keep their memory.

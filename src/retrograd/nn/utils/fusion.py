@@ -3,6 +3,7 @@
 import copy
 from typing import Any, TypeVar
 
+from retrograd.core import Tensor
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
@@ -11,7 +12,7 @@ from retrograd.ops.create import ones_like, zeros_like
 M = TypeVar("M", bound=Module)
 
 
-def fuse_conv_bn_eval(conv: M, bn: Any, transpose: bool = False) -> M:
+def fuse_conv_bn_eval(conv: M, bn: Module, transpose: bool = False) -> M:
     """Return a convolution that computes `bn(conv(x))` of modules in evaluation mode.
 
     With `transpose` the convolution is a transposed one.  Raises ValueError for modules in training mode.
@@ -26,7 +27,7 @@ def fuse_conv_bn_eval(conv: M, bn: Any, transpose: bool = False) -> M:
     return _fuse("fuse_conv_bn_eval", conv, bn, transpose)
 
 
-def fuse_linear_bn_eval(linear: M, bn: Any) -> M:
+def fuse_linear_bn_eval(linear: M, bn: Module) -> M:
     """Return a linear layer that computes `bn(linear(x))` of modules in evaluation mode.
 
     Raises ValueError for modules in training mode, and if the numbers of features differ.
@@ -59,7 +60,14 @@ def _fuse(name: str, layer: M, bn: Any, transpose: bool) -> M:
 
 
 def fuse_conv_bn_weights(
-    conv_w: Any, conv_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any, transpose: bool = False
+    conv_w: Tensor,
+    conv_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor | None,
+    bn_b: Tensor | None,
+    transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
     """Return weight and bias of the convolution that computes a batch norm of a convolution.
 
@@ -85,7 +93,13 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_weights(
-    linear_w: Any, linear_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any
+    linear_w: Tensor,
+    linear_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor | None,
+    bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:
     """Return weight and bias of the linear layer that computes a batch norm of one: see `fuse_conv_bn_weights`."""
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)

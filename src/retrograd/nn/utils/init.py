@@ -5,6 +5,7 @@ from typing import Any
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import give_memory, is_on_meta
 from retrograd.nn.settings import uninitialized
@@ -85,3 +86,6 @@ def _resets(part: Module) -> bool:
 
 def _reset(part: Any) -> None:
     part.reset_parameters()
+
+
+suggest_in_module(globals())

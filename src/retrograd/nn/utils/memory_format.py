@@ -2,6 +2,7 @@
 
 from typing import Any, TypeVar
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.convolution import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import convert_format
@@ -31,3 +32,6 @@ def _convert(module: M, memory_format: Any, kinds: tuple[type, ...]) -> M:
         if isinstance(layer, kinds):
             convert_format(layer.weight, memory_format)
     return module
+
+
+suggest_in_module(globals())

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from retrograd.autograd import no_grad
 from retrograd.core import operator_named
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.hooks import FORWARD_PRE, of_kind
@@ -207,3 +208,6 @@ def spectral_norm(
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
     """Undo `spectral_norm`: the weight is a parameter again.  Raises ValueError if the module has none."""
     return _remove(module, SpectralNorm, name)
+
+
+suggest_in_module(globals())

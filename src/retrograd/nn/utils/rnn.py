@@ -98,7 +98,7 @@ class PackedSequence(NamedTuple):
 
 
 def pack_padded_sequence(
-    input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+    input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
     """Pack the first `lengths[i]` steps of the sequences of a padded (T, N, ...), or (N, T, ...) if `batch_first`.
 
@@ -206,7 +206,7 @@ def pad_packed_sequence(
 
 
 def pad_sequence(
-    sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+    sequences: Iterable[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Any:
     """Pad sequences (T_i, ...) into one tensor (T, N, ...), or (N, T, ...) if `batch_first`.
 
@@ -231,7 +231,7 @@ def pad_sequence(
     return _stack(padded, 0 if batch_first else 1)
 
 
-def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False) -> list[Any]:
     """Return the first `lengths[i]` steps of each sequence of a padded tensor, as a list.
 
     >>> import retrograd as rg
@@ -244,7 +244,7 @@ def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = Fals
     return [row[: int(count)] for row, count in zip(rows.unbind(0), counts, strict=True)]
 
 
-def pack_sequence(sequences: Iterable[Any], enforce_sorted: bool = True) -> PackedSequence:
+def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Pack sequences (T_i, ...), given longest first unless `enforce_sorted` is False.
 
     >>> import retrograd as rg
