@@ -286,7 +286,7 @@ def alias_copy(input: Any, *, out: Any = None) -> Tensor:
 def all(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
     """Whether all elements over `dim` (None: all, (): elementwise) are nonzero, as bool; as uint8 for uint8."""
 
-def allclose(input: Any, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> _bool:
+def allclose(input: Tensor, other: Tensor, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> _bool:
     """Whether all elements are close, by the rule of `isclose`."""
 
 def alpha_dropout(x: _Operand, p: _float = 0.5, training: _bool = False) -> Tensor:
@@ -427,7 +427,7 @@ def avg_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, pad
 def baddbmm(x: _Operand, batch1: _Operand, batch2: _Operand, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
     """beta * x + alpha * bmm(batch1, batch2); x broadcasts."""
 
-def bartlett_window(window_length: Any, periodic: Any = True, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
+def bartlett_window(window_length: _int, periodic: Any = True, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """The Bartlett window: a triangle, from 0 up to 1 in the middle and back to 0."""
 
 def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: Any, momentum: Any, eps: Any, cudnn_enabled: Any = False) -> Tensor:
@@ -475,7 +475,7 @@ def bitwise_right_shift(a: _Operand, b: _Operand) -> Tensor:
 def bitwise_xor(a: _Operand, b: _Operand) -> Tensor:
     """Bitwise XOR; of booleans, whether they differ."""
 
-def blackman_window(window_length: Any, periodic: Any = True, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
+def blackman_window(window_length: _int, periodic: Any = True, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """The Blackman window: 0.42 - 0.5 cos of one period + 0.08 cos of two periods."""
 
 def block_diag(tensors: Sequence[_Operand]) -> Tensor:
@@ -832,10 +832,10 @@ def expm1_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def eye(n: _int, m: Any = None, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Return an n x m matrix (m defaults to n) with ones on the diagonal and zeros elsewhere."""
 
-def fake_quantize_per_channel_affine(input: Any, scale: Any, zero_point: Any, axis: Any, quant_min: Any, quant_max: Any) -> Tensor:
+def fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: Tensor, axis: _int, quant_min: _int, quant_max: _int) -> Tensor:
     """Return `fake_quantize_per_tensor_affine` of each slice along dimension `axis`, with its own scale and zero point."""
 
-def fake_quantize_per_tensor_affine(input: Any, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any) -> Tensor:
+def fake_quantize_per_tensor_affine(input: Tensor, scale: Tensor | _float, zero_point: Tensor | _int, quant_min: _int, quant_max: _int) -> Tensor:
     """Return the value of each element after rounding to an integer q = input / scale + zero_point and back."""
 
 def feature_alpha_dropout(x: _Operand, p: _float = 0.5, training: _bool = False) -> Tensor:
@@ -991,10 +991,10 @@ def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: 
 def gt(a: _Operand, b: _Operand) -> Tensor:
     """Whether a > b, elementwise."""
 
-def hamming_window(window_length: Any, periodic: Any = True, alpha: Any = 0.54, beta: Any = 0.46, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
+def hamming_window(window_length: _int, periodic: Any = True, alpha: Any = 0.54, beta: Any = 0.46, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """The Hamming window: alpha - beta cos over one period."""
 
-def hann_window(window_length: Any, periodic: Any = True, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
+def hann_window(window_length: _int, periodic: Any = True, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """The Hann window: 0.5 - 0.5 cos over one period."""
 
 def hardshrink(x: _Operand, lambd: _float = 0.5) -> Tensor:
@@ -1015,7 +1015,7 @@ def histc(x: _Operand, bins: _int = 100, min: _Number = 0, max: _Number = 0) -> 
 def histogram(x: _Operand, bins: Any = 100, *, range: Any = None, weight: _Operand | None = None, density: _bool = False) -> return_types.histogram:
     """Count elements in bins; return the counts and the edges of the bins, as a named tuple (hist, bin_edges)."""
 
-def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: Any = False) -> return_types.histogramdd:
+def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: Any = False) -> return_types.histogramdd:
     """Count points, the rows of matrices, in multidimensional bins, as a named tuple (hist, bin_edges)."""
 
 def hsmm(mat1: Tensor, mat2: Tensor) -> Tensor:
@@ -1060,7 +1060,7 @@ def index_copy(x: _Operand, dim: _int, index: _Operand, source: _Operand) -> Ten
 def index_fill(x: _Operand, dim: _int, index: _Operand, value: _Operand) -> Tensor:
     """x with a number, or a tensor without dimensions, written at the indices along `dim`; -1 is the last."""
 
-def index_put(input: Any, indices: Any, values: Any, accumulate: Any = False) -> Any:
+def index_put(input: Tensor, indices: Any, values: Tensor | _float, accumulate: Any = False) -> Any:
     """`input` with values, which broadcast, written to or added to input[indices], a tuple of index tensors."""
 
 def index_put_(x: Any, indices: Any, values: Any, accumulate: Any = False) -> Tensor:
@@ -1150,7 +1150,7 @@ def isreal(x: _Operand) -> Tensor:
 def istft(x: _Operand, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: _Operand | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None, length: _int | None = None, return_complex: _bool = False) -> Tensor:
     """Return the signals whose `stft` is closest to spectra x (..., frequencies, frames), in the least-squares sense."""
 
-def kaiser_window(window_length: Any, periodic: Any = True, beta: Any = 12.0, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
+def kaiser_window(window_length: _int, periodic: Any = True, beta: Any = 12.0, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """The Kaiser window: I0(beta sqrt(1 - t^2)) / I0(beta) for t from -1 to 1, with I0 the modified Bessel function."""
 
 def kl_div(x: _Operand, target: _Operand, reduction: _str = 'mean', log_target: _bool = False) -> Tensor:
@@ -1591,7 +1591,7 @@ def rand_like(input: Any, *, generator: Any = None, dtype: Any = None, out: Any 
 def randint(low: Any = 0, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Uniform random integers from low (default 0) to high - 1, of the given shape."""
 
-def randint_like(input: Any, low: Any = 0, high: Any = None, *, generator: Any = None, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
+def randint_like(input: Tensor, low: Any = 0, high: Any = None, *, generator: Any = None, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Uniform random integers from low (default 0) to high - 1 in the shape and dtype of the input."""
 
 def randn(*size: _int, generator: Any = None, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
@@ -1654,7 +1654,7 @@ def resolve_conj(x: _Operand) -> Tensor:
 def resolve_neg(input: Any) -> Tensor:
     """The tensor itself: unlike in PyTorch, no negation is ever pending."""
 
-def result_type(tensor1: Any, tensor2: Any) -> Any:
+def result_type(tensor1: Tensor | _float, tensor2: Tensor | _float) -> Any:
     """The common dtype of two tensors or numbers; numbers and tensors without dimensions give way to tensors."""
 
 def rms_norm(x: _Operand, normalized_shape: _Ints, weight: _Operand | None = None, eps: _float | None = None) -> Tensor:
@@ -1954,13 +1954,13 @@ def swapdims(x: _Operand, dim0: _int, dim1: _int) -> Tensor:
 def sym_float(a: Any) -> Any:
     """Return a number as a float."""
 
-def sym_int(a: Any) -> Any:
+def sym_int(a: _float) -> Any:
     """Return a number as an integer, truncated towards 0; a symbolic size as it is."""
 
 def sym_ite(b: Any, t: Any, f: Any) -> Any:
     """Return t if b is true, else f; TypeError unless b is a boolean, and t and f have the same type."""
 
-def sym_max(a: Any, b: Any) -> Any:
+def sym_max(a: _float, b: _float) -> Any:
     """Return the larger number, as a float if one of them is a float."""
 
 def sym_min(a: Any, b: Any) -> Any:
@@ -2017,7 +2017,7 @@ def threshold_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def tile(x: _Operand, *dims: _Ints) -> Tensor:
     """Repeat the tensor as `repeat` does, with 1 for each leading dimension that `dims` leaves out."""
 
-def to_dlpack(tensor: Any) -> Any:
+def to_dlpack(tensor: Tensor) -> Any:
     """Return a capsule for the memory of a tensor on the CPU, which `from_dlpack` of any library takes once."""
 
 def topk(x: _Operand, k: _int, dim: _int | None = None, largest: _bool = True, sorted: _bool = True) -> return_types.topk:

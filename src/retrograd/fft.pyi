@@ -21,7 +21,7 @@ def fft(x: _Operand, n: _int | None = None, dim: _int = -1, norm: _str | None = 
 def fft2(x: _Operand, s: _Ints | None = None, dim: _Ints = (-2, -1), norm: _str | None = None) -> Tensor:
     """`fft` over two dimensions, truncated or padded to the sizes s."""
 
-def fftfreq(n: Any, d: Any = 1.0, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
+def fftfreq(n: _int, d: _float = 1.0, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Return the frequencies of `fft` of n values with spacing d, in its order: 0, positive, negative."""
 
 def fftn(x: _Operand, s: _Ints | None = None, dim: _Ints | None = None, norm: _str | None = None) -> Tensor:
@@ -75,7 +75,7 @@ def rfft(x: _Operand, n: _int | None = None, dim: _int = -1, norm: _str | None =
 def rfft2(x: _Operand, s: _Ints | None = None, dim: _Ints = (-2, -1), norm: _str | None = None) -> Tensor:
     """`rfft` over the second, `fft` over the first dimension."""
 
-def rfftfreq(n: Any, d: Any = 1.0, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
+def rfftfreq(n: _int, d: _float = 1.0, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Return the frequencies of `rfft` of n values with spacing d."""
 
 def rfftn(x: _Operand, s: _Ints | None = None, dim: _Ints | None = None, norm: _str | None = None) -> Tensor:

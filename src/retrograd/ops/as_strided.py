@@ -1,11 +1,14 @@
 """Views with other strides: windows, reinterpreted bytes; and functions that write into a view's elements."""
 
+from collections.abc import Sequence
+
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.errors import OperandValueError
 from retrograd.core.graph import default_name
 from retrograd.core.views import COPIED, requires_grad_synced
 from retrograd.foundation.lazy_imports import add_attribute
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import AlongDims, Composite, View, canonical_dim, cast_to, numel, shift_dims, sum_to
 from retrograd.ops.family import broadcast_shapes as common_shape
@@ -604,7 +607,8 @@ class unravel_index(Composite):
 
 
 @function()
-def broadcast_shapes(*shapes):
+@suggest_keywords
+def broadcast_shapes(*shapes: int | Sequence[int]):
     """Return the common shape of tensors of these shapes (a number is a 1-d shape); a ValueError if there is none.
 
     >>> import retrograd as rg

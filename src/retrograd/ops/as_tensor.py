@@ -9,6 +9,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.device import array_devices
 from retrograd.core.dispatch import mark_inference
 from retrograd.core.tensor import make
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops.functions import function
 from retrograd.ops.layout import check_device, check_keywords, find_device, making_on, place
 
@@ -212,7 +213,8 @@ class _Capsule:
 
 
 @function()
-def to_dlpack(tensor):
+@suggest_keywords
+def to_dlpack(tensor: Tensor):
     """Return a capsule for the memory of a tensor on the CPU, which `from_dlpack` of any library takes once.
 
     >>> import retrograd as rg

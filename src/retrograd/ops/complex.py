@@ -14,7 +14,7 @@ from retrograd.core.views import set_view_copy
 from retrograd.foundation.read_only import read_only
 from retrograd.ops import batch_loop
 from retrograd.ops.family import Composite, View, pointwise, zero_cotangent
-from retrograd.ops.functions import function
+from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.index import select
 from retrograd.ops.linalg import dot
 from retrograd.ops.methods import method
@@ -281,7 +281,7 @@ def conj(input) -> Tensor:
     >>> rg.conj(rg.tensor([1 + 2j]))
     tensor([1.-2.j])
     """
-    if input.dtype.kind != "c":
+    if check_tensor("conj", input).dtype.kind != "c":
         return input
     out = conjugate(input)
     set_view_copy(out, input, registry["conj"], {})
@@ -305,7 +305,7 @@ class resolve_conj(Composite):
     """Return x itself: no lazy conjugation exists here, unlike in PyTorch."""
 
     def compose(x):
-        return x
+        return check_tensor("resolve_conj", x)
 
     oracle = "numpy.array"
 

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+from collections.abc import Sequence
 
 from retrograd.core import Aval, Internal, Tensor, call, current, op, registry
 from retrograd.core import dtype as dtypes
@@ -9,6 +10,7 @@ from retrograd.core.aval import symbolic
 from retrograd.core.errors import OperandValueError
 from retrograd.core.op import is_foreign
 from retrograd.core.overrides import override_result
+from retrograd.foundation.function_arguments import explain_kind
 from retrograd.foundation.suggestions import suggest_keyword
 from retrograd.ops.as_tensor import as_tensor as as_tensor
 from retrograd.ops.as_tensor import from_numpy as from_numpy
@@ -86,9 +88,11 @@ def factory(make, *names):
             return _write_out(out, make(*args, **{"dtype": out.dtype, **own}))
         try:
             tensor = make(*args, **own)
-        except TypeError as error:
+        except (TypeError, AttributeError) as error:
             if not own.keys() <= signature.parameters.keys():
                 suggest_keyword(error, [*signature.parameters, *_KEYWORDS])
+            elif inspect.isfunction(make):
+                explain_kind(make, args, own, error)
             raise
         if memory_format is not None:
             tensor = to_format(tensor, memory_format)
@@ -417,7 +421,7 @@ class _full_like(_LikeFactory):
 # ----------------------------------------------------------------------------------------- the public functions
 
 
-def empty(*shape, size=None, dtype=None) -> Tensor:
+def empty(*shape: int | Sequence[int], size=None, dtype=None) -> Tensor:
     """Return an uninitialized tensor of the given shape (its values are zeros, which is not guaranteed).
 
     >>> import retrograd as rg
@@ -427,7 +431,7 @@ def empty(*shape, size=None, dtype=None) -> Tensor:
     return _zeros(*shape, dtype=dtype) if size is None else _zeros(*shape, size=size, dtype=dtype)
 
 
-def empty_permuted(size, physical_layout, *, dtype=None) -> Tensor:
+def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], *, dtype=None) -> Tensor:
     """Return an uninitialized tensor whose dimensions are in memory in the given order, slowest first.
 
     >>> import retrograd as rg

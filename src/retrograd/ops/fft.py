@@ -379,7 +379,7 @@ def _frequency_tensor(numbers, n, d, dtype):
     return to(numbers, dtype) * (1 / (n * d) if n * d else math.inf)
 
 
-def fftfreq(n, d=1.0, *, dtype=None) -> Tensor:
+def fftfreq(n: int, d: float = 1.0, *, dtype=None) -> Tensor:
     """Return the frequencies of `fft` of n values with spacing d, in its order: 0, positive, negative.
 
     >>> import retrograd as rg
@@ -390,7 +390,7 @@ def fftfreq(n, d=1.0, *, dtype=None) -> Tensor:
     return _frequency_tensor(cat([arange(upper), arange(upper - n, 0)]), n, d, dtype)
 
 
-def rfftfreq(n, d=1.0, *, dtype=None) -> Tensor:
+def rfftfreq(n: int, d: float = 1.0, *, dtype=None) -> Tensor:
     """Return the frequencies of `rfft` of n values with spacing d.
 
     >>> import retrograd as rg

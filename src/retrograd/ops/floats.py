@@ -7,6 +7,7 @@ from retrograd.core import Aval, Internal, Tensor, dtype_of, op, xp
 from retrograd.core import dtype as dtypes
 from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.foundation.older_forms import numbers_among_tensors
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops.batching import align_batched
 from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, check_real, pointwise, zero_cotangent
 from retrograd.ops.functions import check_tensor, function
@@ -522,7 +523,8 @@ class isclose(Comparison, in_place=False):
 
 
 @function("allclose")
-def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False) -> bool:
+@suggest_keywords
+def allclose(input: Tensor, other: Tensor, rtol=1e-05, atol=1e-08, equal_nan=False) -> bool:
     """Whether all elements are close, by the rule of `isclose`.
 
     >>> import retrograd as rg
@@ -540,7 +542,7 @@ def equal(input, other) -> bool:
     >>> rg.equal(rg.ones(2), rg.ones(3))
     False
     """
-    return input.shape == check_tensor("equal", other).shape and bool(every(eq(input, other)))
+    return check_tensor("equal", input).shape == check_tensor("equal", other).shape and bool(every(eq(input, other)))
 
 
 add_attribute(Tensor, "allclose", allclose)

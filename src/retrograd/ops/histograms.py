@@ -2,9 +2,11 @@
 
 # In this file, range, min and max are arguments with PyTorch's names, not Python's functions.
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from retrograd.core import Aval, Internal, Tensor, op
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops import batch_loop
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.batch_loop import PerExample
@@ -244,7 +246,8 @@ class HistogramDD(NamedTuple):
 
 
 @function("histogramdd")
-def histogramdd(input, bins, *, range=None, weight=None, density=False) -> HistogramDD:
+@suggest_keywords
+def histogramdd(input: Tensor, bins: int | Sequence, *, range=None, weight=None, density=False) -> HistogramDD:
     """Count points, the rows of matrices, in multidimensional bins, as a named tuple (hist, bin_edges).
 
     bins: the number of bins for all columns, or a list of one number, or of one tensor of edges, per column;

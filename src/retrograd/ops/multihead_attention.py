@@ -6,8 +6,9 @@ A. Vaswani et al., Attention is all you need, NeurIPS 2017.
 import math
 from functools import reduce
 
+from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core import registry
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops.dropout import dropout
 from retrograd.ops.functions import function
 from retrograd.ops.linalg import linear
@@ -85,20 +86,21 @@ def append_key_value(k, v, masks, more_k, more_v):
 
 
 @function("nn.functional.multi_head_attention_forward")
+@suggest_keywords
 def multi_head_attention_forward(
-    query,
-    key,
-    value,
-    embed_dim_to_check,
-    num_heads,
-    in_proj_weight,
-    in_proj_bias,
-    bias_k,
-    bias_v,
-    add_zero_attn,
-    dropout_p,
-    out_proj_weight,
-    out_proj_bias,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
     training=True,
     key_padding_mask=None,
     need_weights=True,

@@ -2,11 +2,15 @@
 
 from retrograd.core import Tensor, registry
 from retrograd.core.dtype import is_floating
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops.functions import check_tensor, function
 
 
 @function()
-def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max) -> Tensor:
+@suggest_keywords
+def fake_quantize_per_tensor_affine(
+    input: Tensor, scale: Tensor | float, zero_point: Tensor | int, quant_min: int, quant_max: int
+) -> Tensor:
     """Return the value of each element after rounding to an integer q = input / scale + zero_point and back.
 
     q is limited to quant_min, ..., quant_max.  Gradients pass where it is not limited (Bengio et al., Estimating or
@@ -29,7 +33,10 @@ def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_m
 
 
 @function()
-def fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, quant_max) -> Tensor:
+@suggest_keywords
+def fake_quantize_per_channel_affine(
+    input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
+) -> Tensor:
     """Return `fake_quantize_per_tensor_affine` of each slice along dimension `axis`, with its own scale and zero point.
 
     scale and zero_point are vectors of the size of this dimension.  Raises RuntimeError for other sizes.

@@ -317,7 +317,7 @@ def randn_like(input, *, generator=None, dtype=None) -> Tensor:
     return _random_like(input, lambda size: _randn(size, generator=generator, dtype=dtype))
 
 
-def randint_like(input, low=0, high=None, *, generator=None, dtype=None) -> Tensor:
+def randint_like(input: Tensor, low=0, high=None, *, generator=None, dtype=None) -> Tensor:
     """Uniform random integers from low (default 0) to high - 1 in the shape and dtype of the input.
 
     >>> import retrograd as rg

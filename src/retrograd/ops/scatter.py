@@ -5,11 +5,13 @@ slices, `put` and `index_put` single elements.
 """
 
 import math
+from collections.abc import Sequence
 
 from retrograd.backend.type_info import iinfo
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.foundation.lazy_imports import add_attribute
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import AlongDims, Composite, broadcast_dims, canonical_dim, cast_to, numel, same_dtype
 from retrograd.ops.functions import function
@@ -503,7 +505,8 @@ def put_or_add(x, values, ids, spec, accumulate):
 
 
 @function("index_put")
-def index_put_of(input, indices, values, accumulate=False):
+@suggest_keywords
+def index_put_of(input: Tensor, indices: Sequence[Tensor], values: Tensor | float, accumulate=False):
     """`input` with values, which broadcast, written to or added to input[indices], a tuple of index tensors.
 
     >>> import retrograd as rg

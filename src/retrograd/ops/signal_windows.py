@@ -153,7 +153,7 @@ for _function in (general_hamming, hamming, hann, blackman, nuttall):
 # ------------------------------------------------------------------------------------------ the names in `rg`
 
 
-def hann_window(window_length, periodic=True, *, dtype=None) -> Tensor:
+def hann_window(window_length: int, periodic=True, *, dtype=None) -> Tensor:
     """The Hann window: 0.5 - 0.5 cos over one period.
 
     >>> import retrograd as rg
@@ -163,17 +163,17 @@ def hann_window(window_length, periodic=True, *, dtype=None) -> Tensor:
     return hann(window_length, sym=not periodic, dtype=dtype)
 
 
-def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None) -> Tensor:
+def hamming_window(window_length: int, periodic=True, alpha=0.54, beta=0.46, *, dtype=None) -> Tensor:
     """The Hamming window: alpha - beta cos over one period."""
     return general_cosine(window_length, a=(alpha, beta), sym=not periodic, dtype=dtype)
 
 
-def blackman_window(window_length, periodic=True, *, dtype=None) -> Tensor:
+def blackman_window(window_length: int, periodic=True, *, dtype=None) -> Tensor:
     """The Blackman window: 0.42 - 0.5 cos of one period + 0.08 cos of two periods."""
     return blackman(window_length, sym=not periodic, dtype=dtype)
 
 
-def bartlett_window(window_length, periodic=True, *, dtype=None) -> Tensor:
+def bartlett_window(window_length: int, periodic=True, *, dtype=None) -> Tensor:
     """The Bartlett window: a triangle, from 0 up to 1 in the middle and back to 0.
 
     >>> import retrograd as rg
@@ -183,7 +183,7 @@ def bartlett_window(window_length, periodic=True, *, dtype=None) -> Tensor:
     return bartlett(window_length, sym=not periodic, dtype=dtype)
 
 
-def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None) -> Tensor:
+def kaiser_window(window_length: int, periodic=True, beta=12.0, *, dtype=None) -> Tensor:
     """The Kaiser window: I0(beta sqrt(1 - t^2)) / I0(beta) for t from -1 to 1, with I0 the modified Bessel function."""
     return kaiser(window_length, beta=float(beta), sym=not periodic, dtype=dtype)
 

@@ -1,12 +1,14 @@
 """Storages: the memory that tensors view, as objects of PyTorch's classes."""
 
 import math
+from os import PathLike
 from typing import Any
 
 from retrograd import backend
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
 from retrograd.core.tensor import bump_version, preserve_snapshots
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops.as_tensor import as_tensor, tensor
 from retrograd.ops.create import empty
 from retrograd.ops.functions import check_tensor, function
@@ -408,7 +410,10 @@ def _row_major(shape):
 
 
 @function()
-def from_file(filename, shared=None, size=0, *, dtype=None, device=None, layout=None, pin_memory=False) -> Tensor:
+@suggest_keywords
+def from_file(
+    filename: str | PathLike, shared=None, size=0, *, dtype=None, device=None, layout=None, pin_memory=False
+) -> Tensor:
     """Return a vector of the first `size` elements of a file, which is mapped into memory.
 
     shared: write changes of the tensor to the file, which is made or made longer if needed; otherwise the file stays

@@ -4,6 +4,7 @@ import math
 
 from retrograd.core.aval import SymbolicSize
 from retrograd.foundation.describe_value import describe
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops.functions import function
 
 
@@ -16,7 +17,8 @@ class SymBool:
 
 
 @function()
-def sym_int(a):
+@suggest_keywords
+def sym_int(a: float):
     """Return a number as an integer, truncated towards 0; a symbolic size as it is.
 
     >>> sym_int(2.7)
@@ -50,7 +52,8 @@ def sym_ite(b, t, f):
 
 
 @function()
-def sym_max(a, b):
+@suggest_keywords
+def sym_max(a: float, b: float):
     """Return the larger number, as a float if one of them is a float.
 
     >>> sym_max(3, 2.5)
@@ -70,7 +73,8 @@ def _like(found, a, b):
 
 
 @function()
-def sym_sum(*args):
+@suggest_keywords
+def sym_sum(*args: float | list | tuple):
     """Return the sum of numbers, given as arguments or as one sequence.
 
     >>> sym_sum([1, 2, 3]), sym_sum(1, 2)

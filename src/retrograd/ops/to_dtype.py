@@ -4,6 +4,8 @@ from retrograd.core import Tensor, call
 from retrograd.core import dtype as dtypes
 from retrograd.core.op import is_foreign
 from retrograd.core.overrides import override_result
+from retrograd.foundation.describe_value import describe
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.layout import (
     array_device,
@@ -121,6 +123,17 @@ def type_as(x, other) -> Tensor:
 # ------------------------------------------------------------------------------------------------- dtypes
 
 
+def _dtype_of(name, value):
+    if value is None:  # NumPy's default
+        raise TypeError(f"{name}: expected a dtype, got None")
+    try:
+        dtype = dtypes.as_dtype(value)
+        dtypes.category(dtype)
+        return dtype
+    except TypeError as error:
+        raise TypeError(f"{name}: expected a dtype, got {describe(value)}: {error}") from None
+
+
 @function()
 def can_cast(from_, to) -> bool:
     """Whether a dtype can be cast to another in results: complex not to real, floats not to integers.
@@ -129,7 +142,7 @@ def can_cast(from_, to) -> bool:
     >>> rg.can_cast(rg.float64, rg.int32), rg.can_cast(rg.int64, rg.float16)
     (False, True)
     """
-    return dtypes.category(dtypes.as_dtype(from_)) <= dtypes.category(dtypes.as_dtype(to))
+    return dtypes.category(_dtype_of("can_cast", from_)) <= dtypes.category(_dtype_of("can_cast", to))
 
 
 @function()
@@ -140,11 +153,12 @@ def promote_types(type1, type2):
     >>> rg.promote_types(rg.int64, rg.float32)
     dtype('float32')
     """
-    return dtypes.promote(dtypes.as_dtype(type1), dtypes.as_dtype(type2))
+    return dtypes.promote(_dtype_of("promote_types", type1), _dtype_of("promote_types", type2))
 
 
 @function()
-def result_type(tensor1, tensor2):
+@suggest_keywords
+def result_type(tensor1: Tensor | float, tensor2: Tensor | float):
     """The common dtype of two tensors or numbers; numbers and tensors without dimensions give way to tensors.
 
     >>> import retrograd as rg
