@@ -13,6 +13,7 @@ from retrograd.autograd.profiler import EventList
 from retrograd.autograd.profiler import profile as BlockProfile
 from retrograd.autograd.profiler import record_function as record_function
 from retrograd.core.blocks import Block
+from retrograd.foundation.suggestions import suggest_in_module
 
 __path__: list[str] = []  # this module is a package too: `module_aliases.py` has its modules
 
@@ -296,3 +297,6 @@ def _check_activities(activities: set[Any]) -> None:
     others = sorted(activity.name for activity in activities - supported_activities())
     if others:
         warnings.warn(f"profile: {', '.join(others)} activity is not available, only the CPU's", stacklevel=3)
+
+
+suggest_in_module(globals())

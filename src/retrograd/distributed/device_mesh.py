@@ -5,6 +5,7 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.distributed.groups import initialized_group, new_group
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
@@ -173,3 +174,6 @@ def _groups_along(mesh: Tensor, dim: int, rank: int) -> ProcessGroup | None:
     rows = mesh.transpose(dim, -1).reshape(-1, mesh.shape[dim]).tolist()
     made = [(new_group(row, sort_ranks=False), row) for row in rows]
     return next((group for group, row in made if rank in row), None)
+
+
+suggest_in_module(globals())

@@ -18,6 +18,8 @@ from datetime import timedelta
 from io import FileIO
 from typing import Any
 
+from retrograd.foundation.suggestions import suggest_in_module
+
 try:
     import fcntl
 except ImportError:  # on Windows
@@ -477,3 +479,6 @@ class _Log:
         data = (b"" if self._end else MAGIC) + join_fields([join_fields(request.encoded())])
         file.write(data)
         self._end += len(data)
+
+
+suggest_in_module(globals())

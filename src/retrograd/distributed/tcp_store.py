@@ -26,6 +26,7 @@ from retrograd.distributed.stores import (
     join_fields,
     split_fields,
 )
+from retrograd.foundation.suggestions import suggest_in_module
 
 HANDSHAKE = 10.0  # seconds in which a connection must begin with MAGIC
 GRACE = 10.0  # seconds that an answer may take on its way, after the time that the request may wait
@@ -262,3 +263,6 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
             raise ConnectionError("the other end has closed the connection")
         found += part
     return bytes(found)
+
+
+suggest_in_module(globals())

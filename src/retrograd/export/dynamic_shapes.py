@@ -8,6 +8,7 @@ import optree
 
 from retrograd.core import Tensor
 from retrograd.export.traced_size import COMPARISONS
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.foundation.symbolic_expr import Expression
 from retrograd.fx.signature import Constant, Input, Signature
 
@@ -358,3 +359,6 @@ def collect_dims(
         if ranges.setdefault(name, root.range) != root.range:
             raise ValueError(f"dynamic_shapes: {name} ranges over {ranges[name]} and over {root.range}")
     return given, places, ranges
+
+
+suggest_in_module(globals())

@@ -19,6 +19,7 @@ from retrograd.export.tensor_json import (
     read_entries,
     write_entry,
 )
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.fx import GraphModule
 from retrograd.fx.traced_writes import ATTRIBUTE, USER_INPUT
 from retrograd.interop import program_files
@@ -176,3 +177,6 @@ def _check_write(kind: str, target: str, entries: dict[str, Entry]) -> None:
     pairs = [(f"{name}.", f"{target}.") for name in entries] if kind == ATTRIBUTE else []
     if any(a.startswith(b) or b.startswith(a) for a, b in pairs):
         raise StorageError(f"the graph writes to the attribute {target!r}, where a tensor or module is")
+
+
+suggest_in_module(globals())

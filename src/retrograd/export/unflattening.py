@@ -7,6 +7,7 @@ from retrograd.core import Tensor
 from retrograd.export.dynamic_shapes import InputDim, Sizes
 from retrograd.export.program import ExportedProgram
 from retrograd.export.size_operators import OVER, PLUS, RATIO, SIZE, TIMES
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import Node, map_leaves, map_nodes
@@ -250,3 +251,6 @@ def _rows(graph: Graph) -> list[tuple]:
 def _identity(value: Any) -> int | None:
     """Return the identity of a tensor, which its text does not determine."""
     return id(value) if isinstance(value, Tensor) else None
+
+
+suggest_in_module(globals())

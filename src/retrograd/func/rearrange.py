@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.ops.join import stack
 
 Groups = list[list[str] | str]  # for each dimension the names of the axes that it is made of; or REST
@@ -141,3 +142,6 @@ def _split_size(names: list[str] | str, size: int, lengths: dict[str, int], patt
     if (size != known) if not unknown else (known == 0 or size % known):
         raise ValueError(f"rearrange: a dimension of size {size} can't be split into {names} of {lengths}, {pattern!r}")
     return {name: lengths[name] if name in lengths else size // known for name in names}
+
+
+suggest_in_module(globals())

@@ -3,6 +3,7 @@
 from typing import Any
 
 from retrograd.backend import sparse
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.coloring import num_colors, partial_coloring, star_coloring
 
 
@@ -78,3 +79,6 @@ def _color_lines(pattern: Any, lower_bound: int) -> list[int]:
 
 def _by_descending_degree(lines: list[list[int]]) -> list[int]:
     return sorted(range(len(lines)), key=lambda i: -len(lines[i]))
+
+
+suggest_in_module(globals())

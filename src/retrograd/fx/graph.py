@@ -10,6 +10,7 @@ from weakref import ref
 
 from retrograd.core import Op
 from retrograd.core.blocks import generator_block
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.fx.codegen import CodeGen, PythonCode, Transform
 from retrograd.fx.lint import check, find_attribute
 from retrograd.fx.namespace import Namespace, snake_case
@@ -122,6 +123,7 @@ class Graph:
         """Generate the code with another `CodeGen`, from the next `GraphModule.recompile()` on."""
         self._codegen = codegen
 
+    @suggest_keywords
     def on_generate_code(self, make_transformer: Callable[[Transform | None], Transform]) -> Any:
         """Transform the lines of the function's body whenever code is generated.
 

@@ -13,6 +13,7 @@ from retrograd.core import Aval, Tensor
 from retrograd.core.aval import SymbolicSize, describe_difference
 from retrograd.core.tensor import unwrap_all
 from retrograd.foundation.describe_value import describe
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.fx.dataclass_pytrees import check_no_hidden_tensors, with_fields
 from retrograd.fx.traced_writes import USER_INPUT, Mutation, write_back
 
@@ -226,3 +227,6 @@ def _same_type(a: Aval, b: Aval) -> bool:
 
 def _are_symbolic(*sizes: Any) -> bool:
     return all(isinstance(size, SymbolicSize) for size in sizes)
+
+
+suggest_in_module(globals())

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from retrograd.core import Op, Tensor
 from retrograd.core.schema import REQUIRED
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import CALLS, Node, map_nodes
@@ -412,3 +413,6 @@ def _get_or_add_submodule(module: Module, path: str) -> Module:
             module.add_module(part, Module())
         module = getattr(module, part)
     return module
+
+
+suggest_in_module(globals())

@@ -11,6 +11,7 @@ from retrograd.core.dtype import is_differentiable
 from retrograd.core.op import AuxOutput
 from retrograd.core.tensor import count_of, make
 from retrograd.foundation.source_location import user_line
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.fx.call_format import normalized_args
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract, tensor_names
@@ -38,6 +39,7 @@ _detach, _clone = operator_named("detach"), operator_named("clone")
 REMOVABLE = (PICK, OVERWRITTEN, _detach, operator_named("view_scatter"))  # removed if unused
 
 
+@suggest_keywords
 def trace(root: Callable | Module, *args: Any, **kwargs: Any) -> GraphModule:
     """Run a function or module on example arguments, and return the recorded operators as a `GraphModule`.
 

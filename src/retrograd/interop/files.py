@@ -8,6 +8,7 @@ import optree
 from retrograd.backend.devices import device_named
 from retrograd.core import Tensor
 from retrograd.core.device import ArrayDevice, device
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop import pytorch, safetensors
 from retrograd.ops.layout import find_device, is_device, place
 
@@ -79,3 +80,6 @@ def _target_of(map_location: Any) -> ArrayDevice | None:
     if any(target not in (None, "cpu") for target in targets):
         raise ValueError(f"load: map_location must be 'cpu' or None, got {map_location!r}")
     return None
+
+
+suggest_in_module(globals())

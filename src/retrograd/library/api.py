@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.library.custom_ops import check_name, check_operator, find_operator, when_defined
 from retrograd.library.kernel_lookup import FIELDS, KERNELS
 from retrograd.library.library_scope import Library
@@ -254,3 +255,6 @@ def register_torch_dispatch(
     operator = find_operator(op)
     with _recording_in(lib, operator):
         return operator.register_torch_dispatch(torch_dispatch_class, func)
+
+
+suggest_in_module(globals())

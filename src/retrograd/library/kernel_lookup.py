@@ -2,6 +2,7 @@
 
 from typing import Any, NoReturn
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.library.custom_ops import find_operator
 from retrograd.library.operator import CustomOperator
 from retrograd.library.registration import Registration
@@ -85,3 +86,6 @@ def fallthrough_kernel() -> NoReturn:
     A call then does what it does without one: another kernel runs, or the gradient formula.
     """
     raise NotImplementedError("fallthrough_kernel() should never be called.")
+
+
+suggest_in_module(globals())

@@ -8,6 +8,7 @@ from typing import Any
 
 from retrograd.core import parse, registry
 from retrograd.foundation.source_location import user_line
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.library.custom_ops import check_name, duplicate_message, register, unregister, when_defined
 from retrograd.library.fallbacks import remove_fallback, set_fallback
 from retrograd.library.kernel_lookup import FIELDS, KERNELS, fallthrough_kernel
@@ -237,3 +238,6 @@ def _check_unregistered(op: CustomOperator, key: str) -> None:
             f"{op.name}: Library.impl: {key} is registered already, at {known.location}: there's already a kernel "
             f"registered for the {key} dispatch key"
         )
+
+
+suggest_in_module(globals())

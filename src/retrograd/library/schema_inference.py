@@ -11,6 +11,7 @@ from retrograd.core.device import device
 from retrograd.core.dtype import DType
 from retrograd.core.schema import REQUIRED, Parameter
 from retrograd.core.schema_parser import LISTS, parse
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.library.function_schema import pytorch_text
 from retrograd.library.schema import CustomSchema, Results
 from retrograd.library.tags import Tag, tag_list
@@ -213,3 +214,6 @@ def _results(hint: Any) -> Results:
             f"infer_schema(func): Return has unsupported type {hint!r}. Expected {EXPECTED}, or a tuple of them."
         )
     return kind
+
+
+suggest_in_module(globals())

@@ -5,6 +5,7 @@ from typing import Any
 from retrograd.backend.list_offsets import to_nested_lists
 from retrograd.backend.offsets import structure_of_offsets, structure_of_starts
 from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nested.buffer import wrap_buffer
 from retrograd.nested.construct import as_nested, unflatten_rows
 from retrograd.ops.create import from_numpy
@@ -143,3 +144,6 @@ def _check_no_nulls(array: Any) -> None:
             f"from_arrow: tensors have no nulls, but {array.null_count} of {len(array)} elements of type {array.type} "
             f"are null, the first at index {first}; see pyarrow.compute.fill_null and drop_null"
         )
+
+
+suggest_in_module(globals())

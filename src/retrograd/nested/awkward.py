@@ -5,6 +5,7 @@ from typing import Any
 from retrograd.backend.list_offsets import to_nested_lists
 from retrograd.backend.offsets import structure_of_offsets, structure_of_starts
 from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nested.buffer import wrap_buffer
 from retrograd.nested.construct import as_nested, unflatten_rows
 from retrograd.ops.create import as_tensor, from_numpy
@@ -121,3 +122,6 @@ def _drop_option(layout: Any) -> Any:
             f"{layout.form.type} are None, the first at index {missing.argmax()}; see ak.fill_none and ak.drop_none"
         )
     return layout.project()
+
+
+suggest_in_module(globals())

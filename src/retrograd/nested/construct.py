@@ -7,6 +7,7 @@ from retrograd.backend.offsets import equal_parts, structure_of_offsets
 from retrograd.backend.ragged import no_sizes
 from retrograd.core import Tensor, call
 from retrograd.core.errors import OperandValueError
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nested.buffer import to_layout, values, wrap_buffer
 from retrograd.nested.buffer_layout import component_shapes, is_nested
 from retrograd.nested.buffer_layout import get_layout as get_ragged_layout
@@ -234,3 +235,6 @@ def _check_bounds(name: str, lengths: Any, low: int | None, high: int | None) ->
             raise ValueError(f"{name}: component {i} has length {length}, less than min_seqlen={low}")
         if high is not None and length > high:
             raise ValueError(f"{name}: component {i} has length {length}, more than max_seqlen={high}")
+
+
+suggest_in_module(globals())

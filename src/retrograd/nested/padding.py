@@ -5,6 +5,7 @@ from typing import Any
 from retrograd.backend import padding as kernels
 from retrograd.backend.ragged import structure_of
 from retrograd.core import Aval, Op, Tensor, op, registry
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nested.buffer import remove_holes, values, wrap_buffer
 from retrograd.nested.buffer_layout import get_layout, is_nested
 from retrograd.nested.dispatch import rule_for, with_final_errors
@@ -151,3 +152,6 @@ def nested_tensor_from_padded(pad_to: Tensor, lengths: Any) -> Tensor:
     structure = kernels.structure_of_lengths(name, numbers, pad_to.shape)
     rows = unpad_rows(pad_to, structure=structure, row=0)
     return wrap_buffer(rows if inner is None else nested_tensor_from_padded(rows, inner), structure)
+
+
+suggest_in_module(globals())

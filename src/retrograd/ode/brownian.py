@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from retrograd.core import Tensor, at
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.numpy_protocol.table import O
 from retrograd.ops.generator import Generator
 
@@ -94,3 +95,6 @@ class BrownianPath:
             found: Tensor = O.randn(self.shape, generator=Generator().manual_seed((mixed ^ (mixed >> 29)) % 2**63),
                                     dtype=self._dtype)  # fmt: skip
         return found
+
+
+suggest_in_module(globals())

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func import jvp
 from retrograd.interop.numpy_protocol.table import O, cast, tensor
 from retrograd.ode.brownian import BrownianPath
@@ -141,3 +142,6 @@ def reversible_heun(
         return y, z, new_slope, new_noise
 
     return problem.solve(y0, t, steps, step)
+
+
+suggest_in_module(globals())

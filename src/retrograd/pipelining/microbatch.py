@@ -9,6 +9,7 @@ import optree
 
 from retrograd.core import Tensor, registry
 from retrograd.core.aval import symbolic
+from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 from retrograd.ops.create import as_tensor
 
 
@@ -18,6 +19,7 @@ class TensorChunkSpec(NamedTuple):
     split_dim: int = 0
 
     @staticmethod
+    @suggest_keywords
     def from_tuple(chunk_dims: Sequence[int]) -> "tuple[TensorChunkSpec, ...]":
         """Return the specs of positional arguments, from the dimension of each.
 
@@ -27,6 +29,7 @@ class TensorChunkSpec(NamedTuple):
         return tuple([TensorChunkSpec(dim) for dim in chunk_dims])
 
     @staticmethod
+    @suggest_keywords
     def from_dict(chunk_dims: Mapping[str, int]) -> "dict[str, TensorChunkSpec]":
         """Return the specs of keyword arguments, from the dimension of each.
 
@@ -317,3 +320,6 @@ def merge_chunks(chunks: Sequence[Any], chunk_spec: Any = None) -> Any:
         return first
 
     return optree.tree_map(merge, *chunks, none_is_leaf=True)
+
+
+suggest_in_module(globals())

@@ -11,7 +11,7 @@ from retrograd.core import Tensor
 from retrograd.core.level import is_transformed
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.html_report import Markup, paragraph, report
-from retrograd.foundation.suggestions import SuggestsKeywords
+from retrograd.foundation.suggestions import SuggestsKeywords, suggest_keywords
 from retrograd.nn import Module, ModuleList
 from retrograd.nn.utils import materialize
 from retrograd.optim import Optimizer
@@ -282,6 +282,7 @@ class Pipeline(SuggestsKeywords):
         check_unsplit(name, self.model, self._transport.local)
         return step_unsplit(self.model, self.loss_fn, batches, targets, shares, self.loss_scale)
 
+    @suggest_keywords
     def train_steps(
         self,
         batches: Iterable[tuple[Any, Any]],
@@ -388,7 +389,8 @@ class Pipeline(SuggestsKeywords):
         batches = self._split(args, kwargs, self._kwargs_spec, most=max(self._count(args, kwargs), 1))
         return merge_chunks(self._outputs_by_microbatch(batches), self._output_spec)
 
-    def stream(self, requests: Any, *, window: int | None = None) -> Iterator[Any]:
+    @suggest_keywords
+    def stream(self, requests: Iterable[Any], *, window: int | None = None) -> Iterator[Any]:
         """Yield the model's output for every request of an open-ended stream, in order, forward only.
 
         requests: an iterable of argument tuples, each one microbatch; another value is the only argument.
@@ -440,6 +442,7 @@ class Pipeline(SuggestsKeywords):
         self._stale = self._agreement.state_checked = False
         return self.model.load_state_dict(dict(state_dict), strict)
 
+    @suggest_keywords
     def materialize(self, *args: Any, init: Callable[[Module], Any] | None = None, **kwargs: Any) -> None:
         """Give the parameters and buffers of this process's stages memory; those of other stages stay on "meta".
 

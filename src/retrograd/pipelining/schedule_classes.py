@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.runtime.stage import PipelineStageBase
 from retrograd.pipelining.schedule_base import PipelineSchedule, Spec
 from retrograd.pipelining.schedules import get_schedule
@@ -289,3 +290,6 @@ def get_schedule_class(schedule_name: str) -> type[PipelineSchedule]:
 
 
 assert all(get_schedule(str(found.schedule)).name == found.schedule for found in _CLASSES)
+
+
+suggest_in_module(globals())

@@ -8,6 +8,7 @@ from typing import Any
 from retrograd import autograd
 from retrograd.autograd import Function
 from retrograd.core import Tensor, registry
+from retrograd.foundation.suggestions import suggest_in_module
 
 
 def segment_lengths(length: int, segments: int, quadratic: float = 0.0) -> list[int]:
@@ -151,3 +152,6 @@ def _read(segment: _Segment, number: int) -> Any:
     leaf.requires_grad = True
     leaf.register_hook(lambda gradient: segment.add(number, gradient))
     return leaf
+
+
+suggest_in_module(globals())

@@ -1,6 +1,7 @@
 """Construct sparse tensors from indices and values, which they share the memory of, and from SciPy's arrays."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from retrograd.backend import sparse_array
@@ -9,6 +10,7 @@ from retrograd.backend.sparse_pattern import COMPRESSED, Compressed, Coordinates
 from retrograd.backend.sparse_pattern import diagonals as diagonal_pattern
 from retrograd.backend.sparse_pattern import empty as empty_pattern
 from retrograd.core import Internal, Tensor, op, registry
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.ops import layout as _layouts
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite
@@ -259,7 +261,7 @@ class without_entries(Internal, Composite):
 # ------------------------------------------------------------------------------------------------- from others
 
 
-def spdiags(diagonals: Tensor, offsets: Any, shape: Any, layout: Layout | None = None) -> Tensor:
+def spdiags(diagonals: Tensor, offsets: Any, shape: Sequence[int], layout: Layout | None = None) -> Tensor:
     """Return a sparse matrix with these diagonals.
 
     diagonals: (n, width); offsets: n distinct integers, of diagonals above the main one if positive; column j of the
@@ -317,3 +319,6 @@ def to_scipy(x: Tensor) -> Any:
     if not is_sparse(x):
         raise TypeError(f"to_scipy: expected a sparse tensor, got {type(x).__name__}; see x.to_sparse()")
     return sparse_array.to_scipy(array_outside_graph("to_scipy", x))
+
+
+suggest_in_module(globals())

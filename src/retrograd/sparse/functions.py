@@ -4,6 +4,7 @@ from typing import Any
 
 from retrograd.backend.sparse_pattern import Compressed, Coordinates, full, join
 from retrograd.core import Tensor, registry
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.ops.create import arange, zeros
 from retrograd.ops.functions import function
 from retrograd.ops.methods import method
@@ -208,3 +209,6 @@ def dsmm(mat1: Tensor, mat2: Tensor) -> Tensor:
 hsmm = function("hsmm")(hspmm)
 saddmm = function("saddmm")(addmm)
 spmm = function("spmm")(mm)
+
+
+suggest_in_module(globals())

@@ -1,6 +1,7 @@
 """Methods of sparse tensors, and those of dense ones that make sparse tensors."""
 
 import copyreg
+from collections.abc import Sequence
 from typing import Any
 
 from retrograd.backend.sparse_array import Sparse, name_of_layout
@@ -8,6 +9,7 @@ from retrograd.backend.sparse_pattern import Compressed
 from retrograd.core import Tensor, current, registry
 from retrograd.core.tensor import bump_version
 from retrograd.core.views import leave_memory
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops.create import as_tensor
 from retrograd.ops.functions import function
 from retrograd.ops.layout import layout as Layout
@@ -253,7 +255,7 @@ def sparse_mask(x: Tensor, mask: Tensor) -> Tensor:
 # ---------------------------------------------------------------------------------------------------- in place
 
 
-def _check_resize(name: str, x: Tensor, size: Any, sparse_dim: int, dense_dim: int) -> Any:
+def _check_resize(name: str, x: Tensor, size: Sequence[int], sparse_dim: int, dense_dim: int) -> Any:
     pattern = _require_coordinates(name, x)
     check_write(name, x)
     if x.level is not None or current().level is not None or is_recorded(x):
@@ -274,7 +276,8 @@ def _set_entries(x: Tensor, array: Sparse) -> Tensor:
 
 
 @method
-def sparse_resize_(x: Tensor, size: Any, sparse_dim: int, dense_dim: int) -> Tensor:
+@suggest_keywords
+def sparse_resize_(x: Tensor, size: Sequence[int], sparse_dim: int, dense_dim: int) -> Tensor:
     """Set the size of a COO tensor in place; return it.  With entries, no size may shrink nor dimension change kind.
 
     >>> import retrograd as rg
@@ -301,7 +304,7 @@ def sparse_resize_(x: Tensor, size: Any, sparse_dim: int, dense_dim: int) -> Ten
 
 
 @method
-def sparse_resize_and_clear_(x: Tensor, size: Any, sparse_dim: int, dense_dim: int) -> Tensor:
+def sparse_resize_and_clear_(x: Tensor, size: Sequence[int], sparse_dim: int, dense_dim: int) -> Tensor:
     """Set the size of a COO tensor in place, and remove its entries; return it."""
     size = tuple(size)
     _check_resize("sparse_resize_and_clear_", x, size, sparse_dim, dense_dim)

@@ -9,6 +9,7 @@ from retrograd.backend.type_info import finfo, iinfo
 from retrograd.core import Tensor, registry
 from retrograd.core.dtype import as_dtype, bool_, is_floating, is_signed, opmath_of
 from retrograd.foundation.source_location import warn_user
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.ops.functions import functions
 
 
@@ -98,3 +99,6 @@ def _uniform(sizes: Any, dtype: Any, device: Any, low: float, high: float) -> Te
         return functions["full"](sizes, low, dtype=dtype, device=device)
     halves = functions["empty"](sizes, dtype=opmath_of(dtype) if is_floating(dtype) else dtype, device=device)
     return halves.uniform_(low / 2, high / 2).mul_(2).to(dtype)  # the width of all numbers would overflow
+
+
+suggest_in_module(globals())

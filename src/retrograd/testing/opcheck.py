@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from retrograd.core import Operator, registry
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.library import CustomOperator, sanitize
 from retrograd.testing.calculus import seeded
 from retrograd.testing.opcheck_derivatives import ATOL, RTOL, check_batching, check_forward, check_gradients
@@ -172,3 +173,6 @@ def _subject_location(op: Operator, check: str) -> str:
     for known in op.registrations.kernels.values():
         return f"the kernel at {known.location}"
     return f"defined at {op.registrations.location}"
+
+
+suggest_in_module(globals())

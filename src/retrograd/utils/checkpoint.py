@@ -18,6 +18,7 @@ from retrograd.autograd import no_grad
 from retrograd.core import Tensor
 from retrograd.core.blocks import generator_block
 from retrograd.core.state import is_recording
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.utils.chain_checkpoint import run_chain
 from retrograd.utils.recompute import CheckpointError, ContextPair, GraphExecGroup, Options, run_with_recomputation
 from retrograd.utils.selective_checkpoint import (
@@ -122,6 +123,7 @@ def checkpoint(
     return run_with_recomputation(call, args, kwargs, options)
 
 
+@suggest_keywords
 def checkpoint_sequential(
     functions: Iterable[Callable[..., Any]],
     segments: int | None,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract
 from retrograd.fx.node import CALLS, Node, map_nodes, nodes_in
@@ -213,3 +214,6 @@ class _Splitter:
         for index, node in enumerate(part.outputs):
             self.values[node] = self.graph.call_function(operator.getitem, (call, index))
             self.values[node].meta = dict(node.meta)
+
+
+suggest_in_module(globals())

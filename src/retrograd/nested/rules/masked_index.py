@@ -5,6 +5,7 @@ from typing import Any
 from retrograd.backend import ragged_reshape, ragged_slicing
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.dtype import bool_
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nested.buffer import remove_holes, to_layout, values, wrap_buffer, wrap_buffer_like
 from retrograd.nested.buffer_layout import Layout, component_shapes, get_layout, is_nested
 from retrograd.nested.dispatch import rule_for, with_final_errors
@@ -323,3 +324,6 @@ def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Storage = 
 
 def _layout_of(x: Tensor) -> Layout | None:
     return get_layout(x) if is_nested(x) else None
+
+
+suggest_in_module(globals())

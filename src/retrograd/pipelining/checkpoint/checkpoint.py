@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from retrograd.foundation.source_location import warn_user
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.atomic_write import name_in_errors
 from retrograd.interop.json_values import StorageError
 from retrograd.nn import Module
@@ -323,3 +324,6 @@ def _name(step: int) -> str:
 def _temporary_name(name: str) -> str:
     """Return a unique name for a temporary or deleted folder, which readers ignore."""
     return f".{name}.{secrets.token_hex(4)}.tmp"
+
+
+suggest_in_module(globals())

@@ -5,6 +5,7 @@ from typing import Any
 
 from retrograd.core import Tensor, registry
 from retrograd.foundation.describe_value import describe
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.kernels.processors import available_processors
 from retrograd.nn import Module
 from retrograd.pipelining.microbatch import Spec, TensorChunkSpec, split_batch, tensors_in
@@ -163,3 +164,6 @@ def _message_cost(transport: Transport, latency: float | None, bandwidth: float 
     fixed = found.latency.fixed if latency is None else latency
     per_byte = found.latency.per_byte if bandwidth is None else 1 / bandwidth
     return found._replace(latency=LinearCost(fixed, per_byte))
+
+
+suggest_in_module(globals())

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from retrograd.autograd.profiler.report import format_memory
 from retrograd.foundation.html_report import paragraph, report, table
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.planning.critical_path import Block, critical_blocks, move_in_block
 from retrograd.pipelining.planning.list_scheduler import Policy, list_schedule
 from retrograd.pipelining.planning.memory_fit import StageBytes, fit_memory, peak_bytes
@@ -473,3 +474,6 @@ class _Search:
         code = order.pop(start)
         order.insert(max(0, start + draw.choice((-1, 1)) * draw.randint(1, FARTHEST)), code)
         return [*orders[:rank], order, *orders[rank + 1 :]]
+
+
+suggest_in_module(globals())

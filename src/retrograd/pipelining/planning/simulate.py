@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
 from retrograd.pipelining.schedules.activations import activation_changes
 from retrograd.pipelining.schedules.lowering import Edges, StageGraph, execution_order, is_lowered, lower
@@ -421,3 +422,6 @@ def checked_seconds(cost: Cost, action: Action) -> float:
     if not 0 <= seconds < math.inf:
         raise ValueError(f"the cost of {action} is {seconds!r}; it must be finite, in seconds, at least 0")
     return seconds
+
+
+suggest_in_module(globals())

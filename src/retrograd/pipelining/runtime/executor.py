@@ -6,6 +6,7 @@ from typing import Any
 import optree
 
 from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.fx import GraphModule, Interpreter, Node, map_nodes
 from retrograd.fx.node import nodes_in
 from retrograd.fx.operators import PICK
@@ -77,3 +78,6 @@ def _leaf(value: Any) -> Any:
     leaf = value.detach()
     leaf.requires_grad = value.requires_grad
     return leaf
+
+
+suggest_in_module(globals())

@@ -6,6 +6,7 @@ from typing import Any
 import optree
 
 from retrograd.core import Tensor, registry
+from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 from retrograd.pipelining.runtime.stage import PipelineStageBase, PipeliningMetadataError, Value
 
 ARGUMENT, KEYWORD, OUTPUT = "argument_{:04}", "keyword_{:04}", "stage_{}_{:04}"  # padded, so that names sort
@@ -124,6 +125,7 @@ class PipelineStage(PipelineStageBase):
             raise AssertionError("can't get bwd output if this stage is first")
         return self._input_gradients.pop(mb_index)
 
+    @suggest_keywords
     def forward_one_chunk(
         self, fwd_chunk_id: int, args: tuple, kwargs: dict[str, Any] | None = None, save_forward_output: bool = True
     ) -> Any:
@@ -214,3 +216,6 @@ def _type_names(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return f"{type(value).__name__} of {', '.join(type(part).__name__ for part in value)}"
     return type(value).__name__
+
+
+suggest_in_module(globals())

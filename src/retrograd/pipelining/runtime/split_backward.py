@@ -10,6 +10,7 @@ from typing import Any
 from retrograd import autograd
 from retrograd.autograd.split_backward import ParamGroup, backward_input, backward_weight
 from retrograd.core import Tensor, registry
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.runtime.stage_backward import as_list, backward_error, leaves, pair_with_gradients
 
 
@@ -125,3 +126,6 @@ def _tensors(name: str, weights: Iterable[Tensor]) -> list[Tensor]:
         if not isinstance(weight, Tensor):
             raise TypeError(f"{name}: weights must be tensors, got {type(weight).__name__}")
     return found
+
+
+suggest_in_module(globals())

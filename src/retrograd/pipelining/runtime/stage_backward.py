@@ -8,6 +8,7 @@ import optree
 from retrograd import autograd
 from retrograd.core import Tensor
 from retrograd.core.blocks import generator_block
+from retrograd.foundation.suggestions import suggest_in_module
 
 
 def stage_backward(
@@ -155,3 +156,6 @@ def backward_error(name: str, cause: Exception, outputs: Any, gradients: Any, in
 
 def _describe(values: Any) -> str:
     return ", ".join(f"{v.aval} on {v.device}" if isinstance(v, Tensor) else repr(v) for v in leaves(values))
+
+
+suggest_in_module(globals())

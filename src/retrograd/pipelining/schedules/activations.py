@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
 
 Run = tuple[int, int]
@@ -115,3 +116,6 @@ def _with_repetition(action: Action, stages: Collection[int] | Collection[Run] |
     if action.kind in (Kind.B, Kind.I) and _is_chosen(action, stages):
         return [action._replace(kind=Kind.R), action]
     return [action]
+
+
+suggest_in_module(globals())

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.atomic_write import atomic_replace, open_regular_file, shorten
 from retrograd.pipelining.planning.simulate import Cost, simulate, unit_cost
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule, parse
@@ -208,3 +209,6 @@ def _parse_cell(cell: str) -> list[Action]:
         kind, stage = Kind(match[2]), int(match[1])
         return [Action(kind, stage, int(match[3]), _implied_peer(kind, stage))]
     return [parse(cell)]
+
+
+suggest_in_module(globals())

@@ -7,6 +7,7 @@ from typing import Any
 from retrograd.core import Aval, Internal, current, op
 from retrograd.core.blocks import generator_block
 from retrograd.foundation.describe_value import describe
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn import Module
 
 
@@ -117,3 +118,6 @@ def _submodule(module: Module, path: str) -> Module:
                 f"{', '.join(repr(name) for name, _ in found.named_children()) or 'none'}"
             ) from None
     return found
+
+
+suggest_in_module(globals())

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import optree
 
 from retrograd.core.blocks import generator_block
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.fx import Graph, GraphModule, map_nodes
 from retrograd.fx.graph_module import extract, tensor_names
 from retrograd.nn import Module
@@ -101,6 +102,7 @@ class Pipe(Module):
         return pipe
 
     @staticmethod
+    @suggest_keywords
     def from_tracing(
         mod: Module,
         example_args: Sequence[Any],

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 
 from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.fx import GraphModule, Node
 from retrograd.nn import Module, Parameter
 
@@ -116,3 +117,6 @@ def sum_replicated_gradients(shared: Iterable[Mapping[int, str]], modules: Mappi
             total: Tensor = sum(gradients[1:], start=gradients[0])
             for copy in copies.values():
                 copy.grad = total.clone()
+
+
+suggest_in_module(globals())

@@ -1,15 +1,17 @@
 """Export timelines as traces for Perfetto and chrome://tracing."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.atomic_write import atomic_replace
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.timeline.records import PROGRAM, Event, Span, Step
 
 if TYPE_CHECKING:
-    from retrograd.pipelining.timeline.timeline import Path, Timeline
+    from retrograd.pipelining.timeline.timeline import Timeline
 
 Record = dict[str, Any]
 INSIDE = 1e-3  # microseconds, the resolution of Perfetto: an arrow starts within its slice, not at its end
@@ -17,7 +19,7 @@ STEP, CORES, MEMORY = "step", "CPU use", "memory"  # the category of steps, and 
 STEPS_THREAD, UNNAMED = "steps", "timeline"  # the names of the thread of steps, and of a timeline without a name
 
 
-def write_perfetto(path: "Path", timelines: "Mapping[str, Timeline]") -> None:
+def write_perfetto(path: "str | os.PathLike[str]", timelines: "Mapping[str, Timeline]") -> None:
     """Write timelines as one Chrome trace (JSON) for ui.perfetto.dev and chrome://tracing.
 
     timelines: name -> timeline, such as {"planned": ..., "measured": ...}; each becomes a process, its ranks
@@ -141,3 +143,6 @@ def _computation(computed: "dict[Action, Event]", send: Action, stage: int | Non
     kinds = (Kind.F,) if send.kind is Kind.SEND_F else (Kind.B, Kind.I)
     found = (computed.get(Action(kind, stage, send.micro_batch)) for kind in kinds if stage is not None)
     return next((event for event in found if event is not None), None)
+
+
+suggest_in_module(globals())

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.timeline.timeline import PROGRAM, Event, Timeline
 
 
@@ -115,3 +116,6 @@ def merge_timelines(timelines: Sequence[Timeline], offsets: Sequence[float] | No
         notes=dict.fromkeys(note for timeline in timelines for note in timeline.notes),
         epoch=first.epoch,
     )
+
+
+suggest_in_module(globals())

@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TypeVar
 
+from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 from retrograd.pipelining.schedules.actions import Kind, Message
 from retrograd.pipelining.schedules.activations import activation_changes
 from retrograd.pipelining.timeline.chrome_trace import write_perfetto
@@ -129,6 +130,7 @@ class Timeline:
         """Return the share of all ranks' time without computation: 1 - busy / (ranks * span)."""
         return 1.0 - sum(self.busy()) / self.ranks if self.span else 0.0
 
+    @suggest_keywords
     def clip(self, start: float, end: float) -> "Timeline":
         """Return the timeline between two times, in seconds from the start; what crosses an end is cut there.
 
@@ -170,6 +172,7 @@ class Timeline:
         known = f"{self.steps[0].number} to {self.steps[-1].number}" if self.steps else "none"
         raise KeyError(f"there is no step {number}; recorded are {known}")
 
+    @suggest_keywords
     def find(self, text: str) -> list[Event | Span]:
         """Return the actions and spans that a text names, by their start.
 
@@ -352,3 +355,6 @@ def _by_stage(sizes: Sizes | None, events: Iterable[Event]) -> dict[int, float] 
     if missing:
         raise ValueError(f"Timeline: activation_bytes says nothing of stage {missing[0]}, only of {sorted(known)}")
     return known
+
+
+suggest_in_module(globals())

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.schedules.actions import parse
 from retrograd.pipelining.timeline.chrome_trace import CORES, MEMORY, STEP, STEPS_THREAD
 from retrograd.pipelining.timeline.timeline import PROGRAM, Event, Sample, Span, Step, Timeline
@@ -96,3 +97,6 @@ def _timelines(records: list[dict[str, Any]], about: list[dict[str, Any]]) -> di
     if not any(process.name for process in processes.values()):
         raise ValueError("it has no processes")
     return {process.name: process.timeline() for process in processes.values()}
+
+
+suggest_in_module(globals())

@@ -5,6 +5,7 @@ from contextvars import ContextVar
 from functools import cached_property
 from typing import Any
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.transports import get_transport
 from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import Link, Transport
@@ -122,3 +123,6 @@ def group_or_default(group: ProcessGroup | None) -> ProcessGroup:
     """Return the group, else the default one, else the group of the processes that a launcher has started."""
     found = group or default_group()
     return ProcessGroup(get_transport(), "auto") if found is None else found
+
+
+suggest_in_module(globals())

@@ -3,13 +3,13 @@
 import math
 import operator
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from itertools import accumulate, chain
 from typing import Any, Generic, TypeVar
 
 from retrograd.core import Tensor
 from retrograd.foundation.number_arguments import check_number
-from retrograd.foundation.suggestions import SuggestsKeywords
+from retrograd.foundation.suggestions import SuggestsKeywords, suggest_in_module
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.generator import Generator
 from retrograd.ops.random import randperm
@@ -110,7 +110,7 @@ class StackDataset(Dataset[Any]):
     {'x': 2, 'y': 'b'}
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Sized, **kwargs: Sized) -> None:
         if bool(args) == bool(kwargs):
             raise ValueError("StackDataset: expected datasets, either all by position or all by name")
         self.datasets: Any = args or kwargs
@@ -215,7 +215,9 @@ class Subset(Dataset[T]):
         return len(self.indices)
 
 
-def random_split(dataset: Any, lengths: Sequence[int | float], generator: Generator | None = None) -> list[Subset[Any]]:
+def random_split(
+    dataset: Sized, lengths: Sequence[int | float], generator: Generator | None = None
+) -> list[Subset[Any]]:
     """Split a dataset at random into parts that do not overlap.
 
     lengths: the number of examples of each part, or fractions with the sum 1; the remainder after rounding goes to the
@@ -247,3 +249,6 @@ def _sizes(lengths: Sequence[int | float], count: int) -> list[int]:
             f"with the sum 1, got {list(lengths)}: Sum of input lengths does not equal the length of the input dataset"
         )
     return [int(length) for length in lengths]
+
+
+suggest_in_module(globals())

@@ -3,11 +3,13 @@
 import html
 import json
 import math
+import os
 import re
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.atomic_write import atomic_replace
 from retrograd.pipelining.schedules.actions import Kind
 from retrograd.pipelining.timeline.colors import ink_on, name_of, shades
@@ -15,7 +17,7 @@ from retrograd.pipelining.timeline.records import PROGRAM
 from retrograd.pipelining.timeline.search import OPERATOR_NAMES
 
 if TYPE_CHECKING:
-    from retrograd.pipelining.timeline.timeline import Path, Timeline
+    from retrograd.pipelining.timeline.timeline import Timeline
 
 SCRIPTS = (
     "spans.js",
@@ -32,7 +34,7 @@ SPAN_KINDS = ("operator", "backward", "range")
 FINEST_TICK = 1e-8  # seconds; operators of a long run are short compared with its span
 
 
-def write_html(path: "Path", timelines: "Mapping[str, Timeline]", *, title: str = "Timeline") -> None:
+def write_html(path: "str | os.PathLike[str]", timelines: "Mapping[str, Timeline]", *, title: str = "Timeline") -> None:
     """Write timelines as one interactive page that needs neither network nor libraries.
 
     timelines: name -> timeline, such as {"planned": ..., "measured": ...}; drawn on one time axis, one below the
@@ -151,3 +153,6 @@ class _Clock:
             numbers += [kinds.index(kind), stage, micro_batch, -1 if peer is None else peer, begin - now, until - begin]
             now = until
         return numbers
+
+
+suggest_in_module(globals())
