@@ -37,7 +37,7 @@ BUDGET = {
     "ode": 900,
     "ops": 31910,
     "optim": 3600,
-    "pipelining": 20890,
+    "pipelining": 20930,
     "scipy": 8000,
     "signal": 100,
     "sklearn": 400,
