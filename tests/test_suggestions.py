@@ -86,7 +86,8 @@ def suggests_keywords(path):
     function = member(path)
     ours = issubclass(function, FAMILIES) if isinstance(function, type) else not inspect.isroutine(function)
     listed = inspect.isfunction(function) and function.__module__ in MODULES_THAT_SUGGEST
-    return ours or sys.version_info >= (3, 13) or (listed and function.__qualname__ == function.__name__)
+    python = sys.version_info >= (3, 13) and type(function).__name__ != "cython_function_or_method"
+    return ours or python or (listed and function.__qualname__ == function.__name__)
 
 
 def message_of(call):
