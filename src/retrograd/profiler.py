@@ -5,7 +5,6 @@ import json
 import os
 import socket
 import time
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,6 +12,7 @@ from retrograd.autograd.profiler import EventList
 from retrograd.autograd.profiler import profile as BlockProfile
 from retrograd.autograd.profiler import record_function as record_function
 from retrograd.core.blocks import Block
+from retrograd.foundation.source_location import warn_user
 from retrograd.foundation.suggestions import suggest_in_module
 
 __path__: list[str] = []  # this module is a package too: `module_aliases.py` has its modules
@@ -296,7 +296,7 @@ def _check_activities(activities: set[Any]) -> None:
             raise TypeError(f"profile: expected activities such as ProfilerActivity.CPU, got {activity!r}")
     others = sorted(activity.name for activity in activities - supported_activities())
     if others:
-        warnings.warn(f"profile: {', '.join(others)} activity is not available, only the CPU's", stacklevel=3)
+        warn_user(f"profile: {', '.join(others)} activity is not available, only the CPU's")
 
 
 suggest_in_module(globals())

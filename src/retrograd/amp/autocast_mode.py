@@ -1,7 +1,6 @@
 """Autocast: matrix products and convolutions in bfloat16, losses and decompositions in float32."""
 
 import functools
-import warnings
 from typing import Any
 
 import optree
@@ -9,6 +8,7 @@ import optree
 from retrograd.autograd.grad_mode import Mode
 from retrograd.backend.devices import device_named
 from retrograd.core.extension_dtypes import bfloat16
+from retrograd.foundation.source_location import warn_user
 from retrograd.levels.autocast import AutocastLevel, cast_operand, innermost_autocast
 from retrograd.ops.dtype_aliases import dtype as dtype_type
 from retrograd.ops.dtype_aliases import half
@@ -51,13 +51,12 @@ class autocast(Mode):
         self._enabled = bool(enabled)
         self._cache_enabled = True if cache_enabled is None else bool(cache_enabled)
         if self._enabled and not is_autocast_available(device_type):
-            warnings.warn(f"autocast: there is no device {device_type!r} here: the block is disabled", stacklevel=2)
+            warn_user(f"autocast: there is no device {device_type!r} here: the block is disabled")
             self._enabled = False
         if self._enabled and self.fast_dtype not in (bfloat16, half):
-            warnings.warn(
+            warn_user(
                 f"autocast: the {device_type.upper()} supports bfloat16 and float16, not {self.fast_dtype}: the block "
-                "is disabled",
-                stacklevel=2,
+                "is disabled"
             )
             self._enabled = False
 

@@ -1,14 +1,14 @@
 """Loss scaling: gradients of a scaled loss do not underflow in float16."""
 
 import math
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 from retrograd.amp.autocast_mode import is_autocast_available
 from retrograd.autograd.grad_mode import no_grad
 from retrograd.core import Tensor
-from retrograd.foundation.suggestions import CALLER_OF_INIT, SuggestsKeywords
+from retrograd.foundation.source_location import warn_user
+from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.nn.tensor_part import TensorPart, parts_by_division
 from retrograd.ops.dtype_aliases import half
 from retrograd.ops.join import stack
@@ -58,9 +58,7 @@ class GradScaler(SuggestsKeywords):
     ) -> None:
         self._device = device
         if enabled and not is_autocast_available(device):
-            warnings.warn(
-                f"GradScaler: there is no device {device!r} here: the scaler is disabled", stacklevel=CALLER_OF_INIT
-            )
+            warn_user(f"GradScaler: there is no device {device!r} here: the scaler is disabled")
             enabled = False
         if not growth_factor > 1.0:
             raise ValueError(f"GradScaler: growth_factor must be greater than 1, got {growth_factor}")

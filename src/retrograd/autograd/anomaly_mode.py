@@ -1,7 +1,6 @@
 """Anomaly mode: name the forward line at which a backward pass fails, by a NaN or any other error."""
 
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ from retrograd.core import Tensor, current
 from retrograd.core.blocks import Block
 from retrograd.core.state import Watcher
 from retrograd.core.views import memory_of
+from retrograd.foundation.source_location import warn_user
 
 
 class Trace(NamedTuple):
@@ -104,7 +104,7 @@ def _warn_with_traceback(fn: Any, error: Exception) -> None:
         texts.append(f"\n\nPrevious calculation was induced by {induced}")
     for text in texts:
         try:
-            warnings.warn(text, UserWarning, stacklevel=4)
+            warn_user(text)
         except UserWarning:
             error.add_note(text)
             print(text, file=sys.stderr)
@@ -150,9 +150,7 @@ class detect_anomaly(Block):
     def __init__(self, check_nan: bool = True) -> None:
         self._check_nan = bool(check_nan)
         self._previous: list[_AnomalyWatcher | None] = []
-        warnings.warn(
-            "Anomaly Detection has been enabled: it slows down the program, and is for debugging.", stacklevel=2
-        )
+        warn_user("Anomaly Detection has been enabled: it slows down the program, and is for debugging.")
 
     def _enter(self) -> None:
         """Watch the graph of this thread."""

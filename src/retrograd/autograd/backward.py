@@ -4,7 +4,6 @@ Inside, cotangents are transposed linear maps; PyTorch's gradients of complex te
 (the direction of steepest ascent), so complex gradients are conjugated where they enter and leave.
 """
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -34,6 +33,7 @@ from retrograd.core.op import compound, is_foreign
 from retrograd.core.overrides import override_result
 from retrograd.core.tensor import make
 from retrograd.core.views import requires_grad_synced
+from retrograd.foundation.source_location import warn_user
 from retrograd.levels import value_at
 from retrograd.levels.outer_grads import OuterGradLevel
 from retrograd.ops.mutate import stateful_levels
@@ -64,7 +64,7 @@ def backward(
     tensor([2., 4.])
     """
     if grad_variables is not None:
-        warnings.warn("backward: grad_variables is deprecated, use grad_tensors", FutureWarning, stacklevel=2)
+        warn_user("backward: grad_variables is deprecated, use grad_tensors", FutureWarning)
         if grad_tensors is not None:
             raise RuntimeError(
                 "backward: `grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`; use "
@@ -88,12 +88,10 @@ def backward(
         if isinstance(target, Tensor) and target.level is None and not target.is_leaf:
             target.retain_grad()  # from now on, as in PyTorch
     if create_graph:
-        warnings.warn(
+        warn_user(
             "Using backward() with create_graph=True makes a reference cycle: the leaf holds its .grad, whose graph "
             "holds the leaf. Use autograd.grad() instead, or set .grad to None after use; otherwise memory is freed "
-            "only when Python's cycle collector runs.",
-            UserWarning,
-            stacklevel=2,
+            "only when Python's cycle collector runs."
         )
     _run_backward(list(zip(roots, seeds, strict=True)), targets, create_graph, retain_graph)
 
@@ -227,7 +225,7 @@ def grad(
         given = [value if isinstance(value, (tuple, list)) else (value,) for value in (outputs, inputs)]
         return override_result(grad, foreign, (*map(tuple, given),), options)
     if not only_inputs:
-        warnings.warn("grad: only_inputs=False is ignored; use backward()", FutureWarning, stacklevel=2)
+        warn_user("grad: only_inputs=False is ignored; use backward()", FutureWarning)
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "grad: Expected allow_unused to be True or not passed when materialize_grads=True, which fills in unused "

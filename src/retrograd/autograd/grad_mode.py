@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from retrograd.core import Tensor, current, override_state
 from retrograd.core.blocks import Block, Blocks, GradBlock, InferenceBlock
 from retrograd.core.tensor import count_of, version_of
+from retrograd.foundation.source_location import warn_user
 
 
 class Mode(Blocks):
@@ -33,11 +33,10 @@ class Mode(Blocks):
         """Return the function, or the class with its constructor, run in this mode; the caller is not affected."""
         self._begin()
         if inspect.isclass(orig_func):
-            warnings.warn(
+            warn_user(
                 "Decorating classes is deprecated and will be disabled: only the constructor runs in the mode. "
                 "Decorate __init__ and the other methods one by one",
                 FutureWarning,
-                stacklevel=2,
             )
             return self._decorate_class(orig_func)
         if inspect.isasyncgenfunction(orig_func):

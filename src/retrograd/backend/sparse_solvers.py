@@ -1,13 +1,12 @@
 """Solvers of linear systems with sparse matrices, by SciPy: factorizations that are kept, and iterative methods."""
 
-import warnings
-
 import numpy as np
 
 from retrograd.backend.sparse import scipy_sparse
 from retrograd.backend.sparse_pattern import Coordinates
 from retrograd.backend.sparse_products import matrix_of
 from retrograd.foundation.lazy_imports import lazy_module
+from retrograd.foundation.source_location import warn_user
 
 
 def linalg():
@@ -86,11 +85,10 @@ class Iterative(Solver):
         if first:
             self.info = found
         elif found:
-            warnings.warn(
+            warn_user(
                 f"{self.name} did not converge in the linear system of a derivative (info={found}), so the derivative "
                 f"is inexact; allow more iterations by maxiter, or give a preconditioner M",
                 RuntimeWarning,
-                stacklevel=2,
             )
         return out
 

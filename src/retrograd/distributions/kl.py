@@ -6,7 +6,6 @@ that form, so one function for each q takes the moments of every p that it needs
 
 import itertools
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -37,6 +36,7 @@ from retrograd.distributions.poisson import Poisson
 from retrograd.distributions.transformed_distribution import TransformedDistribution
 from retrograd.distributions.uniform import Uniform
 from retrograd.distributions.utils import euler_constant, sum_rightmost
+from retrograd.foundation.source_location import warn_user
 from retrograd.nn.functional import softplus
 from retrograd.ops.gamma import betaln, digamma, lgamma
 from retrograd.ops.join import cat
@@ -96,10 +96,9 @@ def _closest(type_p: type, type_q: type) -> Rule | None:
     by_p = next((_rules[pair] for pair in itertools.product(first, second) if pair in _rules), None)
     by_q = next((_rules[a, b] for b, a in itertools.product(second, first) if (a, b) in _rules), None)
     if by_p is not by_q:
-        warnings.warn(
+        warn_user(
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please register_kl for this pair",
             RuntimeWarning,
-            stacklevel=3,
         )
     return by_p
 

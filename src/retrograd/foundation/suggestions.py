@@ -15,7 +15,6 @@ from retrograd.foundation.describe_value import describe
 from retrograd.foundation.function_arguments import check_function_arguments, explain_kind, function_parameters
 
 _SUGGESTS_KEYWORDS = sys.version_info >= (3, 13)
-CALLER_OF_INIT = 3  # stacklevel of warnings in a constructor with annotations, which suggests keywords
 # Names of arguments in other libraries, and ours.
 SYNONYMS = {
     "learning_rate": "lr", "l2": "weight_decay", "beta_1": "betas", "beta1": "betas", "epsilon": "eps", "prob": "p",

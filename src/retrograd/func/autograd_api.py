@@ -6,7 +6,6 @@ autograd and JAX: of a real function of x + iy the gradient is df/dx - i df/dy, 
 """
 
 import inspect
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from typing import Any
@@ -18,6 +17,7 @@ from retrograd.core.dtype import promote
 from retrograd.core.engine import ones
 from retrograd.core.tensor import make
 from retrograd.foundation.describe_value import describe
+from retrograd.foundation.source_location import warn_user
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.argnums import BoundFunction
 from retrograd.func.array_vjp import ArrayVjpRun, array_jvp, as_differentiable, has_tensor, to_arrays, tree_to_arrays
@@ -136,7 +136,7 @@ def holomorphic_grad(fun: Callable, x: Any, plain: bool) -> Any:
     """Return the complex derivative of a holomorphic function."""
     run = ArrayVjpRun("holomorphic_grad", fun, x)
     if any(leaf.dtype.kind != "c" for leaf in run.leaves):
-        warnings.warn("holomorphic_grad: an input is not complex", UserWarning, stacklevel=3)
+        warn_user("holomorphic_grad: an input is not complex")
     return run.tree(to_arrays(_pull_ones(run, run.single_output()), plain))
 
 

@@ -1,6 +1,5 @@
 """`vmap`: turn a function of one example into a function of a batch."""
 
-import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial, wraps
@@ -10,7 +9,7 @@ import optree
 
 from retrograd.core import NotBatchedError, Tensor, registry
 from retrograd.core.tensor import make
-from retrograd.foundation.source_location import describe_function
+from retrograd.foundation.source_location import describe_function, warn_user
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.argnums import check_chunk_size, check_randomness
 from retrograd.levels import VmapLevel, value_at
@@ -72,9 +71,7 @@ def vmap(
             run.undo()
             if fallback is None or not inputs.size:
                 raise
-            warnings.warn(
-                f"vmap: {describe_function(func)} runs example by example: {error}", PerformanceWarning, stacklevel=2
-            )
+            warn_user(f"vmap: {describe_function(func)} runs example by example: {error}", PerformanceWarning)
             return run.in_loop()
 
     return batched

@@ -1,10 +1,10 @@
 """Concrete arguments of traced code: placeholders for unknown values, and checks of the known ones."""
 
 import operator
-import warnings
 from typing import Any
 
 from retrograd.core import dtype as dtypes
+from retrograd.foundation.source_location import warn_user
 from retrograd.fx.node import has_side_effect
 from retrograd.fx.proxy import Proxy
 from retrograd.ops.methods import _assert
@@ -71,8 +71,7 @@ def record_check(name: str, proxy: Proxy, value: Any) -> None:
     elif value is None:
         proxy.tracer.create_proxy("call_function", _assert_is_none, (proxy, message), {})
     else:
-        warnings.warn(
+        warn_user(
             f"Was not able to add assertion to guarantee correct input {name} to specialized function: a "
-            f"{type(value).__name__} is not compared. It is up to the user to pass the one of concrete_args",
-            stacklevel=2,
+            f"{type(value).__name__} is not compared. It is up to the user to pass the one of concrete_args"
         )

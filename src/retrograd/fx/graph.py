@@ -2,7 +2,6 @@
 
 import copy
 import typing
-import warnings
 from collections.abc import Callable, Iterator
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from weakref import ref
 
 from retrograd.core import Op
 from retrograd.core.blocks import generator_block
+from retrograd.foundation.source_location import warn_user
 from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.fx.codegen import CodeGen, PythonCode, Transform
 from retrograd.fx.lint import check, find_attribute
@@ -194,10 +194,9 @@ class Graph:
         Warns if the graph's module has nothing of that name.
         """
         if self.owning_module is not None and find_attribute(self.owning_module, qualified_name) is None:
-            warnings.warn(
+            warn_user(
                 "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule: it has no "
-                f"{qualified_name!r}. Add it before the graph runs, as by GraphModule.add_submodule.",
-                stacklevel=2,
+                f"{qualified_name!r}. Add it before the graph runs, as by GraphModule.add_submodule."
             )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
@@ -234,10 +233,9 @@ class Graph:
         Warns if the graph's module has no such submodule.
         """
         if self.owning_module is not None and find_attribute(self.owning_module, module_name) is None:
-            warnings.warn(
+            warn_user(
                 "Attempted to insert a call_module Node with no underlying reference in the owning GraphModule: it has "
-                f"no {module_name!r}. Call GraphModule.add_submodule before.",
-                stacklevel=2,
+                f"no {module_name!r}. Call GraphModule.add_submodule before."
             )
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
@@ -259,7 +257,7 @@ class Graph:
                 f"{users}"
             )
         if to_erase._erased:
-            warnings.warn(f"erase_node({to_erase.name}) on an already erased node", stacklevel=2)
+            warn_user(f"erase_node({to_erase.name}) on an already erased node")
             return
         to_erase._notify("_erase_node_hooks", to_erase)
         to_erase.args, to_erase.kwargs = (), {}

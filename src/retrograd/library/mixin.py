@@ -1,7 +1,6 @@
 """The registration methods of operators: kernels, shapes, gradient formulas, and rules of transforms."""
 
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -10,6 +9,7 @@ from retrograd.core import namespaces
 from retrograd.core.device import DEVICE_NAMES
 from retrograd.core.dtype import as_dtype
 from retrograd.foundation.lazy_imports import lazy_module
+from retrograd.foundation.source_location import warn_user
 from retrograd.levels.autocast import cast_operand
 from retrograd.library.custom_definition import device_type_of
 from retrograd.library.registration import Registrations
@@ -121,11 +121,9 @@ class RegistrationMixin:
         """
         tag = next((tag for tag in self.tags if tag in (Tag.inplace, Tag.out)), None)
         if tag is not None:
-            warnings.warn(
+            warn_user(
                 f"{self.name}: register_fake: an operator tagged with rg.{tag} returns its own arguments, so that it "
-                "needs no such function",
-                UserWarning,
-                stacklevel=2,
+                "needs no such function"
             )
         return self.impl_abstract(func)
 

@@ -1,12 +1,12 @@
 """Backward hooks of modules: functions of the gradients of a call's outputs and inputs, which may replace them."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from retrograd.autograd.function import Function
 from retrograd.core import Tensor
 from retrograd.core.state import current
+from retrograd.foundation.source_location import warn_user
 from retrograd.nn.hooks import Hook
 
 
@@ -34,10 +34,9 @@ class ModuleCallGradients:
     def watch_results(self, results: Any) -> Any:
         """Return the result or the tuple of results, connected to the pre-hooks where one of them requires grad."""
         if not isinstance(results, (Tensor, tuple)):
-            warnings.warn(
+            warn_user(
                 f"For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
-                f"{type(results)}",
-                stacklevel=2,
+                f"{type(results)}"
             )
             return results
         watched = _watch(results if isinstance(results, tuple) else (results,), self._run_pre_hooks, zeros=False)
@@ -58,10 +57,9 @@ class ModuleCallGradients:
 
     def _run_without_inputs(self, grad_output: tuple) -> None:
         if self._hooks:
-            warnings.warn(
+            warn_user(
                 "Full backward hook is firing when gradients are computed with respect to module outputs since no "
-                "inputs require gradients",
-                stacklevel=2,
+                "inputs require gradients"
             )
         for hook in self._hooks:
             result = hook.function(self._module, (None,) * self._count, grad_output)

@@ -1,9 +1,10 @@
 """Older names of functions, which warn."""
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
+
+from retrograd.foundation.source_location import warn_user
 
 
 def older_name(function: Callable[..., Any], name: str, home: str) -> Callable[..., Any]:
@@ -11,9 +12,7 @@ def older_name(function: Callable[..., Any], name: str, home: str) -> Callable[.
 
     @functools.wraps(function)
     def renamed(*args: Any, **kwargs: Any) -> Any:
-        warnings.warn(
-            f"{home}.{name} is deprecated in favor of {home}.{function.__name__}", FutureWarning, stacklevel=2
-        )
+        warn_user(f"{home}.{name} is deprecated in favor of {home}.{function.__name__}", FutureWarning)
         return function(*args, **kwargs)
 
     renamed.__name__ = renamed.__qualname__ = name

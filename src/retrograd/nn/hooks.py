@@ -1,11 +1,11 @@
 """Hooks: functions that run before and after a module's forward, and may replace its arguments and result."""
 
-import warnings
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any, NamedTuple
 
 from retrograd.core.hooks import RemovableHandle, add_hook, check_callable
 from retrograd.foundation.describe_value import describe
+from retrograd.foundation.source_location import warn_user
 
 FORWARD_PRE, FORWARD, BACKWARD_PRE, BACKWARD = "forward pre", "forward", "backward pre", "backward"
 COMPILED = "compiled"  # the compiled call of a module, which replaces all the others: see `Module.compile`
@@ -122,4 +122,4 @@ def run_hooks_after_exception(
         try:
             hook.function(module, *((args, kwargs, None) if hook.with_kwargs else (args, None)))
         except Exception as error:
-            warnings.warn(f"a forward hook with always_call=True raised {error!r}; it was ignored", stacklevel=2)
+            warn_user(f"a forward hook with always_call=True raised {error!r}; it was ignored")

@@ -3,7 +3,6 @@
 import copy
 import math
 import operator
-import warnings
 
 from retrograd import backend
 from retrograd.backend.array_programs import is_alias
@@ -21,7 +20,7 @@ from retrograd.core.tensor import attributes_of, make, new_of_class
 from retrograd.core.views import leave_memory, requires_grad_synced
 from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.foundation.read_only import read_only
-from retrograd.foundation.source_location import scipy_caller, user_line
+from retrograd.foundation.source_location import scipy_caller, user_line, warn_user
 from retrograd.ops.functions import check_tensor, function, name_generated
 from retrograd.ops.index import foreign_in_key, index
 
@@ -209,7 +208,7 @@ def _check_number(name, x):
     )
     if _is_transformed(x):
         raise ReadError(f"{name} at {user_line()}: {message}")
-    warnings.warn(message, UserWarning, stacklevel=3)
+    warn_user(message)
 
 
 @method

@@ -5,7 +5,6 @@ The names are those of `torch.utils.checkpoint`.  There is one implementation, w
 `use_reentrant` of PyTorch's two is accepted, and leaving it out warns as there.
 """
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
@@ -18,6 +17,7 @@ from retrograd.autograd import no_grad
 from retrograd.core import Tensor
 from retrograd.core.blocks import generator_block
 from retrograd.core.state import is_recording
+from retrograd.foundation.source_location import warn_user
 from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.utils.chain_checkpoint import run_chain
 from retrograd.utils.recompute import CheckpointError, ContextPair, GraphExecGroup, Options, run_with_recomputation
@@ -171,12 +171,10 @@ def checkpoint_sequential(
 
 
 def _warn_of_default(name: str) -> bool:
-    """Warn the caller's caller that `use_reentrant` was not passed; return its default."""
-    warnings.warn(
+    """Warn that `use_reentrant` was not passed; return its default."""
+    warn_user(
         f"{name}: the use_reentrant parameter should be passed explicitly. use_reentrant=False is recommended. The "
-        f"default is use_reentrant=True, with which the result requires grad only if an argument does.",
-        UserWarning,
-        stacklevel=3,
+        f"default is use_reentrant=True, with which the result requires grad only if an argument does."
     )
     return True
 
@@ -291,11 +289,7 @@ def check_backward_validity(inputs: Iterable[Any]) -> bool:
     """Return whether an input is a tensor that requires grad; warn if none is."""
     if any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
         return True
-    warnings.warn(
-        "checkpoint: None of the inputs have requires_grad=True. Gradients will be None",
-        UserWarning,
-        stacklevel=3,
-    )
+    warn_user("checkpoint: None of the inputs have requires_grad=True. Gradients will be None")
     return False
 
 

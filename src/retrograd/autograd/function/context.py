@@ -1,12 +1,12 @@
 """The context of one call of a `Function`: what forward saves and marks for backward."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from retrograd.autograd.saved_names import SavedTensor
 from retrograd.core import GradFn, Tensor
 from retrograd.core.function_node import unpack_saved
+from retrograd.foundation.source_location import warn_user
 
 
 class FunctionCtx:
@@ -55,9 +55,7 @@ class FunctionCtx:
 
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Warn that this is deprecated, and do nothing: views are tracked without it."""
-        warnings.warn(
-            "mark_shared_storage is deprecated: views are tracked without it", category=FutureWarning, stacklevel=2
-        )
+        warn_user("mark_shared_storage is deprecated: views are tracked without it", FutureWarning)
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
         """Mark outputs that have no gradient."""

@@ -1,7 +1,5 @@
 """The results of a `Function`'s forward, as outputs of its node."""
 
-import warnings
-
 from retrograd.autograd.function.context import FunctionCtx
 from retrograd.core import Aval, GradFn, Tensor, current, operator_named
 from retrograd.core.dispatch import note_cut
@@ -11,6 +9,7 @@ from retrograd.core.graph import note_output
 from retrograd.core.record import notify_watchers
 from retrograd.core.tensor import bump_version, make, version_of
 from retrograd.core.views import COPIED, IN_FUNCTION, View, base_of
+from retrograd.foundation.source_location import warn_user
 from retrograd.ops.mutate import adopt_history, check_history
 
 _detach = operator_named("detach")
@@ -62,10 +61,9 @@ def check_dirty(cls: type, ctx: FunctionCtx, args: tuple, results: tuple, record
         if not recorded:
             continue
         if not contains_tensor(tensor, args):
-            warnings.warn(
+            warn_user(
                 f"{cls.__name__}: Only input Tensors should be given to ctx.mark_dirty(); that of shape {tensor.shape} "
-                f"is none",
-                stacklevel=4,
+                f"is none"
             )
         if tensor._grad_fn is None and tensor.requires_grad and tensor._view is None:
             raise RuntimeError(

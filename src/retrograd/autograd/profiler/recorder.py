@@ -1,7 +1,6 @@
 """Record the events of a profiled block: operators, nodes of backward passes, and named ranges."""
 
 import threading
-import warnings
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from time import perf_counter_ns
@@ -23,6 +22,7 @@ from retrograd.core import Op, Tensor, call, current
 from retrograd.core.blocks import Block
 from retrograd.core.level import MeasuringLevel
 from retrograd.core.state import Watcher, watching
+from retrograd.foundation.source_location import warn_user
 
 
 class _Recorder(MeasuringLevel, Watcher):
@@ -124,7 +124,7 @@ def _warn_of(**settings: Any) -> None:
     """Warn of settings that are asked for and not measured."""
     for name, value in settings.items():
         if value:
-            warnings.warn(f"profile: {name}={value!r} is not measured; times and memory are the CPU's", stacklevel=3)
+            warn_user(f"profile: {name}={value!r} is not measured; times and memory are the CPU's")
 
 
 class profile(Block):

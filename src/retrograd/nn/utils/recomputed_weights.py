@@ -1,11 +1,11 @@
 """Weights that are computed from others before each call, by a forward pre-hook: the older API of parametrizations."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from retrograd.autograd import no_grad
 from retrograd.core import operator_named
+from retrograd.foundation.source_location import warn_user
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn import functional as F
 from retrograd.nn import init
@@ -110,11 +110,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     >>> [(name, p.shape) for name, p in layer.named_parameters()]
     [('bias', (3,)), ('weight_g', (3, 1)), ('weight_v', (3, 4))]
     """
-    warnings.warn(
-        "nn.utils.weight_norm is deprecated in favor of nn.utils.parametrizations.weight_norm",
-        FutureWarning,
-        stacklevel=2,
-    )
+    warn_user("nn.utils.weight_norm is deprecated in favor of nn.utils.parametrizations.weight_norm", FutureWarning)
     hook = WeightNorm(name, dim)
     _check_new(module, hook)
     weight = getattr(module, name)

@@ -1,7 +1,6 @@
 """`DataLoader`: batches of a dataset, prefetched by workers."""
 
 import multiprocessing
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -12,7 +11,8 @@ from typing import Any, Generic
 from retrograd.backend.devices import device_named
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.number_arguments import check_number
-from retrograd.foundation.suggestions import CALLER_OF_INIT, SuggestsKeywords
+from retrograd.foundation.source_location import warn_user
+from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.ops.generator import Generator, resolve_generator
 from retrograd.utils.data.collate import default_collate, default_convert, pin_batch
 from retrograd.utils.data.dataset import Dataset, IterableDataset, T, note_examples
@@ -77,9 +77,7 @@ class DataLoader(SuggestsKeywords, Generic[T]):
     ) -> None:
         self._pins = pin_memory and device_named("cuda") is not None
         if pin_memory and not self._pins:
-            warnings.warn(
-                "DataLoader: pin_memory has no effect, because there is no GPU to copy to", stacklevel=CALLER_OF_INIT
-            )
+            warn_user("DataLoader: pin_memory has no effect, because there is no GPU to copy to")
         self.pin_memory = pin_memory
         self.dataset = dataset
         self._iterable = _is_iterable_only(dataset)
