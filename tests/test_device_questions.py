@@ -20,6 +20,42 @@ def test_a_script_that_prefers_a_gpu_takes_the_cpu():
     assert not rg.cuda.is_initialized()
 
 
+def test_a_script_that_prefers_any_accelerator_takes_the_cpu():
+    device = rg.accelerator.current_accelerator() if rg.accelerator.is_available() else rg.device("cpu")
+    assert device.type == "cpu"
+    assert rg.accelerator.current_accelerator() is None
+    assert rg.accelerator.device_count() == 0
+
+
+NEED_AN_ACCELERATOR = {
+    "current_device_index": (), "set_device_index": (0,), "device_index": (0,), "synchronize": (),
+    "current_stream": (), "set_stream": (None,), "empty_cache": (), "memory_allocated": (), "get_memory_info": (),
+    "max_memory_allocated": (), "memory_reserved": (), "max_memory_reserved": (), "reset_peak_memory_stats": (),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NEED_AN_ACCELERATOR)
+def test_calls_that_need_an_accelerator_are_refused_with_the_check_to_use(name):
+    with pytest.raises(RuntimeError, match=r"Cannot access accelerator device when none is available.*is_available"):
+        getattr(rg.accelerator, name)(*NEED_AN_ACCELERATOR[name])
+
+
+@pytest.mark.parametrize("name", ["xpu", "mps", "mtia"])
+def test_devices_that_are_never_there_answer_and_refuse(name):
+    module = getattr(rg, name)
+    assert module is importlib.import_module(f"retrograd.{name}")
+    assert (module.is_available(), module.is_initialized(), module.device_count()) == (False, False, 0)
+    module.manual_seed_all(0)
+    with pytest.raises(RuntimeError, match=rf"{name}.synchronize: there is no such device; .*{name}.is_available"):
+        module.synchronize()
+    assert not hasattr(module, "no_such_name")
+
+
+def test_versions_of_gpu_libraries_are_none():
+    assert rg.version.__version__ == rg.__version__
+    assert rg.version.cuda is rg.version.hip is rg.version.xpu is None
+
+
 @pytest.mark.parametrize("name", NEED_A_DEVICE)
 def test_calls_that_need_a_cuda_device_are_refused_with_the_check_to_use(name):
     with pytest.raises(RuntimeError, match=rf"cuda.{name}: there is no CUDA device.*is_available"):

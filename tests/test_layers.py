@@ -22,12 +22,14 @@ LEVELS = (
     ("distributed",),
     ("distributions", "ode", "pipelining"),
     ("compiler", "export", "fx", "higher_order", "implicit"),
-    ("cuda", "hub", "profiler", "serialization"),
+    ("accelerator",),
+    ("cuda", "hub", "profiler", "serialization", "version"),
     ("amp",),
     ("interop", "nn", "optim", "nested", "sparse", "library", "func", "autograd", "utils"),
     ("overrides",),
     ("levels",),
     ("backends", "cpu", "fft", "linalg", "masked", "random", "return_types", "signal", "special", "types"),
+    ("mps", "mtia", "xpu"),
     ("ops",),
     ("backend", "kernels"),
     ("core",),
@@ -36,6 +38,7 @@ LEVELS = (
 # Further permitted imports: neighbors in the row, and for the command the public names of the root.
 EXCEPTIONS = {
     "cli": {""},
+    "version": {""},
     "export": {"fx", "higher_order"},
     "higher_order": {"fx"},
     "nn": {"autograd", "compiler"},  # on first use, for Module.compile

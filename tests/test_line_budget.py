@@ -21,7 +21,7 @@ BUDGET = {
     "distributed": 6950,
     "distributions": 5900,
     "export": 3900,
-    "foundation": 1290,
+    "foundation": 1330,
     "func": 3200,
     "fx": 7100,
     "higher_order": 800,

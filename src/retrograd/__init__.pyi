@@ -98,6 +98,7 @@ from retrograd.nested.padded_constructors import _nested_from_padded_and_nested_
 from retrograd.nested.padded_constructors import _nested_tensor_from_mask as _nested_tensor_from_mask
 from retrograd.nested.padded_constructors import _nested_tensor_from_mask_left_aligned as _nested_tensor_from_mask_left_aligned
 from retrograd.nested.padded_constructors import _nested_view_from_buffer as _nested_view_from_buffer
+from retrograd import accelerator as accelerator
 from retrograd import amp as amp
 from retrograd.amp.autocast_mode import autocast as autocast
 from retrograd import backends as backends
@@ -154,6 +155,8 @@ from retrograd.func.autograd_api import make_hvp as make_hvp
 from retrograd.func.autograd_api import make_jvp as make_jvp
 from retrograd.func.autograd_api import make_vjp as make_vjp
 from retrograd import masked as masked
+from retrograd import mps as mps
+from retrograd import mtia as mtia
 from retrograd.func.autograd_api import multigrad_dict as multigrad_dict
 from retrograd import nested as nested
 from retrograd import nn as nn
@@ -185,7 +188,9 @@ from retrograd.core.extension_dtypes import uint4 as uint4
 from retrograd import utils as utils
 from retrograd.func.autograd_api import value_and_grad as value_and_grad
 from retrograd.func.autograd_api import vector_jacobian_product as vector_jacobian_product
+from retrograd import version as version
 from retrograd.func.batch import vmap as vmap
+from retrograd import xpu as xpu
 
 _Number = _bool | _int | _float | _complex
 _Operand = Tensor | NDArray[Any] | np.generic | _Number

@@ -37,6 +37,22 @@ def test_questions_about_the_device_have_the_answers_of_cupy():
     assert "multi_processor_count=7" in repr(rg.cuda.get_device_properties())
 
 
+def test_the_accelerator_is_the_cuda_device():
+    assert rg.accelerator.is_available()
+    assert rg.accelerator.current_accelerator() == rg.device("cuda")
+    assert (rg.accelerator.device_count(), rg.accelerator.current_device_index()) == (2, 0)
+    with rg.accelerator.device_index(1):
+        assert rg.cuda.current_device() == 1
+    with rg.accelerator.device_index(None):
+        assert rg.cuda.current_device() == 0
+    rg.accelerator.set_device_index("cuda:1")
+    assert rg.accelerator.current_device_index() == 1
+    rg.accelerator.set_device_index(0)
+    rg.accelerator.synchronize()
+    assert rg.accelerator.get_memory_info() == rg.cuda.mem_get_info()
+    assert rg.accelerator.memory_allocated() == rg.cuda.memory_allocated()
+
+
 def test_tensors_are_made_on_and_moved_to_the_device_and_back():
     x = rg.ones(2, 3)
     there = [x.cuda(), x.to("cuda"), x.to("cuda:0", non_blocking=True), rg.zeros(2, device="cuda"), rg.rand(3).cuda(0)]
