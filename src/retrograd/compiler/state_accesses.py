@@ -38,7 +38,9 @@ def is_only_appended_to(code: types.CodeType, name: str) -> bool:
     """Return whether code uses a variable or attribute only to append to it, or to read what it has just appended.
 
     >>> losses = []
-    >>> is_only_appended_to((lambda x: losses.append(x)).__code__, "losses")
+    >>> def keep(x):
+    ...     losses.append(x)
+    >>> is_only_appended_to(keep.__code__, "losses")
     True
     >>> is_only_appended_to((lambda: losses[0]).__code__, "losses")
     False

@@ -380,7 +380,7 @@ class Surroundings:
             self._visit_object(value, name, attribute)
 
     def _visit_hooks(self, tensor: Any, name: str) -> None:
-        """Note the hooks of a leaf; those of the library may count their calls, and are left to eager passes."""
+        """Note the hooks of a leaf; those of the library and of C may change anything, and are left to eager passes."""
         hooks = tensor._hooks
         if hooks is None or hooks.retaining or tensor._grad_fn is not None:
             return
@@ -390,7 +390,7 @@ class Surroundings:
         for functions in kinds:
             self._visit_dict(functions, f"the hooks of {name}", None)
         functions = [function for of_kind in kinds[1:] for function in of_kind.values()]
-        if not any(is_library(f) or not callable(f) for f in functions):
+        if all(_is_python(f) and not is_library(f) for f in functions):
             self.hooked.add(id(tensor))
 
     def _visit_function(self, function: Any, name: str) -> None:
@@ -635,6 +635,14 @@ class Guards:
 
 
 _INSTANCE_CHECK = abc.ABCMeta.__instancecheck__.__code__
+
+
+def _is_python(function: Any) -> bool:
+    """Return whether a call runs Python code, whose effects are seen, unlike those of a method such as list.append."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = getattr(function, "__func__", function)
+    return isinstance(function if hasattr(function, "__code__") else type(function).__call__, types.FunctionType)
 
 
 def _fields_of(value: Any) -> Any:

@@ -40,7 +40,8 @@ def reraise_as_runtime_error(op):
 def check_composition(op, args, error):
     """Raise a better error for a failed composition: about an operand that is no tensor, or one with the name."""
     text = str(error)
-    if op.name.rpartition(".")[2] in re.split(r"\W+", text.partition(":")[0]):
+    named = op.name.rpartition(".")[2] in re.split(r"\W+", text.partition(":")[0])
+    if named and not isinstance(error, AttributeError):  # Python's word `complex` is the name of an operator too
         return
     if type(error) in (TypeError, OperandTypeError, AttributeError):
         check_operands(op, args)

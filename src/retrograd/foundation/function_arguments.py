@@ -91,7 +91,8 @@ def _names(word, error):
 def _class_of(error):
     """Return the class for a better error: that of the first one, if it is what users of PyTorch expect."""
     package = type(error).__module__.partition(".")[0] == __name__.partition(".")[0]
-    return type(error) if type(error) in (ValueError, RuntimeError) or package else TypeError
+    kept = ValueError, RuntimeError, NotImplementedError
+    return type(error) if type(error) in kept or package else TypeError
 
 
 def fits_kind(value, annotation):
