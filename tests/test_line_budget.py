@@ -16,7 +16,7 @@ BUDGET = {
     "bench": 1100,
     "cli": 3300,
     "compiler": 9400,
-    "core": 7550,
+    "core": 7700,
     "cuda": 600,
     "distributed": 6950,
     "distributions": 5900,

@@ -10,8 +10,8 @@ from typing import Any
 
 from retrograd.core import Operator, Tensor, current, override_state, registry
 from retrograd.core.op import is_foreign
-from retrograd.core.overrides import disabled_override, override_result, overriding_types
-from retrograd.levels.modes import FunctionModeLevel, Mode, call_mode, entered_modes
+from retrograd.core.overrides import disabled_override, function_result, override_result
+from retrograd.levels.modes import FunctionModeLevel, Mode, entered_modes
 from retrograd.ops import functions
 
 __all__ = [
@@ -140,15 +140,8 @@ def handle_torch_function(public_api: Callable, relevant_args: Iterable[Any], *a
     >>> type(double(rg.ones(2).as_subclass(Mine)))
     <class 'retrograd.overrides.Mine'>
     """
-    foreign = [a for a in relevant_args if is_foreign(a)]
-    state = current()
-    level = state.level
-    if isinstance(level, FunctionModeLevel) and state.overrides_off < 2:
-        with override_state("level", level.parent):
-            result = call_mode(level.mode, public_api, overriding_types(foreign), args, kwargs)
-        if result is not NotImplemented:
-            return result
-    return override_result(public_api, foreign, args, kwargs)
+    result = function_result(public_api, relevant_args, args, kwargs)
+    return override_result(public_api, [], args, kwargs) if result is NotImplemented else result
 
 
 def redispatch_function(func: Callable, types: tuple, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:

@@ -326,3 +326,31 @@ def test_a_plain_method_overrides_with_a_warning():
     odd = Odd()
     with pytest.warns(UserWarning, match=r"Defining your `__torch_function__` as a plain method is deprecated"):
         assert rg.abs(odd) == (odd, odd)
+
+
+def test_the_package_reads_attributes_of_a_class_that_overrides_them_without_calling_it():
+    read = []
+
+    class Reading(rg.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            read.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = rg.ones(2).as_subclass(Reading)
+    rg.stack([x, x])
+    repr(x)
+    assert rg.Tensor.shape.__get__ not in read
+    assert x.shape == (2,)
+    assert read[-1] == rg.Tensor.shape.__get__
+
+
+def test_an_attribute_that_a_class_defines_is_not_overridden():
+    class Renamed(rg.Tensor):
+        shape = property(lambda x: "its own")
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    assert rg.ones(2).as_subclass(Renamed).shape == "its own"

@@ -114,6 +114,88 @@ def subclass_in_place(m):
     return y is x, base, x._version, log[-1]
 
 
+def reading_class(m):
+    """Return a subclass of Tensor that lists functions as it is given them, and the list."""
+    calls = []
+
+    class Listed(m.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            calls.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    return Listed, calls
+
+
+def subclass_attributes(m):
+    cls, calls = reading_class(m)
+    x = m.ones(2, 3).as_subclass(cls)
+    names = [
+        *["H", "T", "mH", "mT", "data", "device", "dtype", "grad", "grad_dtype", "grad_fn", "is_cpu", "is_cuda"],
+        *["is_leaf", "is_meta", "is_nested", "is_sparse", "itemsize", "layout", "nbytes", "ndim", "output_nr", "real"],
+        *["requires_grad", "retains_grad", "shape", "_base", "_version"],
+    ]
+    read = {}
+    for name in names:
+        calls.clear()
+        value = getattr(x, name)
+        read[name] = (type(value) is cls, [f == getattr(m.Tensor, name).__get__ for f in calls])
+    return read
+
+
+def subclass_writes_attributes(m):
+    cls, calls = reading_class(m)
+    x = m.ones(2).as_subclass(cls)
+    x.requires_grad = True
+    x.grad = m.ones(2)
+    x.data = m.zeros(2)
+    same = x.grad is x.grad
+    del x.grad
+    expected = [m.Tensor.requires_grad.__set__, m.Tensor.grad.__set__, m.Tensor.data.__set__]
+    expected += [m.Tensor.grad.__get__] * 2 + [m.Tensor.grad.__delete__]
+    return same, [f == e for f, e in zip(calls, expected, strict=True)]
+
+
+LIKE = {
+    "zeros_like": (),
+    "ones_like": (),
+    "empty_like": (),
+    "full_like": (2,),
+    "rand_like": (),
+    "randn_like": (),
+    "randint_like": (3,),
+}
+
+
+def subclass_like(m):
+    cls, calls = reading_class(m)
+    x = m.ones(2).as_subclass(cls)
+    found = {}
+    for name, args in LIKE.items():
+        calls.clear()
+        out = getattr(m, name)(x, *args, dtype=m.float64, requires_grad=True)
+        found[name] = type(out) is cls, [f is getattr(m, name) for f in calls]
+    return found
+
+
+def mode_of_creation(m):
+    calls = []
+
+    class Mode(overrides_of(m).TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            calls.append((func, args, kwargs))
+            return func(*args, **(kwargs or {}))
+
+    makers = [m.zeros, m.ones, m.empty, m.rand, m.randn, m.eye]
+    with Mode():
+        for make in makers:
+            make(2, dtype=m.float64)
+        for name, args in LIKE.items():
+            getattr(m, name)(m.eye(1), *args)
+    expected = makers + [f for name in LIKE for f in (m.eye, getattr(m, name))]
+    return [(func is e, len(args), [*(kwargs or {})]) for (func, args, kwargs), e in zip(calls, expected, strict=True)]
+
+
 def subclass_order(m):
     class A(m.Tensor):
         pass
@@ -302,6 +384,7 @@ PROGRAMS = {p.__name__: p for p in [
     disabled, parameter, plain_parameter, foreign_class, foreign_refusal, function_mode, function_mode_replaces,
     own_function, dispatch_mode, dispatch_mode_result, dispatch_stack,
     redispatch_of_a_class, redispatch_of_a_mode,
+    subclass_attributes, subclass_writes_attributes, subclass_like, mode_of_creation,
 ]}  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from inspect import getattr_static
+from sys import _getframe
 from types import FunctionType
 
 from numpy import ndarray
@@ -11,6 +12,7 @@ from retrograd.core.op import is_foreign, operator_named
 from retrograd.core.state import current, override_state
 from retrograd.core.tensor import TensorBase, new_of_class, version_of
 from retrograd.core.views import is_writable, requires_grad_synced
+from retrograd.foundation.source_location import is_user_frame
 
 PLAIN = (bool, int, float, complex, str)  # the classes of params that are compared with their defaults
 
@@ -53,6 +55,22 @@ def override_result(func, foreign, args, kwargs):
         if result is not NotImplemented:
             return result
     raise no_implementation(func, [t.__name__ for t in types])
+
+
+def function_result(func, operands, args, kwargs):
+    """Return what the innermost function mode, or else the classes of operands, compute for a function.
+
+    NotImplemented if nothing overrides it.  The mode is off while it computes.
+    """
+    foreign = [a for a in operands if is_foreign(a)]
+    state = current()
+    intercept = getattr(state.level, "intercept_function", None)
+    if intercept is not None and state.overrides_off < 2:
+        with override_state("level", state.level.parent):
+            result = intercept(func, overriding_types(foreign), args, kwargs)
+        if result is not NotImplemented:
+            return result
+    return override_result(func, foreign, args, kwargs) if foreign else NotImplemented
 
 
 def no_implementation(func, names):
@@ -104,6 +122,49 @@ def prepare_subclass(kind):
             setattr(kind, synonym, own[name])
     wraps = any("__torch_dispatch__" in vars(base) for base in kind.__mro__)
     kind._class_overrides = REFUSED if wraps else kind.__tensor_function__ is not disabled_override
+    if "__tensor_function__" in own and kind._class_overrides and not wraps:
+        _override_attributes(kind)
+
+
+# Attributes that PyTorch's tensors read by an override, and that are no properties here, and the reverse.
+_FIELDS = ("shape", "dtype", "ndim")
+_NO_ATTRIBUTES = ("size",)  # a method in PyTorch
+
+
+def _override_attributes(kind):
+    """Let a class with a `__tensor_function__` of its own override the attributes that it inherits from Tensor."""
+    base = next(b for b in reversed(kind.__mro__) if "_class_overrides" in vars(b))  # Tensor
+    names = [n for n, value in vars(base).items() if isinstance(value, property) and n not in _NO_ATTRIBUTES]
+    for name in (*names, *_FIELDS):
+        attribute = getattr_static(base, name)
+        if getattr_static(kind, name) is attribute:
+            setattr(kind, name, OverriddenAttribute(attribute))
+
+
+class OverriddenAttribute:
+    """An attribute of Tensor that a subclass overrides: `func` is `Tensor.shape.__get__`, or its `__set__`.
+
+    Reads and writes by this package are not overridden, as those by PyTorch's compiled code are not.
+    """
+
+    def __init__(self, attribute):
+        self._attribute = attribute
+
+    def __get__(self, tensor, kind=None):
+        if tensor is None:
+            return self._attribute
+        return self._run(self._attribute.__get__, _getframe(1), tensor)
+
+    def __set__(self, tensor, value):
+        self._run(self._attribute.__set__, _getframe(1), tensor, value)
+
+    def __delete__(self, tensor):
+        self._run(self._attribute.__delete__, _getframe(1), tensor)
+
+    def _run(self, access, frame, *args):
+        if is_foreign(args[0]) and is_user_frame(frame):
+            return override_result(access, [args[0]], args, {})
+        return access(*args)
 
 
 class _Refused:
@@ -125,6 +186,8 @@ def default_override(kind, func, types, args, kwargs):
         return NotImplemented
     with override_state("overrides_off", max(current().overrides_off, 1)):
         out = func(*args, **(kwargs or {}))
+    if getattr(func, "__self__", None) in (kind.grad, kind._base):
+        return out  # the tensor that is stored, not a result
     return convert_results(out, kind, args)
 
 

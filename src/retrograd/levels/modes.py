@@ -46,6 +46,10 @@ class FunctionModeLevel(ModeLevel):
             return rule(self.mode, op, types, given, named)
         return call_mode(self.mode, op, types, given, named)
 
+    def intercept_function(self, func: Any, types: tuple, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Return what the mode computes for a function that is no operator, or NotImplemented."""
+        return call_mode(self.mode, func, types, args, kwargs)
+
     def process(self, op: Operator, args: tuple, params: dict[str, Any]) -> Any:
         """Run an operator that is no call of the program, as in a backward pass."""
         return call(op, args, params)

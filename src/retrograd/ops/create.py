@@ -9,7 +9,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.errors import OperandValueError
 from retrograd.core.op import is_foreign
-from retrograd.core.overrides import override_result
+from retrograd.core.overrides import function_result, override_result
 from retrograd.foundation.function_arguments import explain_kind
 from retrograd.foundation.suggestions import suggest_keyword
 from retrograd.ops.as_tensor import as_tensor as as_tensor
@@ -69,9 +69,16 @@ def factory(make, *names):
     """
     signature = inspect.signature(make)
     listed = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())
+    is_like = make.__name__.endswith("_like")
 
     def create(*args, out=None, device=None, layout=None, pin_memory=False, memory_format=None, requires_grad=False,
              **own) -> Tensor:  # fmt: skip
+        if current().level is not None or (is_like and args and is_foreign(args[0])):
+            keywords = (out, device, layout, pin_memory, memory_format, requires_grad)
+            given = {n: x for (n, default), x in zip(_KEYWORDS.items(), keywords, strict=True) if x is not default}
+            result = function_result(create, args[:is_like], args, {**own, **given})
+            if result is not NotImplemented:
+                return result
         if device is not None or layout is not None or pin_memory:
             if is_foreign(device):
                 return override_result(create, [device], args, {**own, "device": device})
