@@ -55,7 +55,14 @@ MODULES = {
         "SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss",
         "nn.loss": "_Loss",
     },
-    "nn.modules.module": {"nn": "Module", "nn.state_loading": "_IncompatibleKeys=IncompatibleKeys"},
+    "nn.modules.module": {
+        "nn": "Module",
+        "nn.global_hooks": "register_module_backward_hook register_module_buffer_registration_hook "
+        "register_module_forward_hook register_module_forward_pre_hook register_module_full_backward_hook "
+        "register_module_full_backward_pre_hook register_module_module_registration_hook "
+        "register_module_parameter_registration_hook",
+        "nn.state_loading": "_IncompatibleKeys=IncompatibleKeys",
+    },
     "nn.modules.normalization": {"nn": "GroupNorm LayerNorm LocalResponseNorm RMSNorm"},
     "nn.modules.padding": {
         "nn": "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d "

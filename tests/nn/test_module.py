@@ -9,6 +9,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn
+from retrograd.nn import global_hooks
 
 
 class Net(nn.Module):
@@ -874,3 +875,25 @@ def test_private_names_that_libraries_use_name_members_and_register_hooks():
     net.load_state_dict(net.state_dict())
     assert seen == [["0.weight"], True]
     assert [name for name, _ in net._named_members(lambda m: m._parameters.items(), prefix="net")] == ["net.0.weight"]
+
+
+def test_global_hooks_run_for_all_modules_before_their_own_and_can_be_removed():
+    calls = []
+    model = nn.Sequential(nn.Linear(2, 2))
+    model.register_forward_hook(lambda module, args, output: calls.append("own"))
+    with global_hooks.register_module_forward_hook(lambda module, args, output: calls.append(type(module).__name__)):
+        model(rg.ones(1, 2))
+    model(rg.ones(1, 2))
+    assert calls == ["Linear", "Sequential", "own", "own"]
+
+
+def test_hooks_of_registrations_may_replace_members():
+    doubled = lambda module, name, member: nn.Parameter(member.detach() * 2)  # noqa: E731
+    with global_hooks.register_module_parameter_registration_hook(doubled):
+        module = nn.Module()
+        module.weight = nn.Parameter(rg.ones(1))
+        module.register_parameter("bias", None)
+    module.late = nn.Parameter(rg.ones(1))
+    assert module.weight.tolist() == [2.0]
+    assert module.bias is None
+    assert module.late.tolist() == [1.0]

@@ -3,6 +3,7 @@
 None of these libraries computes here, so the settings can be assigned and have no effect: `cudnn.benchmark = True`.
 """
 
+from retrograd.backends import cpu as cpu
 from retrograd.backends import cuda as cuda
 from retrograd.backends import cudnn as cudnn
 from retrograd.backends import mkl as mkl

@@ -15,6 +15,7 @@ from retrograd.compiler.dynamic_sizes import mark_static as mark_static
 from retrograd.compiler.dynamic_sizes import maybe_mark_dynamic as maybe_mark_dynamic
 from retrograd.compiler.explanation import explain as explain
 from retrograd.compiler.stance import set_stance as set_stance
+from retrograd.foundation.exporting import is_exporting as is_exporting
 from retrograd.foundation.lazy_imports import lazy_names
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "explain",
     "is_compiling",
     "is_dynamo_compiling",
+    "is_exporting",
     "list_backends",
     "load_compiled_function",
     "mark_dynamic",

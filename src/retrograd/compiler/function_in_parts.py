@@ -11,7 +11,7 @@ from retrograd.compiler.graph_breaks import CALLEE, Breaks, split_function
 from retrograd.compiler.python_watch import is_program_code
 from retrograd.compiler.surroundings import is_library_code
 from retrograd.core.blocks import generator_block
-from retrograd.nn.hooks import COMPILED
+from retrograd.nn.hooks import COMPILED, GLOBAL_HOOKS
 from retrograd.nn.module import Module
 
 MOST_MODULES = 64  # that have the same forward() and are compiled
@@ -151,4 +151,4 @@ def _is_module_call(function: Any) -> bool:
 
 
 def _has_hooks(module: Module) -> bool:
-    return any(hook.kind != COMPILED for hook in module._call_hooks.values())
+    return any(hook.kind != COMPILED for hook in {**GLOBAL_HOOKS, **module._call_hooks}.values())

@@ -19,6 +19,7 @@ from retrograd.export.program import (
     TensorArgument,
 )
 from retrograd.export.shape_inference import ShapeInference
+from retrograd.foundation.exporting import exporting
 from retrograd.foundation.symbolic_expr import Expression
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
@@ -73,7 +74,11 @@ def export(
         raise TypeError(f"export: expected a Module, got {type(mod).__name__}; fx.trace takes functions")
     if not isinstance(args, tuple):
         raise TypeError(f"export: args must be a tuple of the positional arguments, got {type(args).__name__}")
-    captures = [_trace_dynamic(mod, Example(mod, each, kwargs or {}), dynamic_shapes) for each in (args, *branches)]
+    token = exporting.set(True)
+    try:
+        captures = [_trace_dynamic(mod, Example(mod, each, kwargs or {}), dynamic_shapes) for each in (args, *branches)]
+    finally:
+        exporting.reset(token)
     captured = merge_branches([capture for capture, _ in captures])
     sizes = common_sizes([sizes for _, sizes in captures])
     signature = captured.graph.signature

@@ -179,4 +179,4 @@ from retrograd.nn.upsampling import UpsamplingBilinear2d as UpsamplingBilinear2d
 from retrograd.nn.upsampling import UpsamplingNearest2d as UpsamplingNearest2d
 from retrograd.ops.linear_cross_entropy_options import LinearCrossEntropyOptions as LinearCrossEntropyOptions
 
-__getattr__, __dir__ = _lazy.lazy_names(__name__, {})
+__getattr__, __dir__ = _lazy.lazy_names(__name__, {"grad": "retrograd.nn.grad"})

@@ -22,6 +22,12 @@ class Hook(NamedTuple):
 
 
 Hooks = dict[int, Hook]
+GLOBAL_HOOKS: Hooks = {}  # the hooks of the calls of all modules, which run before a module's own: see `global_hooks`
+# Functions of a module, a name and the member that is registered by this name.
+Registrations = dict[int, Callable[[Any, str, Any], Any]]
+PARAMETER_HOOKS: Registrations = {}
+BUFFER_HOOKS: Registrations = {}
+MODULE_HOOKS: Registrations = {}
 
 
 def of_kind(hooks: Hooks, kind: str) -> list[Hook]:
@@ -78,6 +84,14 @@ def register_hook(hooks: Hooks, hook: Hook, prepend: bool = False) -> RemovableH
     handle = add_hook(hooks, hook)
     hooks.update(others)
     return handle
+
+
+def registered_member(hooks: Registrations, module: Any, name: str, value: Any) -> Any:
+    """Return the member that is registered by a name, which the hooks of registrations may replace."""
+    for hook in hooks.values():
+        result = hook(module, name, value)
+        value = value if result is None else result
+    return value
 
 
 def run_forward_pre_hooks(

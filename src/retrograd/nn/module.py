@@ -17,6 +17,7 @@ from retrograd.nn.hooks import (
     COMPILED,
     FORWARD,
     FORWARD_PRE,
+    GLOBAL_HOOKS,
     LOAD,
     LOAD_PRE,
     SAVE,
@@ -91,7 +92,7 @@ class Module(ModuleTree):
     # ------------------------------------------------------------------------------------------- running it
 
     def __call__(self: "Forward[P, R]", *args: P.args, **kwargs: P.kwargs) -> R:
-        if self._call_hooks:
+        if self._call_hooks or GLOBAL_HOOKS:
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
 
@@ -103,7 +104,7 @@ class Module(ModuleTree):
         return self._run_with_hooks(self.forward, args, kwargs)
 
     def _run_with_hooks(self, forward: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
-        hooks, called, gradients = self._call_hooks, list[Hook](), None
+        hooks, called, gradients = {**GLOBAL_HOOKS, **self._call_hooks}, list[Hook](), None
         try:
             args, kwargs = run_forward_pre_hooks(self, hooks, args, kwargs)
             backward, backward_pre = of_kind(hooks, BACKWARD), of_kind(hooks, BACKWARD_PRE)

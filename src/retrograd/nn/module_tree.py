@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from retrograd.core import Tensor
 from retrograd.foundation.number_arguments import ChecksNumbers
+from retrograd.nn.hooks import BUFFER_HOOKS, MODULE_HOOKS, PARAMETER_HOOKS, registered_member
 from retrograd.nn.members import Members
 from retrograd.nn.parameter import Buffer, Parameter
 
@@ -17,6 +18,12 @@ _EXPECTED = {
     PARAMETER: (Parameter, "nn.Parameter"),
     BUFFER: (Tensor, "Tensor"),
     TRANSIENT: (Tensor, "Tensor"),
+}
+_REGISTRATION_HOOKS = {
+    PARAMETER: PARAMETER_HOOKS,
+    BUFFER: BUFFER_HOOKS,
+    TRANSIENT: BUFFER_HOOKS,
+    MODULE: MODULE_HOOKS,
 }
 
 
@@ -49,6 +56,8 @@ class ModuleTree(ChecksNumbers):
                 )
         elif kind is None:
             kind = self._kind_of_registered(name, value)
+        if kind is not None:
+            value = self._after_hooks(kind, name, value)
         try:
             object.__setattr__(self, name, value)
         except AttributeError:  # a property without a setter: `_parameters` has the value, as in PyTorch
@@ -58,6 +67,13 @@ class ModuleTree(ChecksNumbers):
         if kind is not None and name in self.__dict__ and kinds.get(name) != kind:
             kinds.pop(name, None)
             kinds[name] = kind
+
+    def _after_hooks(self, kind: str, name: str, value: Any) -> Any:
+        """Return the member to be registered, which hooks may replace; an absent parameter has none, as in PyTorch."""
+        hooks = _REGISTRATION_HOOKS[kind]
+        if not hooks or (kind == PARAMETER and value is None):
+            return value
+        return registered_member(hooks, self, name, value)
 
     def _kind_of_registered(self, name: str, value: Any) -> str | None:
         """Return the kind under which a name stays registered when a value of no kind is assigned to it."""
@@ -101,7 +117,7 @@ class ModuleTree(ChecksNumbers):
             raise TypeError(words if kind != MODULE else f"{type(value).__name__} is not a Module subclass: {words}")
         self._kinds.pop(name, None)
         self._kinds[name] = kind
-        object.__setattr__(self, name, value)
+        object.__setattr__(self, name, self._after_hooks(kind, name, value))
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Register a parameter by name; None reserves the name of an absent one."""

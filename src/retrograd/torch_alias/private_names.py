@@ -13,6 +13,7 @@ from retrograd.core.overrides import disabled_override
 from retrograd.distributions.kl import _rules as _KL_RULES
 from retrograd.library import api
 from retrograd.linalg import cholesky, solve_triangular
+from retrograd.nn.hooks import BUFFER_HOOKS, MODULE_HOOKS, PARAMETER_HOOKS
 from retrograd.nn.init import fans
 from retrograd.nn.parameter import Parameter
 from retrograd.ops.functions import functions
@@ -42,7 +43,8 @@ ADDED = {
     "func": "vmap",
     "library": "register_fake",
     "nn.init": "_calculate_correct_fan",
-    "nn.modules.module": "_global_parameter_registration_hooks",
+    "nn.modules.module": "_global_buffer_registration_hooks _global_module_registration_hooks "
+    "_global_parameter_registration_hooks",
     "nn.parameter": "_ParameterMeta",
     "ops": "aten load_library",
     "optim.lbfgs": "_cubic_interpolate _strong_wolfe",
@@ -56,7 +58,8 @@ ADDED = {
 DEFAULT_PROTOCOL = 2
 _ParameterMeta = type(Parameter)
 _KL_REGISTRY = _KL_RULES  # pairs of classes -> functions
-_global_parameter_registration_hooks: dict[int, Any] = {}  # which libraries call; none is registered here
+_global_parameter_registration_hooks, _global_buffer_registration_hooks = PARAMETER_HOOKS, BUFFER_HOOKS
+_global_module_registration_hooks = MODULE_HOOKS
 _disabled_torch_function_impl = disabled_override
 
 

@@ -70,7 +70,6 @@ ABSENT = {
     "compiled programs are saved one by one, for one backend, whose guards are always all checked (decision 36)": """
         compiler.substitute_in_graph compiler.*_default_backend compiler.set_enable_guard_collectives
         compiler.wrap_numpy compiler.*_cache_artifacts compiler.*_unsafe
-        compiler.is_exporting
     """,
     "NumPy's memory has no handle of its own": """
         *Storage Tensor.is_distributed is_distributed
