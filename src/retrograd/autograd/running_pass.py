@@ -1,6 +1,7 @@
 """Questions about the backward pass that runs on this thread, as hooks may ask them."""
 
 import weakref
+from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any
@@ -21,6 +22,26 @@ def graph_task_id() -> int:
     if run not in _known:
         _known[run] = next(_numbers)
     return _known[run]
+
+
+class OncePerPass:
+    """Call a function when a backward pass first asks for it, and another one at the end of that pass.
+
+    The other one is not called if the pass fails; then the next pass starts from the beginning.
+    """
+
+    def __init__(self, start: Callable[[], None], end: Callable[[], None]) -> None:
+        self._start, self._end = start, end
+        self._run: weakref.ref[BackwardPass] | None = None
+
+    def enter(self) -> None:
+        """Call the first function, unless the pass that has called it last still runs."""
+        last = None if self._run is None else self._run()
+        if last is None or last.callbacks is None:
+            run = _running("OncePerPass.enter")
+            self._run = weakref.ref(run)
+            run.callbacks.append(self._end)
+            self._start()
 
 
 def will_execute(node: Node) -> bool:

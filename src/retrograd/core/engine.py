@@ -64,7 +64,7 @@ class BackwardPass:
         self.careful = self.left is not None or self.watchers is not None
         self.counting = False
         self.reachable = None
-        self.callbacks = []  # functions to call at the end of the pass
+        self.callbacks = []  # functions to call at the end of the pass; None: it is over, or has failed
         self.first = None  # the latest pending node, if not in the heap: a chain of nodes never uses the heap
         self.heap = []
         self.pending = {}
@@ -167,6 +167,7 @@ class BackwardPass:
             while self.callbacks:
                 self.callbacks.pop(0)()
         finally:
+            self.callbacks = None
             set_modes(state, modes)
             state.level = outer_level
             state.grad_enabled = grad_enabled

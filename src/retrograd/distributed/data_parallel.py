@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from retrograd.autograd import is_grad_enabled
-from retrograd.autograd.variable import Variable
+from retrograd.autograd.running_pass import OncePerPass
 from retrograd.core import Tensor
 from retrograd.core.blocks import generator_block
 from retrograd.distributed.collectives import broadcast_all, reduce_all
@@ -120,7 +120,7 @@ class DistributedDataParallel(Module):
             static=static_graph,
         )
         self._join: _Join | None = None
-        self._in_pass = False
+        self._averaging = OncePerPass(self._gradients.begin, self._gradients.finish)
         for _, p in self._named:
             p.register_post_accumulate_grad_hook(self._note_gradient)
 
@@ -207,16 +207,8 @@ class DistributedDataParallel(Module):
         """Note that a parameter has its gradient, which is averaged while the pass continues."""
         if not self.require_forward_param_sync or self.process_group.size() == 1:
             return
-        if not self._in_pass:
-            self._in_pass = True
-            self._gradients.begin()
-            Variable._execution_engine.queue_callback(self._finish_pass)
+        self._averaging.enter()
         self._gradients.add(p)
-
-    def _finish_pass(self) -> None:
-        """Replace the gradients by their means over the ranks."""
-        self._in_pass = False
-        self._gradients.finish()
 
 
 class _Join:

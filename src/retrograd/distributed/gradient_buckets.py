@@ -159,7 +159,8 @@ class _Bucket:
         self._in_place: dict[int, Tensor] = {}  # gradients of which the part is summed where it is
 
     def begin(self) -> None:
-        """Prepare for the gradients of a backward pass."""
+        """Prepare for the gradients of a backward pass, after the end of a reduction that a failed pass has started."""
+        self.drop()
         self.missing, self._in_place = set(self._slots), {}
 
     def write(self, p: Tensor) -> None:

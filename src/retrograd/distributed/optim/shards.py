@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from retrograd.autograd import no_grad
-from retrograd.autograd.variable import Variable
+from retrograd.autograd.running_pass import OncePerPass
 from retrograd.core import Tensor, registry
 from retrograd.distributed.collectives import (
     all_gather_into_tensor,
@@ -87,6 +87,12 @@ class Shard:
             self._gradient = self._zeros(self.share)
             self.work = reduce_scatter_tensor(self._gradient, flat, group=self.group, async_op=True)
 
+    def drop(self) -> None:
+        """Wait for the end of a reduction that a failed pass has started, and drop its result."""
+        work, self.work, self._gradient = self.work, None, None
+        if work is not None:
+            work.wait()
+
     def finish_reduction(self, used: set[int]) -> None:
         """Wait for the mean gradients, and add them to those of the pieces of parameters that some rank has used."""
         gradient, work = self._gradient, self.work
@@ -155,7 +161,7 @@ class GradientShards:
         self._shard_of = {id(p): shard for shard in shards for p in shard.params}
         self._arrived: set[int] = set()
         self._started = 0
-        self._in_pass = False
+        self._reducing = OncePerPass(self._begin, self._finish)
         self.enabled = True
         self._hooks = [p.register_post_accumulate_grad_hook(self._note) for p in self._params if p.requires_grad]
 
@@ -167,11 +173,7 @@ class GradientShards:
     def _note(self, p: Tensor) -> None:
         if not self.enabled:
             return
-        if not self._in_pass:
-            self._in_pass, self._started, self._arrived = True, 0, set()
-            for shard in self._shards:
-                shard.missing = {id(q) for q in shard.params if q.requires_grad}
-            Variable._execution_engine.queue_callback(self._finish)
+        self._reducing.enter()
         self._arrived.add(id(p))
         self._shard_of[id(p)].missing.discard(id(p))
         while self._started < len(self._shards) and not self._shards[self._started].missing:
@@ -179,6 +181,12 @@ class GradientShards:
         for shard in self._shards[: self._started]:
             if shard.work is not None and not shard.work.is_completed():
                 break
+
+    def _begin(self) -> None:
+        self._started, self._arrived = 0, set()
+        for shard in self._shards:
+            shard.drop()
+            shard.missing = {id(q) for q in shard.params if q.requires_grad}
 
     def _start_next(self) -> None:
         shard = self._shards[self._started]
@@ -189,7 +197,6 @@ class GradientShards:
     def _finish(self) -> None:
         while self._started < len(self._shards):
             self._start_next()
-        self._in_pass = False
         counts = functions["tensor"]([int(id(p) in self._arrived) for p in self._params], dtype="int32")
         work = reduce_all("the reduction of gradients", counts, ReduceOp.SUM, self._group, True)
         if work is not None:
