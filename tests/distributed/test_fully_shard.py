@@ -243,10 +243,48 @@ def test_whole_states_are_loaded_into_the_parts():
 def test_a_module_without_parameters_is_refused():
     dist.init_process_group()
     try:
-        with pytest.raises(ValueError, match="no parameters that are not divided already"):
+        with pytest.raises(ValueError, match="has no parameters"):
             fully_shard(rg.nn.ReLU())
     finally:
         dist.destroy_process_group()
+
+
+def test_a_model_whose_parameters_are_all_divided_already_is_a_block_too():
+    def script():
+        module = rg.nn.Sequential(rg.nn.Linear(4, 6), rg.nn.Linear(6, 2))
+        for layer in module:
+            fully_shard(layer)
+        fully_shard(module).set_requires_gradient_sync(True)
+        module(rg.ones(3, 4)).sum().backward()
+        return module[1].bias.grad.tolist()
+
+    assert dist.run_threads(script, 2) == [[3.0], [3.0]]
+
+
+def test_a_parameter_that_modules_share_is_not_divided_twice():
+    def script():
+        module = rg.nn.ModuleDict({"embed": rg.nn.Embedding(6, 4), "head": rg.nn.Linear(4, 6, bias=False)})
+        module["head"].weight = module["embed"].weight
+        fully_shard(module["embed"])
+        with pytest.raises(ValueError, match="weight of Linear is shared with a module that was divided before"):
+            fully_shard(module)
+        return True
+
+    assert dist.run_threads(script, 2) == [True, True]
+
+
+@pytest.mark.parametrize("reshards", [True, False])
+def test_parts_that_have_changed_are_gathered_again(reshards):
+    def script():
+        module = fully_shard(rg.nn.Linear(2, 2, bias=False), reshard_after_forward=reshards)
+        found = []
+        for value in (3.0, 4.0, 5.0):
+            load_full_state_dict(module, {"weight": rg.full((2, 2), value)})
+            with rg.no_grad():
+                found.append(module(rg.ones(1, 2))[0, 0].item())
+        return found
+
+    assert dist.run_threads(script, 2) == [[6.0, 8.0, 10.0]] * 2
 
 
 def test_parts_that_are_assigned_train_in_place_of_the_earlier_ones():

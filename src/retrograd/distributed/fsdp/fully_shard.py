@@ -11,15 +11,17 @@ from retrograd.autograd.graph import saved_tensors_hooks
 from retrograd.core import Tensor
 from retrograd.core.dtype import is_floating
 from retrograd.distributed.device_mesh import DeviceMesh
-from retrograd.distributed.fsdp.fsdp_module import BLOCK, FSDPModule
+from retrograd.distributed.fsdp.fsdp_module import BLOCK, FSDPModule, blocks_of
 from retrograd.distributed.fsdp.parameter_block import ParameterBlock, ShardedParameter
 from retrograd.distributed.fsdp.policies import MixedPrecisionPolicy, OffloadPolicy
 from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.tensor.dtensor import DTensor, Shard, broadcast_over
+from retrograd.levels.tangent_table import WeakIdDict
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import is_on_meta
 
 PRECISION_OF_PARAMETERS = MixedPrecisionPolicy()
+_divided = WeakIdDict()  # the whole parameters of which a module has a part
 
 
 def fully_shard(
@@ -58,8 +60,9 @@ def fully_shard(
     All ranks begin with the parameters of rank 0, and must run the same blocks in the same order, also in the backward
     pass.  A parameter without a gradient in a pass counts as zero.
 
-    Raises ValueError before `init_process_group`, if there is nothing to divide, for a mesh of more dimensions, and for
-    another result of shard_placement_fn; NotImplementedError for dp_mesh_dims.
+    Raises ValueError before `init_process_group`, for a module without parameters, for one that shares a parameter with
+    a module divided before, for a mesh of more dimensions, and for another result of shard_placement_fn;
+    NotImplementedError for dp_mesh_dims.
 
     Source: S. Rajbhandari et al., ZeRO, SC 2020; Y. Zhao et al., PyTorch FSDP, VLDB 2023.
 
@@ -102,12 +105,15 @@ def _divide(
             if p is not None and id(p) not in ignored and not isinstance(p, DTensor):
                 homes.setdefault(id(p), []).append((owner, name))
                 whole[id(p)] = p
-    if not whole:
-        raise ValueError("fully_shard: the module has no parameters that are not divided already")
+    if not whole and not any(blocks_of(module)):
+        raise ValueError("fully_shard: the module has no parameters")
+    _check_not_divided(homes, whole)
     placements = {key: _placement(p, placement_of) for key, p in whole.items()}
     broadcast_over(mesh, [p for p in whole.values() if not is_on_meta(p)])
     with no_grad():
         parameters = [ShardedParameter(p, homes[key], mesh, placements[key]) for key, p in whole.items()]
+    for p in whole.values():
+        _divided.set(p, True)
     block = ParameterBlock(parameters, mesh, keeps, policy)
     module.__dict__[BLOCK] = block
     module.__dict__["forward"] = _with_whole_parameters(block, module.forward)
@@ -115,6 +121,17 @@ def _divide(
     if not isinstance(module, FSDPModule):
         kind: Any = type(module)
         module.__class__ = _class_of_blocks(kind)
+
+
+def _check_not_divided(homes: Mapping[int, list[tuple[Module, str]]], whole: Mapping[int, Tensor]) -> None:
+    """Raise ValueError if a module outside has a part of a parameter already: it would be another parameter then."""
+    for key, p in whole.items():
+        if _divided.get(p):
+            owner, name = homes[key][0]
+            raise ValueError(
+                f"fully_shard: {name} of {type(owner).__name__} is shared with a module that was divided before; "
+                f"divide modules that share a parameter in one call, for a module that contains them"
+            )
 
 
 def _placement(p: Tensor, placement_of: Callable[[Any], Any] | None) -> Shard:

@@ -82,6 +82,7 @@ class ParameterBlock:
         self.divisor: float | None = None
         self.gathers = 0  # how often the whole parameters were gathered
         self._whole: list[Tensor] | None = None
+        self._versions: list[tuple[int, int]] = []  # of the shards of which the whole parameters were gathered
         self._postponed: list[Tensor | None] = [None] * len(self.parameters)
         self._shows_whole = False
 
@@ -89,6 +90,7 @@ class ParameterBlock:
         """Return the whole parameters outside of the graph; they are kept until `free`."""
         if self._whole is None:
             self.gathers += 1
+            self._versions = self._present_versions()
             with no_grad():
                 self._whole = gather_whole([p.shard for p in self.parameters], self.policy.param_dtype)
         return self._whole
@@ -111,6 +113,8 @@ class ParameterBlock:
     def enter(self) -> None:
         """Let the modules have the whole parameters, whose gradients are reduced to the shards."""
         self._adopt()
+        if not self.parameters:
+            return
         self.gathered()
         whole = _Gather.apply(self, *[p.shard for p in self.parameters])
         pairs = zip(self.parameters, whole, strict=True)
@@ -123,9 +127,15 @@ class ParameterBlock:
             self.free()
 
     def _adopt(self) -> None:
+        """Take parts that were assigned to the modules; free whole parameters if the shards have changed since."""
         if not self._shows_whole:
             for p in self.parameters:
                 p.adopt()
+            if self._versions != self._present_versions():
+                self.free()
+
+    def _present_versions(self) -> list[tuple[int, int]]:
+        return [(id(p.shard), p.shard._version) for p in self.parameters]
 
     def _show(self, whole: Sequence[Tensor] | None) -> None:
         self._shows_whole = whole is not None
