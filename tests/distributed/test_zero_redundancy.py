@@ -148,3 +148,73 @@ def test_an_optimizer_with_one_state_for_all_parameters_is_refused():
             Zero(model().parameters(), rg.optim.Adam, overlap_with_ddp=True)
     finally:
         dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("norm_type", [1.0, 2.0, float("inf")])
+@pytest.mark.parametrize("ranks", [2, 5])  # of five ranks, one has no elements of the second group
+def test_divided_gradients_are_clipped_by_the_norm_of_the_whole_ones(ranks, norm_type):
+    def clipped(module, make, x):
+        first, second = module.parameters()
+        optimizer = make([{"params": [first]}, {"params": [second], "lr": 0.2}])
+        (module(x) ** 2).mean().backward()
+        total = rg.nn.utils.clip_grad_norm_(module.parameters(), 0.01, norm_type)
+        rg.nn.utils.clip_grad_value_(module.parameters(), 0.001)
+        optimizer.step()
+        return total.item(), parameters(module)
+
+    x = values(9, 10, 4)
+    norm, expected = clipped(model(), lambda groups: rg.optim.SGD(groups, lr=0.1), x)
+
+    def script():
+        make = lambda groups: Zero(groups, rg.optim.SGD, shard_gradients=True, lr=0.1)  # noqa: E731
+        return clipped(model(), make, x.chunk(ranks)[dist.get_rank()])
+
+    for total, found in dist.run_threads(script, ranks):
+        assert total == pytest.approx(norm, rel=1e-12)
+        for mine, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(mine, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shards_gradients", [False, True], ids=["ZeRO 1", "ZeRO 2"])
+def test_scaled_losses_give_the_step_of_others_and_all_ranks_skip_one_that_is_infinite(shards_gradients):
+    x, whole = values(9, 6, 4), model()
+    steps(whole, rg.optim.SGD(whole.parameters(), lr=0.1), x, 1)
+
+    def script():
+        module = model()
+        forward = module if shards_gradients else Replicas(module)
+        optimizer = Zero(module.parameters(), rg.optim.SGD, shard_gradients=shards_gradients, lr=0.1)
+        scaler, scales = rg.amp.GradScaler("cpu", init_scale=8.0), []
+        for factor in (float("inf") if dist.get_rank() == 1 else 1.0, 1.0):
+            optimizer.zero_grad()
+            scaler.scale((forward(x.chunk(3)[dist.get_rank()]) ** 2).mean() * factor).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            scales.append(scaler.get_scale())
+        return scales, parameters(module)
+
+    for scales, found in dist.run_threads(script, 3):
+        assert scales == [4.0, 4.0]
+        for mine, expected in zip(found, parameters(whole), strict=True):
+            np.testing.assert_allclose(mine, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"state": {}, "param_groups": []}, "different number of parameter groups"),
+        ({"state": {}, "param_groups": [{"params": [0]}]}, "doesn't match the size"),
+        ({"state": {7: {}}, "param_groups": [{"params": [0, 1]}]}, r"states of parameters \[7\]"),
+        ({"state": {0: {"exp_avg": rg.ones(3)}}, "param_groups": [{"params": [0, 1]}]}, r"must have shape \(7, 4\)"),
+    ],
+)
+def test_states_that_do_not_fit_are_refused_as_on_one_rank(state, words):
+    def script():
+        module = model()
+        optimizer = Zero(module.parameters(), rg.optim.Adam)
+        for each in (rg.optim.Adam(module.parameters()), optimizer):
+            with pytest.raises(ValueError, match=words):
+                each.load_state_dict(state)
+        return len(optimizer.optim.state)
+
+    assert dist.run_threads(script, 2) == [0, 0]

@@ -9,7 +9,8 @@ from retrograd.autograd.grad_mode import no_grad
 from retrograd.core import Tensor
 from retrograd.foundation.source_location import warn_user
 from retrograd.foundation.suggestions import SuggestsKeywords
-from retrograd.nn.tensor_part import TensorPart, parts_by_division
+from retrograd.nn.tensor_part import split_by_division
+from retrograd.ops.create import ones
 from retrograd.ops.dtype_aliases import half
 from retrograd.ops.join import stack
 
@@ -89,8 +90,8 @@ class GradScaler(SuggestsKeywords):
         """Divide the gradients of an optimizer's parameters by the scale, for example before clipping.
 
         Raises RuntimeError if they are unscaled already, or stepped since the last `update()`, and ValueError for
-        gradients in float16, before anything changes. If parameters are divided among ranks, as by `fully_shard`, all
-        ranks must call it.
+        gradients in float16, before anything changes. If gradients are divided among ranks, as by `fully_shard` and
+        `ZeroRedundancyOptimizer(shard_gradients=True)`, all ranks must call it.
         """
         if not self._enabled:
             return
@@ -98,16 +99,17 @@ class GradScaler(SuggestsKeywords):
             raise RuntimeError("unscale_() is being called after step().")
         if id(optimizer) in self._unscaled:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
-        params = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        whole, divided = split_by_division(p for group in optimizer.param_groups for p in group["params"])
+        params = [*whole, *(p for each in divided for p in each.tensors)]
         if any(p.grad.dtype == half for p in params):
             raise ValueError("Attempting to unscale FP16 gradients. Keep the parameters in float32.")
         with no_grad():
             for p in params:
                 p.grad.mul_(1.0 / self._scale)
-            finite = [_has_finite_grad(p) for p in params if not isinstance(p, TensorPart)]
-            for parts in parts_by_division(params):
-                own = _all_of([_has_finite_grad(p) for p in parts])
-                finite.append(parts[0].stack_over_ranks(own.float()).all())
+            finite = [_has_finite_grad(p) for p in whole]
+            for each in divided:
+                own = _all_of([_has_finite_grad(p) for p in each.tensors]) if each.tensors else ones(())
+                finite.append(each.stack_over_ranks(own.float()).all())
             self._unscaled[id(optimizer)] = not finite or bool(_all_of(finite))
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:

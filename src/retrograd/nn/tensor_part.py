@@ -1,10 +1,12 @@
 """Base class of tensors that are divided among ranks, for modules and optimizers."""
 
-from collections.abc import Iterable
-from typing import Any
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from retrograd.core import Tensor
 from retrograd.core.overrides import disabled_override
+from retrograd.levels.tangent_table import WeakIdDict
 
 
 class TensorPart(Tensor):
@@ -35,10 +37,58 @@ class TensorPart(Tensor):
         raise NotImplementedError
 
 
-def parts_by_division(params: Iterable[Any]) -> list[list[TensorPart]]:
-    """Return the parts among parameters, in lists of those that are divided among the same ranks."""
-    found: dict[Any, list[TensorPart]] = {}
+class GradientHolder:
+    """Base of what keeps this rank's elements of gradients in place of the `.grad` of the parameters."""
+
+    def holders(self, params: Iterable[Tensor]) -> list[Tensor]:
+        """Return the tensors of this rank whose `.grad` has its elements of the gradients of some parameters."""
+        raise NotImplementedError
+
+    def stack_over_ranks(self, x: Tensor) -> Tensor:
+        """Return the scalars of all ranks as a vector."""
+        raise NotImplementedError
+
+
+class DividedGradients(NamedTuple):
+    """Gradients that are divided among the same ranks: the tensors with this rank's elements, maybe none.
+
+    dtype: of the parameters.  stack_over_ranks: returns the scalars of all ranks that have other elements, as a vector.
+    """
+
+    tensors: list[Any]
+    dtype: Any
+    stack_over_ranks: Callable[[Tensor], Tensor]
+
+
+_holder_of = WeakIdDict()  # of a parameter, a weak reference to its GradientHolder
+
+
+def set_gradient_holder(param: Tensor, holder: GradientHolder | None) -> None:
+    """Let a holder keep the gradient of a parameter; None: the parameter has it again."""
+    _holder_of.set(param, None if holder is None else weakref.ref(holder))
+
+
+def gradient_holder(param: Tensor) -> GradientHolder | None:
+    """Return what keeps the gradient of a parameter; None: the parameter has it."""
+    found = _holder_of.get(param)
+    return None if found is None else found()
+
+
+def split_by_division(params: Iterable[Any]) -> tuple[list[Any], list[DividedGradients]]:
+    """Return the parameters of which each rank has the whole gradient, if any, and the divided gradients of others."""
+    whole, parts, held = [], dict[Any, list[TensorPart]](), dict[GradientHolder, list[Tensor]]()
     for p in params:
-        if isinstance(p, TensorPart):
-            found.setdefault(p.mesh_and_placement, []).append(p)
-    return list(found.values())
+        holder = gradient_holder(p)
+        if holder is not None:
+            held.setdefault(holder, []).append(p)
+        elif p.grad is None:
+            continue
+        elif isinstance(p, TensorPart):
+            parts.setdefault(p.mesh_and_placement, []).append(p)
+        else:
+            whole.append(p)
+    divided = [DividedGradients(list(each), each[0].dtype, each[0].stack_over_ranks) for each in parts.values()]
+    for holder, each in held.items():
+        tensors = [x for x in holder.holders(each) if x.grad is not None]
+        divided.append(DividedGradients(tensors, each[0].dtype, holder.stack_over_ranks))
+    return whole, divided

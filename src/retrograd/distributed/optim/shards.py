@@ -1,6 +1,6 @@
 """Which rank owns which elements of parameters, and the exchange of their values and gradients."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from retrograd.autograd import no_grad
@@ -16,6 +16,7 @@ from retrograd.distributed.collectives import (
 from retrograd.distributed.gradient_buckets import partition
 from retrograd.distributed.reduce_op import ReduceOp
 from retrograd.distributed.work import Work
+from retrograd.nn.tensor_part import GradientHolder, set_gradient_holder
 from retrograd.ops.functions import functions
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
@@ -153,7 +154,7 @@ def _of_one_dtype(params: Sequence[Tensor], cap_mb: float) -> list[list[Tensor]]
     return [part for each in by_dtype.values() for part in partition(each, cap_mb)]
 
 
-class GradientShards:
+class GradientShards(GradientHolder):
     """Reduce gradients to the ranks that own them, while the backward pass continues, and free the others."""
 
     def __init__(self, params: Sequence[Tensor], shards: Sequence[Shard], group: ProcessGroup) -> None:
@@ -164,11 +165,26 @@ class GradientShards:
         self._reducing = OncePerPass(self._begin, self._finish)
         self.enabled = True
         self._hooks = [p.register_post_accumulate_grad_hook(self._note) for p in self._params if p.requires_grad]
+        for p in self._params:
+            set_gradient_holder(p, self)
 
     def remove(self, hook: Callable[[Any], None] | None = None) -> None:
         """Leave gradients on their ranks from now on."""
         for handle in self._hooks:
             handle.remove()
+        for p in self._params:
+            set_gradient_holder(p, None)
+
+    def holders(self, params: Iterable[Tensor]) -> list[Tensor]:
+        """Return the tensors of this rank whose `.grad` has its elements of the gradients of some parameters."""
+        chosen = {id(p) for p in params}
+        return [piece.tensor for shard in self._shards for piece in shard.pieces if id(piece.param) in chosen]
+
+    def stack_over_ranks(self, x: Tensor) -> Tensor:
+        """Return the scalars of all ranks as a vector; all ranks must call it."""
+        found: Tensor = functions["empty"](self._group.size(), dtype=x.dtype)
+        all_gather_into_tensor(found, x.detach().reshape(1), self._group)
+        return found
 
     def _note(self, p: Tensor) -> None:
         if not self.enabled:

@@ -10,7 +10,7 @@ from retrograd.core.dtype import is_floating
 from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 from retrograd.nn.deprecated_names import older_name
 from retrograd.nn.parameter_lists import list_tensors
-from retrograd.nn.tensor_part import TensorPart, parts_by_division
+from retrograd.nn.tensor_part import split_by_division
 from retrograd.ops.create import zeros
 
 _euclidean_norm = operator_named("euclidean_norm")
@@ -19,7 +19,9 @@ _stack = operator_named("stack")
 
 
 def _gradients_of(name: str, parameters: Tensor | Iterable[Tensor]) -> list[Any]:
-    return [p.grad.detach() for p in list_tensors(name, parameters) if p.grad is not None]
+    """Return the gradients of parameters, this rank's elements of divided ones."""
+    whole, divided = split_by_division(list_tensors(name, parameters))
+    return [p.grad.detach() for p in [*whole, *(p for each in divided for p in each.tensors)]]
 
 
 def get_total_norm(
@@ -75,8 +77,8 @@ def clip_grad_norm_(
     """Scale the gradients of parameters in place so that their total norm is at most `max_norm`.
 
     Returns the norm before scaling. `error_if_nonfinite` raises RuntimeError if it is infinite or NaN, before anything
-    is scaled. `foreach` has no effect. If parameters are divided among ranks, as by `fully_shard`, the norm is that of
-    the whole gradients, and all ranks must call it.
+    is scaled. `foreach` has no effect. If gradients are divided among ranks, as by `fully_shard` and
+    `ZeroRedundancyOptimizer(shard_gradients=True)`, the norm is that of the whole ones, and all ranks must call it.
 
     >>> import retrograd as rg
     >>> x = rg.zeros(2, requires_grad=True)
@@ -86,23 +88,17 @@ def clip_grad_norm_(
     >>> round(float(x.grad[0]), 3)
     0.6
     """
-    params = list_tensors("clip_grad_norm_", parameters)
-    grads = _gradients_of("clip_grad_norm_", params)
-    total = get_total_norm(_gradients_with_whole_norms(params, norm_type), norm_type, error_if_nonfinite)
+    whole, divided = split_by_division(list_tensors("clip_grad_norm_", parameters))
+    grads = [p.grad.detach() for p in whole]
+    norms = list(grads)
+    for each in divided:  # in the place of gradients that are divided, their norms on all ranks
+        own = [p.grad.detach() for p in each.tensors]
+        total = total_of_norms(norms_of([g for g in own if g.numel()], norm_type), norm_type)
+        norms.append(each.stack_over_ranks(total.to(each.dtype)))
+        grads += own
+    total = get_total_norm(norms, norm_type, error_if_nonfinite)
     _scale_gradients(grads, max_norm, total)
     return total
-
-
-def _gradients_with_whole_norms(params: list[Any], norm_type: float) -> list[Any]:
-    """Return the gradients of parameters; in the place of those of parts, their norms on all ranks."""
-    divided = parts_by_division(p for p in params if p.grad is not None)
-    if not divided:
-        return _gradients_of("clip_grad_norm_", params)
-    own = [p.grad.detach() for p in params if p.grad is not None and not isinstance(p, TensorPart)]
-    for each in divided:
-        norms = norms_of([g for g in _gradients_of("clip_grad_norm_", each) if g.numel()], norm_type)
-        own.append(each[0].stack_over_ranks(total_of_norms(norms, norm_type).to(each[0].dtype)))
-    return own
 
 
 def clip_grads_with_norm_(
@@ -149,9 +145,8 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
     if not clip_value >= 0:
         raise ValueError(f"clip_grad_value_: clip_value must be at least 0, got {clip_value}")
     with no_grad():
-        for p in list_tensors("clip_grad_value_", parameters):
-            if p.grad is not None:
-                p.grad.clamp_(-clip_value, clip_value)
+        for g in _gradients_of("clip_grad_value_", parameters):
+            g.clamp_(-clip_value, clip_value)
 
 
 clip_grad_norm = older_name(clip_grad_norm_, "clip_grad_norm", "nn.utils")
