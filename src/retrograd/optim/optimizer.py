@@ -253,6 +253,26 @@ class Optimizer(StepHooks, StateDictHooks):
         """
         if self._hooks_of_state(LOAD_PRE):
             state_dict = self._state_dict_by_hooks(LOAD_PRE, dict(state_dict))
+        saved_states, saved = self._check_groups(state_dict)
+        numbers = [number for group in saved for number in group["params"]]
+        others: Any = {key: deepcopy(value) for key, value in saved_states.items() if isinstance(key, str)}
+        states = self._load_states(saved_states, numbers, self.entries)
+        groups = [
+            {**group, **deepcopy({**other, "params": None}), "params": group["params"]}
+            for group, other in zip(self.param_groups, saved, strict=True)
+        ]
+        for group in groups:
+            self.check(group)
+        self.state = defaultdict(dict, states | others)
+        for group, new in zip(self.param_groups, groups, strict=True):
+            group.update(new)
+        self._run_state_hooks(LOAD)
+
+    def _check_groups(self, state_dict: Mapping[str, Any]) -> tuple[Mapping[int, Any], list[Group]]:
+        """Return the states and groups of a `state_dict`.
+
+        Raises TypeError or ValueError if its groups have other sizes, or states are of parameters that are in none.
+        """
         saved_states, saved = check_state_dict("load_state_dict", state_dict)
         sizes = [len(group["params"]) for group in self.param_groups]
         given = [len(group["params"]) for group in saved]
@@ -267,33 +287,24 @@ class Optimizer(StepHooks, StateDictHooks):
                 f"state's {given}"
             )
         numbers = [number for group in saved for number in group["params"]]
-        others: Any = {key: deepcopy(value) for key, value in saved_states.items() if isinstance(key, str)}
-        unknown = [number for number in saved_states if number not in numbers and number not in others]
+        unknown = [key for key in saved_states if key not in numbers and not isinstance(key, str)]
         if unknown:
             raise ValueError(f"load_state_dict: there are states of parameters {unknown}, which are in no group")
-        states = self._load_states(saved_states, numbers)
-        groups = [
-            {**group, **deepcopy({**other, "params": None}), "params": group["params"]}
-            for group, other in zip(self.param_groups, saved, strict=True)
-        ]
-        for group in groups:
-            self.check(group)
-        self.state = defaultdict(dict, states | others)
-        for group, new in zip(self.param_groups, groups, strict=True):
-            group.update(new)
-        self._run_state_hooks(LOAD)
+        return saved_states, saved
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Set the attributes of an unpickled optimizer; subclasses may add settings that were not there before."""
         self.__dict__.update(state)
 
-    def _load_states(self, saved: Mapping[int, Any], numbers: list[int]) -> dict[Tensor, State]:
+    def _load_states(
+        self, saved: Mapping[int, Any], numbers: list[int], entries: Mapping[str, Entry]
+    ) -> dict[Tensor, State]:
         """Return the states by parameter, given the numbers of the parameters in the saved groups."""
         names = [name for group in self.param_groups for name in _name_suffixes(group)]
         sharing = self._params_with_shared_state()
         params = zip(numbers, names, self._params(), strict=True)
         return {
-            param: load_entries(f"parameter {number}{name}", saved[number], self.entries, sharing or [param])
+            param: load_entries(f"parameter {number}{name}", saved[number], entries, sharing or [param])
             for number, name, param in params
             if number in saved
         }

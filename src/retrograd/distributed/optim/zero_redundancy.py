@@ -10,7 +10,7 @@ from retrograd.core.blocks import generator_block
 from retrograd.distributed.groups import chosen_rank, initialized_group
 from retrograd.distributed.objects import all_gather_object, gather_object
 from retrograd.distributed.optim.shards import GradientShards, Piece, divide
-from retrograd.optim.optimizer import Group, Optimizer, State, check_state_dict
+from retrograd.optim.optimizer import Group, Optimizer, State
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
 BUCKET_MB = 25
@@ -172,14 +172,14 @@ class ZeroRedundancyOptimizer(Optimizer):
 
         Raises TypeError or ValueError as that class does.
         """
-        states, groups = check_state_dict("load_state_dict", state_dict)
+        states, groups = self._check_groups(state_dict)
         numbers = [number for group in groups for number in group["params"]]
-        by_param = {id(p): states.get(n) for n, p in zip(numbers, self._params(), strict=True)}
+        by_param = {id(p): state for p, state in self._load_states(states, numbers, self.optim.entries).items()}
         number_of_piece = {id(p): n for n, p in enumerate(self.optim._params())}
         own = {
             number_of_piece[id(piece.tensor)]: self._part_of_state(by_param[id(piece.param)], piece)
             for piece in self._pieces
-            if by_param[id(piece.param)] is not None
+            if id(piece.param) in by_param
         }
         local = self.optim.state_dict()["param_groups"]
         settings = [
