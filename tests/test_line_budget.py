@@ -12,7 +12,7 @@ BUDGET = {
     "amp": 500,
     "autograd": 8700,
     "backend": 9300,
-    "backends": 100,
+    "backends": 200,
     "bench": 1100,
     "cli": 3300,
     "compiler": 9400,

@@ -130,7 +130,7 @@ def test_modules_that_libraries_import_are_there(tmp_path):
     answers = run("-m", "retrograd.torch_alias", script(tmp_path, OTHERS)).splitlines()
     assert answers[:4] == ["False False", "[1, 2] True 4 []", "raised", "[1, 3]"]
     assert answers[4:8] == ["True None True", "True", "True True", "True False"]
-    assert answers[8] == "torch.Size([1, 1, 2, 3])"
+    assert answers[8] == "Size([1, 1, 2, 3])"
 
 
 INTERNALS = """
@@ -377,3 +377,45 @@ def test_install_refuses_when_pytorch_has_been_imported():
 
 def test_without_a_script_it_says_how_it_is_called():
     assert "python -m retrograd.torch_alias script.py" in run("-m", "retrograd.torch_alias", code=1)
+
+
+SPAWNING = """
+import torch
+import torch.multiprocessing as mp
+
+def work(rank, queue, x):
+    if queue is None:
+        raise ValueError(f"rank {rank}")
+    queue.put((rank, (x * rank).tolist()))
+
+if __name__ == "__main__":
+    queue = mp.get_context("spawn").SimpleQueue()
+    mp.spawn(work, args=(queue, torch.ones(1)), nprocs=2)
+    print(sorted(queue.get() for _ in range(2)))
+    try:
+        mp.spawn(work, args=(None, None), nprocs=1)
+    except mp.ProcessRaisedException as error:
+        print(error.error_index, "ValueError: rank 0" in str(error))
+"""
+
+
+def test_a_script_spawns_processes_that_import_torch(tmp_path):
+    answers = run("-m", "retrograd.torch_alias", script(tmp_path, SPAWNING)).splitlines()
+    assert answers == ["[(0, [0.0]), (1, [1.0])]", "0 True"]
+
+
+TIMING = """
+import torch
+from torch.utils import benchmark, collect_env
+timer = benchmark.Timer("x + 1", setup="x = 1", label="sum", sub_label="small", num_threads=1)
+once = timer.timeit(10)
+blocks = timer.blocked_autorange(min_run_time=0.001)
+print(once.title, len(once.times), once.number_per_run, once.median == once.mean == once.times[0], once.stmt)
+print("1 measurement, 10 runs , 1 thread" in repr(once), blocks.iqr >= 0, sum(blocks.raw_times) > 0)
+print("retrograd: " in collect_env.get_pretty_env_info())
+"""
+
+
+def test_a_script_times_statements_and_reports_versions(tmp_path):
+    answers = run("-m", "retrograd.torch_alias", script(tmp_path, TIMING)).splitlines()
+    assert answers == ["sum: small 1 10 True x + 1", "True True True", "True"]

@@ -85,6 +85,8 @@ ALIAS_ONLY = {
     "utils._foreach_utils": "foreach_utils",
     "quasirandom": "quasirandom",
     "utils._contextlib": "contextlib",
+    "utils.benchmark": "benchmark",
+    "utils.collect_env": "collect_env",
     "utils.data._utils.worker": "data_worker",
     "utils.flop_counter": "absent",
     "utils.model_zoo": "hub",
@@ -92,6 +94,8 @@ ALIAS_ONLY = {
 }
 
 MEMBERS = {"_parameters": (PARAMETER,), "_buffers": (BUFFER, TRANSIENT), "_modules": (MODULE,)}
+
+SPAWNED = os.path.join(os.path.dirname(__file__), "spawned")  # the folder of the `torch` that spawned processes import
 
 LAUNCHED = {"WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"}  # variables that launchers set for each process
 
@@ -286,5 +290,5 @@ def main(arguments: list[str]) -> None:
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
     else:
         sys.argv = arguments
-        sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
+        sys.path[:1] = [os.path.dirname(os.path.abspath(arguments[0])), SPAWNED]
         runpy.run_path(arguments[0], run_name="__main__")

@@ -1,0 +1,25 @@
+"""The names of `torch.utils.collect_env`: the versions of what computes, for reports of errors."""
+
+import platform
+from importlib.metadata import version
+
+from retrograd.torch_alias.config import show
+
+
+def get_pretty_env_info() -> str:
+    """Return the versions of the packages and of the kernels as text, a line for each.
+
+    >>> get_pretty_env_info().splitlines()[0].startswith("Python version: ")
+    True
+    """
+    lines = [f"Python version: {platform.python_version()}", f"OS: {platform.platform()}"]
+    return "\n".join([*lines, *(f"{name}: {version(name)}" for name in ("retrograd", "numpy")), show()])
+
+
+def main() -> None:
+    """Print the versions."""
+    print(get_pretty_env_info())
+
+
+if __name__ == "__main__":
+    main()
