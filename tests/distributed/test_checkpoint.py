@@ -296,6 +296,11 @@ def test_slices_that_do_not_fit_are_refused_on_all_ranks(tmp_path, slices, words
     assert dist.run_threads(script, 2) == [True, True]
 
 
+def test_keys_of_one_name_are_refused(tmp_path):
+    with pytest.raises(TypeError, match=r"the keys \('x', 1\) and \('x', '1'\) have the same name, 'x/1'"):
+        checkpoint.save({"x": {1: rg.ones(1), "1": rg.zeros(1)}}, checkpoint_id=tmp_path)
+
+
 def test_what_a_checkpoint_lacks_is_refused_before_anything_changes(tmp_path):
     checkpoint.save({"x": rg.ones(3), "step": 1}, checkpoint_id=tmp_path)
     for state, error, words in (

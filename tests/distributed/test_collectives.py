@@ -17,6 +17,7 @@ from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.nn import functional as differentiable
 from retrograd.distributed.work import Work
 from retrograd.pipelining.transports import PeerLost, RankMismatchError
+from retrograd.pipelining.transports.mpi import LOST
 
 from .collective_cases import CASES, run_cases
 
@@ -65,6 +66,19 @@ def test_ranks_that_run_different_operations_over_mpi_get_an_error_that_names_th
     assert slow[10].startswith("TimeoutError: rank 0 has waited 0.5 s for the other ranks in all_reduce")
     assert slow[11].startswith("RuntimeError: all_reduce: all_reduce has ended at its timeout on this rank")
     assert late[10].startswith("PeerLost")
+
+
+def test_a_run_with_a_rank_that_stands_still_ends_after_the_timeout_of_the_others(tmp_path):
+    pytest.importorskip("mpi4py")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, signal\nimport retrograd.distributed as dist\ndist.init_process_group()\ndist.barrier()\n"
+        "if dist.get_rank() == 1:\n    os.kill(os.getpid(), signal.SIGSTOP)\ndist.barrier()\n"
+    )
+    command = [sys.executable, "-m", "retrograd", "run", "-n", "2", "--timeout", "1", str(script)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert ended.returncode == LOST, ended.stderr
+    assert ended.stderr.count("TimeoutError: rank 0 has waited 1 s for the other ranks in barrier") == 1
 
 
 def test_no_call_of_mpi_waits_for_other_ranks_without_a_limit():

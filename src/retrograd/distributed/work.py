@@ -63,6 +63,7 @@ class Work:
         """
         seconds = self._timeout() if timeout is None else timeout.total_seconds()
         if not self._group.peers.until(self._advance_or_fail, seconds, AWAKE):
+            self._group.peers.overdue = True
             raise TimeoutError(
                 f"rank {self._group.rank()} has waited {seconds:g} s for the other ranks in {self._call}; "
                 f"all ranks of the group must call it"

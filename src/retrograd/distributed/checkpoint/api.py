@@ -46,7 +46,7 @@ def save(
     no_dist: this process alone; so too without a process group.  planner and use_collectives have no effect.
 
     Raises, on every rank, the first error of a rank: OSError, TypeError for values that JSON and safetensors do not
-    hold, ValueError for parts that have gaps or overlap, or without a folder.
+    hold and for keys such as 1 and "1" of one dict, ValueError for parts with gaps or overlaps, or without a folder.
 
     >>> import retrograd as rg, tempfile
     >>> import retrograd.distributed.checkpoint as checkpoint
@@ -186,6 +186,8 @@ class _Plan:
         self.paths: dict[str, layout.Keys] = {}
         for path, value in layout.leaves(_states(state_dict)):
             name = layout.name_of(path)
+            if name in self.paths:
+                raise TypeError(f"checkpoint: the keys {self.paths[name]} and {path} have the same name, {name!r}")
             self.paths[name] = path
             if isinstance(value, DTensor | LocalSlice):
                 self._add(name, layout.as_slice(value))

@@ -78,7 +78,7 @@ def _member(members: list[Any], index: int, made: Any) -> Any:
 
 
 def name_of(path: Keys) -> str:
-    """Return the keys of a value as one text, which differs from that of other keys.
+    """Return the keys of a value as one text, which differs from that of other keys, if all are numbers or all strings.
 
     >>> name_of(("state", 0, "exp_avg"))
     'state/0/exp_avg'

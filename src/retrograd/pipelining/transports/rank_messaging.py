@@ -102,7 +102,8 @@ class Peers:
     group_packets: the packets of groups of some of the ranks, by the group's key.
     groups: the number of groups made by all ranks, with the key (), and by some ranks only, by these ranks.
     comm: mpi4py's communicator for collective operations, if the ranks are processes of MPI.  timed_out: the operation
-    on it that this rank has given up, after which those of the ranks do not match.
+    on it that this rank has given up, after which those of the ranks do not match.  overdue: whether this rank has
+    waited for an operation until its timeout.
     slowest: seconds of the longest completed launch.  clock: returns the seconds that timeouts are measured in.
     """
 
@@ -117,6 +118,7 @@ class Peers:
         self.fingerprint, self.digest = NO_FINGERPRINT
         self.slowest = 0.0
         self.lost: list[int] = []
+        self.overdue = False
         self.left: dict[int, Origin | None] = {}
         self.doing: Callable[[], str] = _idle_text
         self.status: StatusFile | None = None
@@ -262,10 +264,15 @@ class Peers:
         return dict(self._answers)
 
     def leave(self, patience: float, error: Origin | None = None) -> bool:
-        """Announce that this script has ended, by which error, and wait for the others; False if ranks are lost."""
+        """Announce that this script has ended, by which error, and wait for the others; False if ranks are lost.
+
+        A script that has ended with an error after the timeout of an operation waits no longer either: a rank that has
+        not come to the operation may hang, and none can finish without this one.
+        """
         self.doing = lambda: "its script is over"
         self.broadcast(Kind.LEFT, error)
-        return self.until(lambda: len(self.left) == self.size - 1, patience if self.lost else None)
+        limited = self.lost or (self.overdue and error is not None)
+        return self.until(lambda: len(self.left) == self.size - 1, patience if limited else None)
 
     def _handle_message(self, rank: int, subject: tuple[Subject, bytes], packed: Packed) -> None:
         message, digest = subject
