@@ -43,7 +43,7 @@ BUDGET = {
     "sklearn": 400,
     "sparse": 2300,
     "testing": 5100,
-    "torch_alias": 2300,
+    "torch_alias": 2500,
     "utils": 4100,
 }
 
