@@ -4,11 +4,38 @@ The public functions of `hubconf.py` return models; its `dependencies` are the m
 """
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 from retrograd.foundation.suggestions import did_you_mean
+
+_directory: str | None = None
+
+
+def _get_torch_home() -> str:
+    """Return the folder of PyTorch's files: TORCH_HOME, or that of the user's cache."""
+    cache = os.getenv("XDG_CACHE_HOME", "~/.cache")
+    return os.path.expanduser(os.getenv("TORCH_HOME", os.path.join(cache, "torch")))
+
+
+def get_dir() -> str:
+    """Return the folder for downloaded files: that of `set_dir`, or `hub` in TORCH_HOME or in the user's cache.
+
+    >>> import retrograd as rg
+    >>> rg.hub.set_dir("weights")
+    >>> rg.hub.get_dir()
+    'weights'
+    >>> rg.hub.set_dir(None)
+    """
+    return _directory or os.path.join(_get_torch_home(), "hub")
+
+
+def set_dir(d: str | os.PathLike[str] | None) -> None:
+    """Set the folder for downloaded files; None restores the default."""
+    global _directory
+    _directory = None if d is None else os.path.expanduser(os.fspath(d))
 
 
 def load(

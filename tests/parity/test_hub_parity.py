@@ -64,3 +64,13 @@ def test_downloads_are_refused_with_the_way_out(tmp_path):
     for m in (rg, torch):
         with pytest.raises(ValueError, match="Unknown source"):
             m.hub.load("a", "b", source="web")
+
+
+def test_the_folder_of_files_is_pytorchs(monkeypatch, tmp_path):
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    assert rg.hub.get_dir() == torch.hub.get_dir() == str(tmp_path / "hub")
+    try:
+        rg.hub.set_dir(tmp_path)
+        assert rg.hub.get_dir() == str(tmp_path)
+    finally:
+        rg.hub.set_dir(None)

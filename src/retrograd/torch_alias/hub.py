@@ -9,9 +9,12 @@ import urllib.request
 from typing import Any
 from urllib.parse import urlparse as urlparse
 
+from retrograd.hub import _get_torch_home as _get_torch_home
+from retrograd.hub import get_dir as get_dir
 from retrograd.hub import help as help
 from retrograd.hub import list as list
 from retrograd.hub import load as load
+from retrograd.hub import set_dir as set_dir
 from retrograd.serialization import load as _load
 
 try:
@@ -24,24 +27,6 @@ except ImportError:  # libraries that draw bars by it require it
 
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the beginning of the digest, in the name of a file
-_directory: str | None = None
-
-
-def _get_torch_home() -> str:
-    """Return the folder of PyTorch's files: TORCH_HOME, or that of the user's cache."""
-    cache = os.getenv("XDG_CACHE_HOME", "~/.cache")
-    return os.path.expanduser(os.getenv("TORCH_HOME", os.path.join(cache, "torch")))
-
-
-def get_dir() -> str:
-    """Return the folder of downloaded files."""
-    return _directory or os.path.join(_get_torch_home(), "hub")
-
-
-def set_dir(d: str | os.PathLike[str]) -> None:
-    """Set the folder of downloaded files."""
-    global _directory
-    _directory = os.path.expanduser(os.fspath(d))
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
