@@ -16,7 +16,7 @@ XDIST := -n 2 --dist worksteal --durations 20
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest $(XDIST)
 CRASHES := build/crash_stack.so
 
-.PHONY: arm device help demo first-run test coverage build env lint format types docs docs-check pictures bench parity fuzz array-api sanitize vectors mutations recovery faults killing damage cluster stubs instructions clean
+.PHONY: arm device help demo first-run test integration coverage build env lint format types docs docs-check pictures bench parity fuzz array-api sanitize vectors mutations recovery faults killing damage cluster stubs instructions clean
 .DELETE_ON_ERROR:
 # Prerequisites are made from left to right: the packages, then what is made with them.
 ifndef PARALLEL
@@ -25,7 +25,8 @@ endif
 
 help:
 	@echo "make demo    train a small model over four pipeline stages (ARGS='--stages 2' passes options on)"
-	@echo "make test    all tests and doctests, compiled; then those of the core and the laws, as plain Python"
+	@echo "make test    all tests and doctests but those of whole programs; those of the core and the laws also as plain Python"
+	@echo "make integration    whole programs: command lines, examples, pipelines over MPI, installations"
 	@echo "make bench   all benchmarks beside the peers, into docs/; bench-steps, -kernels and others run one"
 	@echo "make cluster | recovery | faults   pipelines on a Ray cluster; workers killed; each kind of fault 20 times"
 	@echo "make docs | docs-check    the documentation as a site, into build/site; each page looked at in a browser"
@@ -38,14 +39,19 @@ demo: $(VENV)/build.stamp
 	@echo "== training"
 	$(VENV)/bin/retrograd demo $(ARGS)
 
+# Without ARGS, the tests of whole programs are left to `make integration`.
 test: $(VENV)/test.stamp $(VENV)/weights.stamp $(COMPILED) $(DERIVED) $(CRASHES)
 	@if ls $(CORE)/*.so >/dev/null 2>&1; then \
-	  echo "== tests, compiled"; $(PYTEST) $(ARGS) && \
+	  echo "== tests, compiled"; $(PYTEST) $(if $(ARGS),$(ARGS),-m "not integration") && \
 	  echo "== tests, plain Python" && RETROGRAD_PURE=1 $(PYTEST) -m "not once" $(ARGS); \
 	else \
 	  echo "== tests, compiled: skipped, there is no compiled build"; \
-	  echo "== tests, plain Python"; RETROGRAD_PURE=1 $(PYTEST) $(ARGS); \
+	  echo "== tests, plain Python"; RETROGRAD_PURE=1 $(PYTEST) $(if $(ARGS),$(ARGS),-m "not integration"); \
 	fi
+
+# Whole programs in processes of their own: command lines, examples, pipelines over MPI, installations, the pages.
+integration: $(VENV)/test.stamp $(VENV)/weights.stamp $(COMPILED) $(DERIVED) $(CRASHES)
+	$(PYTEST) -m "integration" $(ARGS)
 
 # Lines of the package that no test runs, on the plain Python core, by file and by package: build/coverage/misses.txt.
 # From Python 3.12 on, lines are counted by the interpreter itself, in a fraction of the time of a trace function:

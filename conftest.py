@@ -41,8 +41,40 @@ PLAIN_PASS = (
     "tests/ops/test_mutate.py",
     "tests/ops/test_storages.py",
 )
+# The files whose tests `make integration` runs and `make test` leaves out: whole programs, in processes of their own
+# (docs/decisions/0048-integration-tests.md).
+INTEGRATION = (
+    "tests/bench/",
+    "tests/cli/",
+    "tests/distributed/test_collectives.py",
+    "tests/distributed/test_state_dict.py",
+    "tests/distributed/test_stores.py",
+    "tests/examples/",
+    "tests/hips/test_install.py",
+    "tests/kernels/test_build.py",
+    "tests/pipelining/test_agreement.py",
+    "tests/pipelining/test_hosts.py",
+    "tests/pipelining/test_meta_models.py",
+    "tests/pipelining/test_over_processes.py",
+    "tests/pipelining/test_recovery.py",
+    "tests/pipelining/test_replicas.py",
+    "tests/pipelining/test_timeline_page.py",
+    "tests/pipelining/test_transports.py",
+    "tests/pipelining/test_uncaught_errors.py",
+    "tests/test_failing.py",
+    "tests/test_import.py",
+    "tests/test_module_aliases.py",
+    "tests/test_packaging.py",
+    "tests/test_site.py",
+    "tests/test_stubs.py",
+    "tests/test_torch_alias.py",
+    "tests/test_types.py",
+)
 NO_DEVICE = "needs a GPU, and CuPy to use it"
-PLAIN_EXPRESSION = "not once"  # what the plain pass gives to `-m`
+# What each pass gives to `-m`.
+PLAIN_EXPRESSION = "not once"
+INTEGRATION_EXPRESSION = "integration"
+UNIT_EXPRESSION = "not integration"
 
 
 def pytest_configure() -> None:
@@ -80,25 +112,31 @@ def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
         pluginmanager.register(CrashReport(ctypes.CDLL(str(CRASHES))))
 
 
-def in_plain_pass(path: Path) -> bool:
-    """Whether the tests of a file can find a difference between the compiled and the plain core."""
-    return os.path.relpath(path, ROOT).replace(os.sep, "/").startswith(PLAIN_PASS)
+def is_listed(path: Path, entries: tuple[str, ...]) -> bool:
+    """Whether one of the entries, folders and beginnings of files, names a file."""
+    return os.path.relpath(path, ROOT).replace(os.sep, "/").startswith(entries)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import no file in the plain pass whose tests it would leave out: importing all of them takes 14 s of CPU."""
-    if collection_path.suffix != ".py" or config.option.markexpr != PLAIN_EXPRESSION:
+    """Import no file whose tests the pass would leave out: importing all of them takes 14 s of CPU."""
+    if collection_path.suffix != ".py":
         return None
-    return not in_plain_pass(collection_path) or None
+    if config.option.markexpr == PLAIN_EXPRESSION:
+        return not is_listed(collection_path, PLAIN_PASS) or None
+    if config.option.markexpr == INTEGRATION_EXPRESSION:
+        return not is_listed(collection_path, INTEGRATION) or None
+    return (config.option.markexpr == UNIT_EXPRESSION and is_listed(collection_path, INTEGRATION)) or None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that the plain pass leaves out, before `-m` selects."""
-    mark, listed = pytest.mark.once("the plain core cannot change what it finds"), functools.cache(in_plain_pass)
+    """Mark the tests that a pass leaves out, before `-m` selects."""
+    once, listed = pytest.mark.once("the plain core cannot change what it finds"), functools.cache(is_listed)
     for item in items:
-        if not listed(item.path):
-            item.add_marker(mark)
+        if not listed(item.path, PLAIN_PASS):
+            item.add_marker(once)
+        if listed(item.path, INTEGRATION):
+            item.add_marker(pytest.mark.integration)
     on_device = [item for item in items if item.get_closest_marker("device") is not None]
     if on_device and not retrograd.cuda.is_available():
         for item in on_device:

