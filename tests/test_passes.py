@@ -52,7 +52,7 @@ def test_files_that_a_pass_leaves_out_are_not_imported(settings, pytestconfig, m
 
 def test_every_test_is_in_the_first_pass_or_in_that_of_integration(settings):
     """`make test` may leave out only what `.ci/run` runs by `make integration`; the plain pass repeats the first."""
-    assert settings.UNIT_EXPRESSION == f"not {settings.INTEGRATION_EXPRESSION}"
+    assert f"not {settings.INTEGRATION_EXPRESSION}" == settings.UNIT_EXPRESSION
     assert [entry for entry in settings.INTEGRATION if entry.startswith(settings.PLAIN_PASS)] == []
     targets = (ROOT / ".ci" / "run").read_text().split()
     assert {"test", "integration"} <= set(targets)
@@ -60,4 +60,6 @@ def test_every_test_is_in_the_first_pass_or_in_that_of_integration(settings):
 
 def test_single_tests_are_only_left_out_of_files_that_belong_to_it(settings):
     marked = [path for path in ROOT.glob("tests/**/*.py") if "pytest.mark.once(" in path.read_text()]
-    assert [str(path) for path in marked if path != Path(__file__) and not settings.is_listed(path, settings.PLAIN_PASS)] == []
+    assert [
+        str(path) for path in marked if path != Path(__file__) and not settings.is_listed(path, settings.PLAIN_PASS)
+    ] == []
