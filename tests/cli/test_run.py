@@ -215,6 +215,21 @@ def test_codes_of_lost_ranks_may_be_a_script_s_own(script, code, capfd):
     assert "restart" not in capfd.readouterr().err
 
 
+@ONCE
+@needs_mpi
+@pytest.mark.parametrize("code", [3, 6, 9, 11, 75, 255])
+def test_a_rank_that_leaves_at_once_within_a_computation_over_mpi_has_its_own_exit_code(tmp_path, code, capfd):
+    path = tmp_path / "leaves.py"
+    path.write_text(
+        "import os\nimport retrograd as rg\nimport retrograd.distributed as dist\n"
+        "dist.init_process_group('mpi')\ndist.all_reduce(rg.ones(3))\n"
+        f"if dist.get_rank() == 1: os._exit({code})\n"
+        "dist.barrier()\n"
+    )
+    assert main(["run", "-n", "2", "--restarts", "1", str(path)]) == code
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize("hosts", [False, True])
 def test_every_exit_code_of_a_script_is_its_own(hosts):
     for code in range(1, 256):

@@ -48,14 +48,29 @@ def run_mpi(job: Job) -> RunResult:
         variables = {STATUS_VARIABLE: str(folder), **threads, **job.environment}
         code = watch(command(job), {"PYTHONUNBUFFERED": "1", **os.environ, **variables}, output, job.can_grow)
         own_end = any(last_action(folder, rank) == ENDS_OTHERS for rank in range(job.ranks))
-    ended = classify_end(code, output.exits, output.signal, hosts=job.hosts is not None, own_end=own_end)
-    if output.signal is not None and code >= 0:
+    killer = killing_signal(output.exits, output.signal)
+    ended = classify_end(code, output.exits, killer, hosts=job.hosts is not None, own_end=own_end)
+    if killer is not None and code >= 0:
         print(
-            f"retrograd: signal {output.signal:d} ({output.signal.name}) has ended a rank, and the others were ended "
+            f"retrograd: signal {killer:d} ({killer.name}) has ended a rank, and the others were ended "
             f"with it; --restarts runs the script again after such a loss",
             file=sys.stderr,
         )
     return ended
+
+
+def killing_signal(exits: Sequence[ExitReport], banner: signal.Signals | None) -> signal.Signals | None:
+    """Return the signal that has ended the first rank, or None if its script has ended by itself.
+
+    banner: the signal that mpiexec reports. It may be the one by which mpiexec has killed the other ranks, so the first
+    report of a rank decides.
+
+    >>> killing_signal([ExitReport(0, 3)], signal.SIGKILL), killing_signal([ExitReport(0, -11)], signal.SIGKILL)
+    (None, <Signals.SIGSEGV: 11>)
+    """
+    if not exits:
+        return banner
+    return signal.Signals(-exits[0].code) if exits[0].code < 0 else None
 
 
 def classify_end(
@@ -64,7 +79,7 @@ def classify_end(
     """Return the exit code of a run, and whether it has lost a rank.
 
     code: that of mpiexec, or a signal that this process has received, negative.  exits: reports of ranks whose scripts
-    have failed.  killer: the signal that has killed a rank.  hosts: whether there are ranks on other hosts, which
+    have failed or were killed.  killer: the signal that has killed the first of them.  hosts: whether there are ranks on other hosts, which
     mpiexec may lose.  own_end: whether a rank of this host has ended the others, because some were lost.
 
     >>> classify_end(75, [ExitReport(0, 75)], None).lost, classify_end(75, [], None, own_end=True).lost

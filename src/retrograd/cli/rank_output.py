@@ -10,7 +10,7 @@ BEGIN, END = b"\x1e", b"\x1f"  # of a report
 
 
 class ExitReport(NamedTuple):
-    """The exit code of a rank whose script has ended with one that is not 0, and its last action."""
+    """The exit code of a rank whose script has ended with one that is not 0, or minus a signal; and its last action."""
 
     rank: int
     code: int

@@ -3,8 +3,9 @@
 Every process starts through this one, on every host. It sets the variables of PyTorch's launcher, which scripts for it
 read, and lets only the first rank print if asked to.  If a signal kills the rank, it prints one line and ends itself by
 the same signal, upon which mpiexec kills the other ranks; after an interruption, it returns an exit code instead, so
-that the others can save their states.  If the script fails, it reports the exit code to `retrograd run`.  It imports
-only the standard library, so that it starts in some 10 ms.
+that the others can save their states.  If the script fails or is killed, it reports that to `retrograd run`, for which
+the first report is the cause of the end: mpiexec kills the other ranks, and says nothing of which was the first.  It
+imports only the standard library, so that it starts in some 10 ms.
 """
 
 import ctypes
@@ -43,7 +44,7 @@ def main(shown: str, command: list[str]) -> int:
         signal.signal(number, forward)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     last = b"" if status is None else os.pread(status, 256, 0).rstrip(b"\0")
-    if code > 0 and folder is not None:
+    if code and -code not in forwarded and folder is not None:
         # `retrograd run` takes this out of the standard output.  mpiexec itself returns all codes, combined by OR.
         os.write(1, b"\x1e%s\t%s\t%d\t%s\x1f" % (folder.encode(), rank.encode(), code, last))
     if code >= 0:
