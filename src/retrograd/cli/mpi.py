@@ -79,7 +79,7 @@ def classify_end(
     """Return the exit code of a run, and whether it has lost a rank.
 
     code: that of mpiexec, or a signal that this process has received, negative.  exits: reports of ranks whose scripts
-    have failed or were killed.  killer: the signal that has killed the first of them.  hosts: whether there are ranks on
+    have failed or were killed.  killer: the signal that has killed the first of them.  hosts: whether ranks are on
     other hosts, which mpiexec may lose.  own_end: whether a rank of this host has ended the others, because some were
     lost.
 
