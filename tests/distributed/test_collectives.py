@@ -4,6 +4,7 @@ import ast
 import contextlib
 import datetime
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -68,17 +69,24 @@ def test_ranks_that_run_different_operations_over_mpi_get_an_error_that_names_th
     assert late[10].startswith("PeerLost")
 
 
-def test_a_run_with_a_rank_that_stands_still_ends_after_the_timeout_of_the_others(tmp_path):
+def test_a_run_with_a_rank_that_stands_still_ends_with_one_report_of_who_waits_for_whom(tmp_path):
     pytest.importorskip("mpi4py")
     script = tmp_path / "script.py"
     script.write_text(
         "import os, signal\nimport retrograd.distributed as dist\ndist.init_process_group()\ndist.barrier()\n"
         "if dist.get_rank() == 1:\n    os.kill(os.getpid(), signal.SIGSTOP)\ndist.barrier()\n"
     )
-    command = [sys.executable, "-m", "retrograd", "run", "-n", "2", "--timeout", "1", str(script)]
+    command = [sys.executable, "-m", "retrograd", "run", "-n", "3", "--timeout", "1", str(script)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert ended.returncode == LOST, ended.stderr
-    assert ended.stderr.count("TimeoutError: rank 0 has waited 1 s for the other ranks in barrier") == 1
+    assert ended.stderr.count("Traceback") == 1
+    report = (
+        r"TimeoutError: rank (0|2) has waited 1 s for the other ranks in barrier; all ranks of the group must call it:"
+    )
+    states = "  rank 0: waits in barrier\n  rank 1: no answer\n  rank 2: waits in barrier\n"
+    first = re.search(rf"^{report}\n{states}", ended.stderr, re.MULTILINE)
+    assert first, ended.stderr
+    assert f"retrograd: rank {2 - int(first[1])} ends with the error of rank {first[1]}: TimeoutError" in ended.stderr
 
 
 def test_no_call_of_mpi_waits_for_other_ranks_without_a_limit():

@@ -8,7 +8,7 @@ from retrograd.core import Tensor
 from retrograd.pipelining.transports.fingerprint import Fingerprint, format_ranks
 from retrograd.pipelining.transports.interface import PeerLost
 from retrograd.pipelining.transports.process_group import ProcessGroup
-from retrograd.pipelining.transports.spmd import default_timeout
+from retrograd.pipelining.transports.spmd import default_timeout, report_ranks
 
 # A running operation: it yields functions that return whether it may continue, and returns the tensors it has written.
 Steps = Generator[Callable[[], Any], None, list[Tensor]]
@@ -62,12 +62,17 @@ class Work:
         ended; RankMismatchError if the ranks run different operations.
         """
         seconds = self._timeout() if timeout is None else timeout.total_seconds()
-        if not self._group.peers.until(self._advance_or_fail, seconds, AWAKE):
-            self._group.peers.overdue = True
-            raise TimeoutError(
-                f"rank {self._group.rank()} has waited {seconds:g} s for the other ranks in {self._call}; "
-                f"all ranks of the group must call it"
-            )
+        peers = self._group.peers
+        before, peers.doing = peers.doing, lambda: f"waits in {self._call}"
+        try:
+            if not peers.until(self._advance_or_fail, seconds, AWAKE):
+                peers.overdue = True
+                raise TimeoutError(
+                    f"rank {self._group.rank()} has waited {seconds:g} s for the other ranks in {self._call}; "
+                    f"all ranks of the group must call it:\n{report_ranks(peers, seconds)}"
+                )
+        finally:
+            peers.doing = before
         if self._error is not None:
             raise self._error
         return True

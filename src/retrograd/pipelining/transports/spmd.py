@@ -96,7 +96,7 @@ class _Patience:
         print(
             f"retrograd: rank {self._peers.rank} has waited {waited:.0f} s for {awaited}.  A rank without an answer "
             f"computes, loads data, compiles, or hangs; the step ends after {self.timeout:.0f} s, see timeout=.\n"
-            f"{_report(self._peers, STATUS_TIMEOUT)}",
+            f"{report_ranks(self._peers, STATUS_TIMEOUT)}",
             file=sys.stderr,
         )
 
@@ -147,7 +147,7 @@ def _wait(peers: Peers, patience: _Patience) -> None:
         if silent:
             raise TimeoutError(
                 f"rank {peers.rank} is done and has waited {2 * timeout:g} s for {format_ranks(silent)}:\n"
-                f"{_report(peers, timeout)}"
+                f"{report_ranks(peers, timeout)}"
             )
     if peers.failures or peers.differs:
         hung = any(end.outcome == "timed out" for end in peers.failures)
@@ -180,8 +180,8 @@ def _mismatch(peers: Peers) -> RankMismatchError:
     return RankMismatchError(describe_mismatch(fields, describe_details(found)))
 
 
-def _report(peers: Peers, timeout: float) -> str:
-    """Return what every rank is doing, a line each."""
+def report_ranks(peers: Peers, timeout: float) -> str:
+    """Return what every rank is doing, a line each; ranks may take `timeout` seconds, at most 1, to answer."""
     own_state, others = peers.doing(), [rank for rank in range(peers.size) if rank != peers.rank]
     answers = peers.ask(others, min(STATUS_TIMEOUT, timeout)) | {peers.rank: own_state}
     return "\n".join(f"  rank {rank}: {answers.get(rank, 'no answer')}" for rank in range(peers.size))
@@ -251,7 +251,8 @@ class _ProcessLink:
         timeout = self.patience.timeout
         if not self.patience.until(lambda: arrived() or peers.over, lambda: f"{message} from rank {rank}"):
             raise TimeoutError(
-                f"rank {self.rank} has waited {timeout:g} s for {message} from rank {rank}:\n{_report(peers, timeout)}"
+                f"rank {self.rank} has waited {timeout:g} s for {message} from rank {rank}:\n"
+                f"{report_ranks(peers, timeout)}"
             )
         self._awaited = None
         if waits:

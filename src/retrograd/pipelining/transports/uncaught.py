@@ -61,7 +61,8 @@ def uncaught_report(error: BaseException, peers: Peers | None) -> str:
     rank = int(os.environ.get("RANK", "0")) if peers is None else peers.rank
     origin, line = (rank, _summary(error)[0]) if peers is None else _origin(error, peers)
     if origin == rank:
-        origin = first_with_error("".join(_summary(error)), rank)
+        # Ranks that wait for another one until the timeout have the same error, but each names itself.
+        origin = first_with_error(re.sub(rf"\brank {rank}\b", "this rank", line), rank)
     _errors.append((origin, line))
     if origin == rank:
         return short_traceback(error)
