@@ -28,7 +28,7 @@ LEVELS = (
     ("interop", "nn", "optim", "nested", "sparse", "library", "func", "autograd", "utils"),
     ("overrides",),
     ("levels",),
-    ("backends", "cpu", "fft", "linalg", "masked", "random", "return_types", "signal", "special", "types"),
+    ("backends", "cpu", "fft", "futures", "linalg", "masked", "random", "return_types", "signal", "special", "types"),
     ("mps", "mtia", "xpu"),
     ("ops",),
     ("backend", "kernels"),

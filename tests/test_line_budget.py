@@ -18,7 +18,7 @@ BUDGET = {
     "compiler": 9400,
     "core": 7700,
     "cuda": 600,
-    "distributed": 6950,
+    "distributed": 7400,
     "distributions": 5900,
     "export": 3900,
     "foundation": 1360,

@@ -66,7 +66,8 @@ UNDECIDED = {
     "an AssertionError is the answer": ("testing.assert_close(actual) testing.assert_close(expected)"),
     "stored without a look, and used later": (
         "autograd.graph.disable_saved_tensors_hooks(error_message) autograd.graph.saved_tensors_hooks(pack_hook) "
-        "autograd.graph.saved_tensors_hooks(unpack_hook) distributed.PrefixStore(prefix) "
+        "autograd.graph.saved_tensors_hooks(unpack_hook) distributed.GradBucket(buffer) "
+        "distributed.GradBucket(index) distributed.GradBucket(parameters) distributed.PrefixStore(prefix) "
         "distributed.PrefixStore(store) export.ExportGraphSignature(input_specs) "
         "export.ExportGraphSignature(output_specs) fx.replace_pattern(replacement) library.Library(ns) "
         "library.custom_op(name) library.register_kernel(device_types) nn.DataParallel(module) "

@@ -106,9 +106,10 @@ globals().update(ops.imported())  # operators and public functions, by their nam
 
 _PACKAGES = (
     "_C", "accelerator", "amp", "backends", "cli", "compiler", "cpu", "cuda", "distributed", "distributions", "export",
-    "fft", "func", "fx", "higher_order", "hips", "hub", "implicit", "interop", "library", "linalg", "masked", "mps",
-    "mtia", "nested", "nn", "numpy", "ode", "optim", "overrides", "pipelining", "profiler", "random", "return_types",
-    "scipy", "serialization", "signal", "sklearn", "sparse", "special", "testing", "types", "utils", "version", "xpu",
+    "fft", "func", "futures", "fx", "higher_order", "hips", "hub", "implicit", "interop", "library", "linalg", "masked",
+    "mps", "mtia", "nested", "nn", "numpy", "ode", "optim", "overrides", "pipelining", "profiler", "random",
+    "return_types", "scipy", "serialization", "signal", "sklearn", "sparse", "special", "testing", "types", "utils",
+    "version", "xpu",
 )  # fmt: skip
 _OF_ARRAYS = (
     "deriv", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product",
@@ -116,6 +117,7 @@ _OF_ARRAYS = (
     "multigrad_dict", "tensor_jacobian_product", "value_and_grad", "vector_jacobian_product",
 )  # fmt: skip
 _OF_SMALL_MODULES = {
+    "Future": "retrograd.futures",
     "SymBool": "retrograd.ops.symbolic",
     "SymFloat": "retrograd.ops.symbolic",
     "TypedStorage": "retrograd.ops.storage",

@@ -86,6 +86,7 @@ from retrograd.ops.legacy import has_lapack as has_lapack
 from retrograd.ops.legacy import has_mkl as has_mkl
 from retrograd.ops.legacy import has_openmp as has_openmp
 from retrograd.ops.legacy import has_spectral as has_spectral
+from retrograd.futures import Future as Future
 from retrograd.amp.grad_scaler import GradScaler as GradScaler
 from retrograd.ops.symbolic import SymBool as SymBool
 from retrograd.ops.symbolic import SymFloat as SymFloat
@@ -123,6 +124,7 @@ from retrograd.core.extension_dtypes import float8_e5m2 as float8_e5m2
 from retrograd.core.extension_dtypes import float8_e5m2fnuz as float8_e5m2fnuz
 from retrograd.core.extension_dtypes import float8_e8m0fnu as float8_e8m0fnu
 from retrograd import func as func
+from retrograd import futures as futures
 from retrograd import fx as fx
 from retrograd.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
 from retrograd.cuda import get_device_module as get_device_module

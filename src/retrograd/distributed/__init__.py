@@ -25,6 +25,7 @@ from retrograd.distributed.collectives import (
     reduce_scatter_tensor,
     scatter,
 )
+from retrograd.distributed.communication_hooks import GradBucket
 from retrograd.distributed.device_mesh import DeviceMesh, init_device_mesh
 from retrograd.distributed.groups import (
     BACKENDS,
@@ -79,17 +80,17 @@ from retrograd.pipelining.transports.thread_ranks import ThreadRank, outcomes_of
 from retrograd.utils.data.sampler import default_ranks
 
 __all__ = [
-    "Backend", "DeviceMesh", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GroupMember", "HashStore",
-    "P2POp", "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work", "all_gather",
-    "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce", "all_to_all", "all_to_all_single",
-    "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather",
-    "gather_object", "get_backend", "get_default_backend_for_device", "get_global_rank", "get_group_rank",
-    "get_node_local_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_device_mesh",
-    "init_process_group", "irecv", "is_available", "is_backend_available", "is_gloo_available", "is_initialized",
-    "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "is_ucc_available", "is_xccl_available",
-    "isend", "monitored_barrier", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "recv",
-    "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "run_threads",
-    "scatter", "scatter_object_list", "send", "send_object_list", "split_group",
+    "Backend", "DeviceMesh", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GradBucket",
+    "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store",
+    "TCPStore", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce",
+    "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
+    "destroy_process_group", "gather", "gather_object", "get_backend", "get_default_backend_for_device",
+    "get_global_rank", "get_group_rank", "get_node_local_rank", "get_process_group_ranks", "get_rank", "get_world_size",
+    "group", "init_device_mesh", "init_process_group", "irecv", "is_available", "is_backend_available",
+    "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched",
+    "is_ucc_available", "is_xccl_available", "isend", "monitored_barrier", "new_group", "new_subgroups",
+    "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_single",
+    "reduce_scatter_tensor", "run_threads", "scatter", "scatter_object_list", "send", "send_object_list", "split_group",
 ]  # fmt: skip
 
 # PyTorch's later names.

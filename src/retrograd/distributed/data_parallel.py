@@ -1,6 +1,7 @@
 """`DistributedDataParallel`: every rank trains a replica on its part of the data, with the mean of all gradients."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from retrograd.autograd import is_grad_enabled
@@ -8,9 +9,11 @@ from retrograd.autograd.running_pass import OncePerPass
 from retrograd.core import Tensor
 from retrograd.core.blocks import generator_block
 from retrograd.distributed.collectives import broadcast_all, reduce_all
+from retrograd.distributed.communication_hooks import GradBucket
 from retrograd.distributed.gradient_buckets import GradientBuckets
 from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.reduce_op import ReduceOp
+from retrograd.futures import Future
 from retrograd.nn.module import Module
 from retrograd.ops.functions import functions
 from retrograd.pipelining.transports.process_group import ProcessGroup
@@ -195,6 +198,32 @@ class DistributedDataParallel(Module):
             self._join = None
             self._gradients.divisor = self._gradients.active = self.process_group.size()
 
+    def register_comm_hook(self, state: Any, hook: Callable[[Any, GradBucket], Future[Tensor]]) -> None:
+        """Let `hook(state, bucket)` exchange the gradients of each bucket, in place of their average over the ranks.
+
+        It returns a `Future` of the new values of `bucket.buffer()`, which holds the gradients of this rank; the hook
+        divides them, too.  All ranks register the same hook.  `distributed.algorithms.ddp_comm_hooks.default_hooks` has
+        some.  With a hook, gradients are never summed in memory that ranks share.
+
+        Raises TypeError if the hook cannot be called; RuntimeError if there is one already.
+
+        >>> import retrograd as rg
+        >>> import retrograd.distributed as dist
+        >>> from retrograd.distributed.algorithms.ddp_comm_hooks import default_hooks
+        >>> def script():
+        ...     model = rg.nn.parallel.DistributedDataParallel(rg.nn.Linear(2, 1))
+        ...     model.register_comm_hook(None, default_hooks.bf16_compress_hook)
+        ...     (model(rg.ones(4, 2)).mean() * dist.get_rank()).backward()
+        ...     return model.module.bias.grad.item()
+        >>> dist.run_threads(script, 2)
+        [0.5, 0.5]
+        """
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        if self._gradients.hook is not None:
+            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
+        self._gradients.set_hook(partial(hook, state))
+
     # ------------------------------------------------------------------------------------ averaging gradients
 
     def _send_buffers(self, src: int = 0) -> None:
@@ -205,7 +234,8 @@ class DistributedDataParallel(Module):
 
     def _note_gradient(self, p: Tensor) -> None:
         """Note that a parameter has its gradient, which is averaged while the pass continues."""
-        if not self.require_forward_param_sync or self.process_group.size() == 1:
+        alone = self.process_group.size() == 1 and self._gradients.hook is None
+        if not self.require_forward_param_sync or alone:
             return
         self._averaging.enter()
         self._gradients.add(p)

@@ -1,16 +1,18 @@
 """Average gradients over ranks in buckets, while the backward pass continues."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
 from retrograd.core.tensor import bump_version, preserve_snapshots
 from retrograd.distributed.collectives import reduce_all
+from retrograd.distributed.communication_hooks import GradBucket, Hook, HookWork
 from retrograd.distributed.objects import all_gather_object
 from retrograd.distributed.reduce_op import ReduceOp
 from retrograd.distributed.shared_memory import average_shared, has_layout, part_of_rank, shared_vectors
 from retrograd.distributed.work import Work
+from retrograd.futures import Future
 from retrograd.ops.functions import functions
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
@@ -45,6 +47,13 @@ class GradientBuckets:
         self._always_used: set[int] | None = None  # of a static graph, the parameters with a gradient
         self._arrived: set[int] = set()
         self._started = 0
+        self.hook: Hook | None = None
+
+    def set_hook(self, hook: Hook) -> None:
+        """Let a function exchange the buckets from now on."""
+        self.hook = hook
+        for bucket in self._buckets:
+            bucket.leave_shared_memory()
 
     def begin(self) -> None:
         """Prepare for the gradients of a backward pass."""
@@ -78,8 +87,9 @@ class GradientBuckets:
 
     def take_part(self) -> None:
         """Take part in the reductions of a pass in which this rank has no gradients."""
-        for bucket in self._buckets:
-            bucket.start_empty(self.group, self.divisor)
+        for number, bucket in enumerate(self._buckets):
+            bucket.fill_with_zeros()
+            bucket.reduce(self.group, self.divisor, self._exchange(number))
         self._arrived = set()
         self._used_on_any_rank([])
         for bucket in self._buckets:
@@ -89,10 +99,18 @@ class GradientBuckets:
         return not bucket.missing or (self._always_used is not None and bucket.missing.isdisjoint(self._always_used))
 
     def _start_next(self) -> None:
-        bucket = self._buckets[self._started]
+        bucket, exchange = self._buckets[self._started], self._exchange(self._started)
         self._started += 1
         with no_grad():
-            bucket.start(self.group, self.divisor)
+            bucket.fill()
+            bucket.reduce(self.group, self.divisor, exchange)
+
+    def _exchange(self, number: int) -> "Callable[[Tensor], Future[Tensor]] | None":
+        """Return what exchanges a bucket, if a hook does."""
+        if self.hook is None:
+            return None
+        hook, is_last = self.hook, number == len(self._buckets) - 1
+        return lambda flat: hook(GradBucket(number, flat, self._buckets[number].parameters, is_last))
 
     def _used_on_any_rank(self, missing: list[str]) -> set[int]:
         """Return the ids of the parameters that have a gradient on any rank.
@@ -151,7 +169,7 @@ class _Bucket:
         # shared: the vectors of all ranks, `flat` among them, in memory that they share; part: the one this rank sums.
         self.parameters = list(parameters)
         self.missing: set[int] = set()
-        self.work: Work | None = None
+        self.work: Work | HookWork | None = None
         self._flat, self._shared = flat, shared
         starts = accumulate([p.numel() for p in parameters], initial=0)
         self._slots = {id(p): _Slot(p, flat, start, part) for p, start in zip(parameters, starts, strict=False)}
@@ -183,18 +201,21 @@ class _Bucket:
         elif not self._as_views or p.grad.data_ptr() != slot.data_ptr():
             slot.copy_(p.grad.detach())
 
-    def start(self, group: ProcessGroup, divisor: int) -> None:
-        """Start the reduction; a parameter without a gradient in this pass may have an earlier one."""
+    def leave_shared_memory(self) -> None:
+        """Keep whole gradients of this rank only, which a hook exchanges."""
+        self.drop()
+        self._shared = ()
+
+    def fill(self) -> None:
+        """Write the gradients that this pass has not computed: a parameter may have an earlier one."""
         for p in self.parameters:
             if id(p) in self.missing:
                 self._write_all(p)
-        self._reduce(group, divisor)
 
-    def start_empty(self, group: ProcessGroup, divisor: int) -> None:
-        """Start the reduction of zeros."""
+    def fill_with_zeros(self) -> None:
+        """Let all gradients of this rank be zero."""
         self.begin()
         self._flat.zero_()
-        self._reduce(group, divisor)
 
     def finish(self, used: set[int]) -> None:
         """Write the means into the gradients of the parameters that some rank has used."""
@@ -227,8 +248,13 @@ class _Bucket:
         if work is not None:
             work.wait()
 
-    def _reduce(self, group: ProcessGroup, divisor: int) -> None:
-        """Start to average; divide first, as PyTorch does, so that sums do not overflow."""
+    def reduce(
+        self, group: ProcessGroup, divisor: int, exchange: Callable[[Tensor], Future[Tensor]] | None = None
+    ) -> None:
+        """Start to average, by a hook if there is one.  Divide first, as PyTorch does, so that sums do not overflow."""
+        if exchange is not None:
+            self.work = HookWork(exchange(self._flat), self._flat)
+            return
         if not self._shared:
             self._flat.mul_(1 / divisor)
             self.work = reduce_all(CALL, self._flat, ReduceOp.SUM, group, True)

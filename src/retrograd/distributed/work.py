@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from retrograd.core import Tensor
+from retrograd.futures import Future
 from retrograd.pipelining.transports.fingerprint import Fingerprint, format_ranks
 from retrograd.pipelining.transports.interface import PeerLost
 from retrograd.pipelining.transports.process_group import ProcessGroup
@@ -90,6 +91,33 @@ class Work:
         if not self._done:
             raise RuntimeError(f"{self._call}: the operation has not ended; call wait() first")
         return self._result
+
+    def get_future(self) -> Future[list[Tensor]]:
+        """Return a future of the tensors that the operation writes.
+
+        The operation advances when the future is asked for its state or its result, in the same thread.
+
+        >>> import retrograd as rg
+        >>> import retrograd.distributed as dist
+        >>> dist.init_process_group()
+        >>> work = dist.all_reduce(rg.ones(2), async_op=True)
+        >>> work.get_future().then(lambda future: future.value()[0] / 2).wait()
+        tensor([0.5000, 0.5000])
+        >>> dist.destroy_process_group()
+        """
+
+        def advance(future: Future[list[Tensor]], wait: bool) -> None:
+            try:
+                ended = self.wait() if wait else self.is_completed()
+            except Exception as error:
+                future.set_exception(error)
+                return
+            if self._error is not None:
+                future.set_exception(self._error)
+            elif ended:
+                future.set_result(self.result())
+
+        return Future.of_work(advance)
 
     def source_rank(self) -> int:
         """Return the rank in the group that has sent the received message; -1 for other operations."""

@@ -71,7 +71,6 @@ ALIAS_ONLY = {
     "distributed.elastic.multiprocessing.errors": "elastic",
     "distributed.rpc": "absent",
     "distributed.tensor.experimental": "private_names",
-    "futures": "futures",
     "hub": "hub",
     "jit": "jit",
     "jit.annotations": "jit",
@@ -110,8 +109,6 @@ class _Alias(ModuleType):
             return importlib.import_module(f"torch.{name}")
         if name in foreach.NAMES:
             return foreach.function(name)
-        if name == "Future":
-            return importlib.import_module("torch.futures").Future
         return getattr(importlib.import_module("retrograd"), name)
 
     def __dir__(self) -> list[str]:

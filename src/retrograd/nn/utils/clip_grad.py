@@ -21,7 +21,7 @@ _stack = operator_named("stack")
 def _gradients_of(name: str, parameters: Tensor | Iterable[Tensor]) -> list[Any]:
     """Return the gradients of parameters, this rank's elements of divided ones."""
     whole, divided = split_by_division(list_tensors(name, parameters))
-    return [p.grad.detach() for p in [*whole, *(p for each in divided for p in each.tensors)]]
+    return [p.grad for p in [*whole, *(p for each in divided for p in each.tensors)]]
 
 
 def get_total_norm(
@@ -115,7 +115,8 @@ def clip_grads_with_norm_(
     >>> [round(g, 3) for g in x.grad.tolist()]
     [1.5, 2.0]
     """
-    _scale_gradients(_gradients_of("clip_grads_with_norm_", parameters), max_norm, total_norm)
+    grads = [g.detach() for g in _gradients_of("clip_grads_with_norm_", parameters)]
+    _scale_gradients(grads, max_norm, total_norm)
 
 
 def _scale_gradients(grads: list[Any], max_norm: float, total: Any) -> None:

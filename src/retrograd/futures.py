@@ -1,27 +1,58 @@
-"""`torch.futures`: results that a computation gives later."""
+"""Results that a computation gives later, as in `torch.futures`."""
 
 import concurrent.futures
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
+
+from retrograd.foundation.suggestions import suggest_in_module
+
+__all__ = ["Future", "collect_all", "wait_all"]
 
 T = TypeVar("T")
 S = TypeVar("S")
 
 
 class Future(Generic[T]):
-    """A result that is set later, by `set_result` or `set_exception`; devices of results are accepted and not used."""
+    """A result that is set later, by `set_result` or `set_exception`; devices of results are accepted and not used.
+
+    >>> from retrograd.futures import Future
+    >>> future = Future()
+    >>> doubled = future.then(lambda one: 2 * one.value())
+    >>> future.set_result(3)
+    >>> future.done(), doubled.wait()
+    (True, 6)
+    """
 
     def __init__(self, *, devices: Any = None) -> None:
         self._future: concurrent.futures.Future[T] = concurrent.futures.Future()
+        self._advance: Callable[[bool], Any] | None = None
+
+    @classmethod
+    def of_work(cls, advance: Callable[["Future[T]", bool], Any]) -> "Future[T]":
+        """Return a future of work that advances only when it is called, such as an operation between ranks.
+
+        advance: called with the future, and whether to wait for the end, before each question about the result; it sets
+        the result at the end.
+        """
+        future = cls()
+        future._advance = functools.partial(advance, future)
+        return future
 
     def done(self) -> bool:
         """Return whether the result or an exception is set."""
-        return self._future.done()
+        return self._settle(False)
 
     def wait(self) -> T:
         """Wait for the result and return it, or raise the exception that is set."""
+        self._settle(True)
         return self._future.result()
+
+    def _settle(self, wait: bool) -> bool:
+        if self._advance is not None and not self._future.done():
+            self._advance(wait)
+        return self._future.done()
 
     def value(self) -> T:
         """Return the result, or raise the exception that is set; RuntimeError before that."""
@@ -44,6 +75,7 @@ class Future(Generic[T]):
     def then(self, callback: Callable[["Future[T]"], S]) -> "Future[S]":
         """Return a future of what a function returns for this one when it is done."""
         found: Future[S] = Future()
+        found._advance = None if self._advance is None else self._settle
 
         def run(future: "Future[T]") -> None:
             try:
@@ -74,3 +106,6 @@ def collect_all(futures: list[Future]) -> Future[list[Future]]:
     if not futures:
         collected.set_result(futures)
     return collected
+
+
+suggest_in_module(globals())
