@@ -30,6 +30,7 @@ def test_the_plot_is_written(tmp_path, capsys):
     [
         (["-n", "0,4"], "--ranks is '0,4'; it must be integers of at least 1"),
         (["--times", "1,1,1"], "--times is '1,1,1'; it must be 4 numbers of at least 0"),
+        (["--limits", "4,0.5"], "--limits has 0.5; a rank holds the activations of at least 1 micro-batch"),
         (["--limits", "x"], "--limits is 'x'; it must be numbers of at least 0"),
         (["--seconds", "0"], "--seconds is '0'; it must be a number of seconds above 0"),
     ],

@@ -27,6 +27,9 @@ class Settings(NamedTuple):
 
 def run(settings: Settings) -> int:
     """Print a table for each size, the best by memory marked, and draw the plot; return the exit code, 0."""
+    impossible = [limit for limit in settings.limits if limit < 1]
+    if impossible:
+        raise UsageError(f"--limits has {impossible[0]:g}; a rank holds the activations of at least 1 micro-batch")
     rows = sweep(
         settings.ranks,
         settings.stages_per_rank,
