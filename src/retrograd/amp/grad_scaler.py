@@ -1,16 +1,16 @@
 """Loss scaling: gradients of a scaled loss do not underflow in float16."""
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
 from retrograd.amp.autocast_mode import is_autocast_available
 from retrograd.autograd.grad_mode import no_grad
 from retrograd.core import Tensor
+from retrograd.core.dtype import float32
 from retrograd.foundation.source_location import warn_user
 from retrograd.foundation.suggestions import SuggestsKeywords
 from retrograd.nn.tensor_part import split_by_division
-from retrograd.ops.create import ones
+from retrograd.ops.create import ones, tensor
 from retrograd.ops.dtype_aliases import half
 from retrograd.ops.join import stack
 
@@ -66,7 +66,7 @@ class GradScaler(SuggestsKeywords):
         if not 0.0 < backoff_factor < 1.0:
             raise ValueError(f"GradScaler: backoff_factor must be between 0 and 1, got {backoff_factor}")
         self._enabled = enabled
-        self._scale = float(init_scale)
+        self._scale = tensor(float(init_scale), dtype=float32)  # written in place, so a compiled step may read it
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
@@ -80,7 +80,7 @@ class GradScaler(SuggestsKeywords):
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
-            return outputs * self._scale
+            return outputs * self._scale.to(outputs.device)
         if isinstance(outputs, Iterable):
             scaled = [self.scale(x) for x in outputs]
             return type(outputs)(scaled) if isinstance(outputs, list | tuple) else iter(scaled)
@@ -103,9 +103,10 @@ class GradScaler(SuggestsKeywords):
         params = [*whole, *(p for each in divided for p in each.tensors)]
         if any(p.grad.dtype == half for p in params):
             raise ValueError("Attempting to unscale FP16 gradients. Keep the parameters in float32.")
+        factor = 1.0 / self.get_scale()
         with no_grad():
             for p in params:
-                p.grad.mul_(1.0 / self._scale)
+                p.grad.mul_(factor)
             finite = [_has_finite_grad(p) for p in whole]
             for each in divided:
                 own = _all_of([_has_finite_grad(p) for p in each.tensors]) if each.tensors else ones(())
@@ -134,25 +135,26 @@ class GradScaler(SuggestsKeywords):
         if not self._enabled:
             return
         if new_scale is not None:
-            self._scale = float(new_scale)
+            self._scale.fill_(float(new_scale))
         else:
             if not self._unscaled:
                 raise RuntimeError("No inf checks were recorded prior to update: call step() or unscale_() first")
             if all(self._unscaled.values()):
                 self._growth_tracker += 1
                 if self._growth_tracker == self._growth_interval:
-                    grown = self._scale * self._growth_factor
-                    self._scale = grown if math.isfinite(grown) else self._scale
+                    grown = (self._scale.double() * self._growth_factor).float()
+                    if grown.isfinite():
+                        self._scale.copy_(grown)
                     self._growth_tracker = 0
             else:
-                self._scale *= self._backoff_factor
+                self._scale.copy_(self._scale.double() * self._backoff_factor)
                 self._growth_tracker = 0
         self._unscaled.clear()
         self._stepped.clear()
 
     def get_scale(self) -> float:
         """Return the scale; 1.0 if disabled."""
-        return self._scale if self._enabled else 1.0
+        return self._scale.item() if self._enabled else 1.0
 
     def get_growth_factor(self) -> float:
         """Return the factor by which the scale grows."""
@@ -202,7 +204,7 @@ class GradScaler(SuggestsKeywords):
             raise RuntimeError(
                 "The source state dict is empty, possibly because it was saved from a disabled GradScaler"
             )
-        self._scale = float(state_dict["scale"])
+        self._scale.fill_(float(state_dict["scale"]))
         self._growth_factor = state_dict["growth_factor"]
         self._backoff_factor = state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
