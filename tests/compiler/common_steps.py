@@ -109,7 +109,7 @@ def step(x, y):
         p.grad = None
     return loss.detach()
 """),
-    "an averaged model": (PARTS, """
+    "an averaged model": (WHOLE, """
 averaged = rg.optim.swa_utils.AveragedModel(model)
 def step(x, y):
     loss = F.mse_loss(model(x), y)
@@ -159,7 +159,7 @@ def step(x, y):
     train(loss)
     return loss.detach()
 """),
-    "a scaler of gradients": (PARTS, """
+    "a scaler of gradients": (WHOLE, """
 scaler = rg.amp.GradScaler("cpu", init_scale=16.0)
 def step(x, y):
     optimizer.zero_grad()

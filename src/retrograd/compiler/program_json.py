@@ -149,6 +149,10 @@ class ProgramWriter:
         if function.__name__ in _EAGER_FUNCTIONS:
             return [None, function.__name__]
         owner = function.__self__
+        if not isinstance(owner, Optimizer | LRScheduler):
+            raise StorageError(f"it calls {function.__qualname__}; files have steps of optimizers and schedules only")
+        if getattr(owner, function.__name__) != function:
+            raise StorageError(f"it calls {function.__qualname__}, which {type(owner).__name__} overrides")
         key = next((key for key, known in self._external_data.items() if known is owner), None)
         if key is None:
             raise StorageError(
@@ -475,7 +479,7 @@ class ProgramReader:
             raise StorageError(
                 f"it needs external_data={{{key!r}: ...}}, with the optimizer or schedule it was saved for"
             )
-        expect(name in EAGER_METHODS and not tree, "the call of a method without arguments", data)
+        expect(name in EAGER_METHODS[Optimizer] and not tree, "the call of a method without arguments", data)
         return Eager(getattr(owner, name), (), backward)
 
     def _made(self, name: Any) -> Any:

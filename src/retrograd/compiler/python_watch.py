@@ -11,6 +11,7 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
+from retrograd.amp.grad_scaler import GradScaler
 from retrograd.autograd import saving
 from retrograd.compiler import disabling
 from retrograd.compiler.arguments import is_ordinary
@@ -20,10 +21,12 @@ from retrograd.core import current
 from retrograd.core.guards import TensorGuard
 from retrograd.foundation.source_location import PACKAGE
 from retrograd.library import kernel_adapter
+from retrograd.nn.module import Module
 from retrograd.nn.utils import clip_grad
 from retrograd.ops import as_tensor, generator, methods
 from retrograd.optim.lr_scheduler import LRScheduler
 from retrograd.optim.optimizer import Optimizer
+from retrograd.optim.swa_utils import AveragedModel
 from retrograd.utils import recompute
 
 # Packages and modules of the library whose functions have no effects that an operator or a write does not show.
@@ -49,14 +52,24 @@ _IMPURE = {  # their functions have effects of other kinds, or read values: test
     "nn/parameter": "makes or converts a parameter",
     "compiler/disabling": "calls a function that compiler.disable has excluded",
 }
-_PURE_FUNCTIONS = {"autograd/grad_dtype": "in_grad_dtype", "autograd/saving": "saved_tensors_hooks._block"}  # by prefix
+_PURE_FUNCTIONS = {  # by prefix
+    "amp/grad_scaler": "GradScaler.scale",
+    "autograd/grad_dtype": "in_grad_dtype",
+    "autograd/saving": "saved_tensors_hooks._block",
+    "optim/swa_utils": "AveragedModel.forward",
+}
 _GENERATORS = "ops/generator"
 _DRAWS = {"_source"}
 _PACKAGES = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 _REQUIRED = tuple([os.path.join(path, name, "") for path in _PACKAGES for name in ("numpy", "scipy", "optree")])
 _PLATFORM = (sysconfig.get_path("stdlib"), *_REQUIRED, "<frozen")
 EAGER_FUNCTIONS = {f.__code__: f for f in (clip_grad._scale_gradients,)}  # they decide by values
-EAGER_METHODS = ("step", "zero_grad")  # of optimizers and schedules, which compute with numbers of Python
+EAGER_METHODS: dict[type, tuple[str, ...]] = {  # they compute with numbers of Python, or decide by values
+    Optimizer: ("step", "zero_grad"),
+    LRScheduler: ("step",),
+    GradScaler: ("unscale_", "step", "update"),
+    AveragedModel: ("update_parameters",),
+}
 _OPAQUE = {  # functions that call code which no program replaces
     (disabling.__file__, "run_once"),
     (kernel_adapter.__file__, "run"),
@@ -123,6 +136,8 @@ class PythonWatch:
         if self._outside is not None:
             if event == "return" and frame is self._outside:
                 self._return_inside()
+                if arg is not None and self._kinds[frame.f_code] == "optimizer":
+                    self.recorder.refuse(f"{_name_of(frame)} returns a value")
         elif event == "call":
             self._on_call(frame)
         elif event == "c_call" and not _serves_library(frame):
@@ -166,6 +181,9 @@ class PythonWatch:
             self._go_outside(frame)
         elif kind == "optimizer":
             self._on_optimizer(frame)
+        elif kind == "scaler":
+            self.surroundings.note_scaler(frame.f_locals["self"])
+            self.watch_tensors()
         elif kind == "eager":
             self._on_eager(frame)
         elif kind == "saving":
@@ -205,23 +223,27 @@ class PythonWatch:
     # ------------------------------------------------------------------------------------ outside of the recorder
 
     def _on_optimizer(self, frame: Any) -> None:
-        """Let a method of an optimizer or a schedule run outside of the recorder, and record its call."""
-        variables = frame.f_locals
+        """Let a method of an optimizer, a schedule or the like run outside of the recorder, and record its call."""
+        variables, method = frame.f_locals, _method_of(frame)
         owner = variables.get("self")
-        name = variables["step"].__name__ if frame.f_code.co_name == "run" else frame.f_code.co_name
         given = [v for key, v in variables.items() if key not in ("self", "step", "__class__")]
-        simple = all(v is None or v is True or (type(v) in (tuple, dict) and not v) for v in given)
         if isinstance(owner, Optimizer):
             self.surroundings.note_optimizer(owner)
-            if name == "zero_grad" and given == [False]:  # set to zero by operators, so these are recorded
+            if method is not None and method.__name__ == "zero_grad" and given == [False]:
+                # It sets gradients to zero by operators, so these are recorded.
                 self.surroundings.tensors.update((id(p), p) for group in owner.param_groups for p in group["params"])
                 self.watch_tensors()
                 return
-        if not isinstance(owner, Optimizer | LRScheduler) or name not in EAGER_METHODS or not simple:
-            self.recorder.refuse(f"the code calls {frame.f_code.co_qualname} of optimizers, with arguments")
-            return
-        if not self._is_inside_transform("an optimizer"):
-            self.recorder.record_eager(getattr(owner, name))
+        for operand in given:
+            if isinstance(operand, Optimizer):
+                self.surroundings.note_optimizer(operand)
+        operands = [v for v in given if isinstance(v, Optimizer | Module)]
+        others = [v for v in given if not isinstance(v, Optimizer | Module)]
+        simple = all(v is None or v is True or (type(v) in (tuple, dict) and not v) for v in others)
+        if method is None or not simple:
+            self.recorder.refuse(f"the code calls {_name_of(frame)} with arguments, or of an unknown object")
+        elif not self._is_inside_transform("an optimizer"):
+            self.recorder.record_eager(method, tuple(operands))
             self._go_outside(frame)
 
     def _on_eager(self, frame: Any) -> None:
@@ -261,6 +283,25 @@ class PythonWatch:
             state.level = self.recorder
             self.recorder.after_eager()
         self._outside = None
+
+
+def _name_of(frame: Any) -> str:
+    """Return the name of the function in a frame, in messages."""
+    return str(getattr(frame.f_locals.get("step"), "__qualname__", frame.f_code.co_qualname))
+
+
+def _method_of(frame: Any) -> Any:
+    """Return the method that runs in a frame, if it may run as it is: perhaps one that the object's class overrides."""
+    code, owner = frame.f_code, frame.f_locals.get("self")
+    wrapped = frame.f_locals.get("step")  # by hooks: all such functions have the same code
+    name = code.co_name if wrapped is None else wrapped.__name__
+    if not any(isinstance(owner, kind) and name in names for kind, names in EAGER_METHODS.items()):
+        return None
+    for kind in type(owner).__mro__:
+        found: Any = vars(kind).get(name)
+        if getattr(found, "__code__", None) is code and (wrapped is None or found.__wrapped__ is wrapped):
+            return types.MethodType(found, owner)
+    return None
 
 
 def _serves_library(frame: Any) -> bool:
@@ -308,14 +349,16 @@ def _kind_of(code: types.CodeType) -> str:
     if code is methods.concrete.__code__:
         return "reads the value of a tensor"
     module = code.co_filename.removeprefix(PACKAGE).removesuffix(".py")
-    if module.startswith("optim"):
-        return "optimizer"
-    if module in _IMPURE:
-        return _IMPURE[module]
+    if code in (GradScaler.scale.__code__, GradScaler.is_enabled.__code__):
+        return "scaler"
     if code is saving.saved_tensors_hooks.__init__.__code__:
         return "saving"
     if module in _PURE_FUNCTIONS and code.co_qualname.startswith(_PURE_FUNCTIONS[module]):
         return ""
+    if module.startswith("optim") or (module == "amp/grad_scaler" and code.co_name in EAGER_METHODS[GradScaler]):
+        return "optimizer"
+    if module in _IMPURE:
+        return _IMPURE[module]
     if module == _GENERATORS and code.co_name not in _DRAWS:
         return "reads or sets the state of a random generator"
     return "" if module.startswith(_PURE) else f"calls {code.co_qualname} of retrograd.{module.replace('/', '.')}"

@@ -18,6 +18,7 @@ from typing import Any
 
 import optree
 
+from retrograd.amp.grad_scaler import GradScaler
 from retrograd.backend import array_programs
 from retrograd.compiler.attribute_reads import computes_names, names_in_patterns
 from retrograd.compiler.namespaces import MISSING, NamespaceGuards, Namespaces, has_own_class, is_library, slots_of
@@ -32,7 +33,7 @@ from retrograd.optim.lr_scheduler import LRScheduler
 from retrograd.optim.optimizer import Optimizer
 
 MOST_EXPLORED = 100  # functions
-_OPAQUE = (Optimizer, LRScheduler)  # only their methods are called, which a program runs as they are
+_OPAQUE = (Optimizer, LRScheduler, GradScaler)  # only their methods are called, which a program runs as they are
 _UNCHANGING = (
     types.BuiltinFunctionType,
     types.MethodDescriptorType,
@@ -369,7 +370,7 @@ class Surroundings:
                 self._note(view, key, getattr(value, key), f"{name}.{key}", attribute)
         elif isinstance(value, _OPAQUE):
             fields = {key for key, member in vars(value).items() if not isinstance(member, _OPAQUE)}
-            self._unknown += [(f"reads {key} of an optimizer or a schedule", key) for key in fields]
+            self._unknown += [(f"reads {key} of an optimizer, a schedule or a scaler", key) for key in fields]
             self._note_absent(vars(value), name, attribute, by_name=True)
             self._namespaces.add_class(type(value))
         elif isinstance(value, type | types.ModuleType):
@@ -509,6 +510,11 @@ class Surroundings:
             return noted if now == noted else now
 
         self._note(_View(read), "members", noted, "the parameters or hooks of an optimizer", None, descend=False)
+
+    def note_scaler(self, scaler: GradScaler) -> None:
+        """Note what a scaler of losses reads, the scale itself included, which its methods write to."""
+        for key in ("_enabled", "_scale"):
+            self._note(vars(scaler), key, vars(scaler)[key], f"{key} of a scaler", None)
 
     def note_argument(self, tensor: Tensor) -> None:
         """Note the attributes of an argument, of which the next one of its kind may have others."""
