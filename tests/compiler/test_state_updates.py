@@ -370,3 +370,23 @@ def test_a_member_of_an_appended_list_that_is_also_elsewhere_stays_guarded():
         return found, len(log)
 
     assert results(lambda f: rg.compile(f, fullgraph=True)) == results(lambda f: f)
+
+
+def test_items_that_code_has_by_computed_keys_are_read_by_each_call():
+    keys = ("n", "log")
+
+    def make():
+        table = {"n": 0, "log": []}
+
+        def step(x):
+            table[keys[0]] += 1
+            table[keys[1]].append(x * 2)
+            return x * table[keys[0]], table[keys[1]][0] * 1
+
+        return step
+
+    step, expected = rg.compile(make()), make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for i in range(5):
+            assert observe(step(numbers(3, seed=i))) == observe(expected(numbers(3, seed=i)))

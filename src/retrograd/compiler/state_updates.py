@@ -74,17 +74,25 @@ class StateUpdates:
             self._refuse(entry)
 
     def _is_counter(self, entry: Entry) -> bool:
-        found, name = self._surroundings, _name_of(entry)
+        found, name = self._surroundings, self._name_of(entry)
         if name is None or found.has_other_readers(name, entry.container):
             return False
         return all(is_only_counted(code, name) for code in found.user_codes)
+
+    def _name_of(self, entry: Entry) -> str | None:
+        """Return the name by which code has an attribute or variable; None for an item, whose key code may compute."""
+        container = entry.container
+        if isinstance(container, types.CellType):
+            return entry.name
+        is_namespace = type(container) is dict and id(container) not in self._surroundings.parents
+        return entry.key if is_namespace and type(entry.key) is str else None
 
     def _note_appended(self, members: list, count: int, name: str) -> None:
         """Note a list that has got members, if the code does nothing else with it."""
         found = self._surroundings
         homes = [*found.parents.get(id(members), ())]
         home = found.first.get(homes[0]) if len(homes) == 1 and homes[0] is not None else None
-        label = None if home is None else _name_of(home)
+        label = None if home is None else self._name_of(home)
         if (
             len(members) < count
             or home is None
@@ -246,13 +254,6 @@ def _order_after(surroundings: Surroundings, container: dict) -> list[Any]:
     known = [key for key in known if key not in (LENGTH, KEYS) and not isinstance(key, Absent)]
     before = [key for key in known if key in container and surroundings.first[id(container), key].value is not MISSING]
     return [*before, *[key for key in container if key not in before]]
-
-
-def _name_of(entry: Entry) -> str | None:
-    """Return the name by which code has an attribute or variable; None for an item."""
-    if isinstance(entry.container, types.CellType):
-        return entry.name
-    return entry.key if type(entry.container) is dict and type(entry.key) is str else None
 
 
 def _differ_in_plain_values(before: Any, now: Any) -> bool:
