@@ -44,7 +44,7 @@ EXCEPTIONS = {
     "nn": {"autograd", "compiler"},  # on first use, for Module.compile
     "optim": {"autograd", "nn"},
     "autograd": {"interop"},
-    "utils": {"autograd", "interop"},
+    "utils": {"autograd", "interop", "nn"},
     "library": {"autograd"},
     "interop": {"nested", "sparse"},
     "backend": {"kernels"},

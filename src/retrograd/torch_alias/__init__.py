@@ -87,7 +87,6 @@ ALIAS_ONLY = {
     "utils.benchmark": "benchmark",
     "utils.collect_env": "collect_env",
     "utils.data._utils.worker": "data_worker",
-    "utils.flop_counter": "absent",
     "utils.model_zoo": "hub",
     "version": "version",
 }
