@@ -15,7 +15,7 @@ ABSENT = {
     "errors of ranks are PeerLost, RankMismatchError and TimeoutError": "distributed.DistBackendError",
     "options of PyTorch's C++ code for ranks, its logs and hooks": """
         distributed.*Options distributed.BuiltinCommHookType distributed.*DebugLevel distributed.*debug_level*
-        distributed.GradBucket distributed.GroupName distributed.Logger distributed.Reducer distributed.breakpoint
+        distributed.GroupName distributed.Logger distributed.Reducer distributed.breakpoint
         distributed.get_pg_count distributed.record_comm distributed.supports_complex
     """,
     "the older way of dividing parameters, which fully_shard replaces, and its settings": """
@@ -61,7 +61,7 @@ ABSENT = {
     "TorchScript, and classes behind PyTorch's own backends": """
         AVG SUM AggregationType AliasDb *Type Argument ArgumentSpec Benchmark* Block CallStack Capsule Code
         CompilationUnit CompleteArgumentSpec ConcreteModule* DispatchKey* ErrorReport ExcludeDispatchKeyGuard
-        ExecutionPlan FileCheck FunctionSchema Future Gradient Graph GraphExecutorState IODescriptor
+        ExecutionPlan FileCheck FunctionSchema Gradient Graph GraphExecutorState IODescriptor
         JITException LiteScriptModule LockingLogger Node NoopLogger OperatorInfo PyTorchFile* Script* StaticModule
         ThroughputBenchmark TracingState Use Value fork wait import_ir_* merge_type_* parse_* unify_type_list
         BufferDict ModuleDict ParameterDict DeepCopyMemoTable *StorageContext FatalError DisableTorchFunction*
