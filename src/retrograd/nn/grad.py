@@ -7,14 +7,10 @@ from retrograd.core import Tensor, registry
 from retrograd.nn.common_types import _ntuple
 
 
-def _input_gradient(n: int, size: Any, weight: Tensor, grad: Tensor, *settings: Any) -> Tensor:
+def _gradient(name: str, n: int, a: Tensor, b: Tensor, size: Sequence[int], *settings: Any) -> Tensor:
+    """Return the gradient in n dimensions by an operator of two tensors, whose result has the size at its end."""
     stride, padding, dilation = map(_ntuple(n), settings[:3])
-    return registry["convolution_input"](grad, weight, tuple(size[-n:]), stride, padding, dilation, settings[3])
-
-
-def _weight_gradient(n: int, x: Tensor, size: Any, grad: Tensor, *settings: Any) -> Tensor:
-    stride, padding, dilation = map(_ntuple(n), settings[:3])
-    return registry["convolution_weight"](x, grad, tuple(size[-n:]), stride, padding, dilation, settings[3])
+    return registry[name](a, b, tuple(size[-n:]), stride, padding, dilation, settings[3])
 
 
 def conv1d_input(
@@ -34,7 +30,8 @@ def conv1d_input(
     >>> conv1d_input((1, 1, 3), rg.ones(1, 1, 2), rg.ones(1, 1, 2))
     tensor([[[1., 2., 1.]]])
     """
-    return _input_gradient(1, input_size, weight, grad_output, stride, padding, dilation, groups)
+    settings = stride, padding, dilation, groups
+    return _gradient("convolution_input", 1, grad_output, weight, input_size, *settings)
 
 
 def conv1d_weight(
@@ -54,7 +51,8 @@ def conv1d_weight(
     >>> conv1d_weight(rg.tensor([[[1.0, 2.0, 3.0]]]), (1, 1, 2), rg.ones(1, 1, 2))
     tensor([[[3., 5.]]])
     """
-    return _weight_gradient(1, input, weight_size, grad_output, stride, padding, dilation, groups)
+    settings = stride, padding, dilation, groups
+    return _gradient("convolution_weight", 1, input, grad_output, weight_size, *settings)
 
 
 def conv2d_input(
@@ -67,7 +65,8 @@ def conv2d_input(
     groups: int = 1,
 ) -> Tensor:
     """Return the gradient of `conv2d` with respect to an input of this size, like `conv1d_input`."""
-    return _input_gradient(2, input_size, weight, grad_output, stride, padding, dilation, groups)
+    settings = stride, padding, dilation, groups
+    return _gradient("convolution_input", 2, grad_output, weight, input_size, *settings)
 
 
 def conv2d_weight(
@@ -80,7 +79,8 @@ def conv2d_weight(
     groups: int = 1,
 ) -> Tensor:
     """Return the gradient of `conv2d` with respect to a weight of this size, like `conv1d_weight`."""
-    return _weight_gradient(2, input, weight_size, grad_output, stride, padding, dilation, groups)
+    settings = stride, padding, dilation, groups
+    return _gradient("convolution_weight", 2, input, grad_output, weight_size, *settings)
 
 
 def conv3d_input(
@@ -93,7 +93,8 @@ def conv3d_input(
     groups: int = 1,
 ) -> Tensor:
     """Return the gradient of `conv3d` with respect to an input of this size, like `conv1d_input`."""
-    return _input_gradient(3, input_size, weight, grad_output, stride, padding, dilation, groups)
+    settings = stride, padding, dilation, groups
+    return _gradient("convolution_input", 3, grad_output, weight, input_size, *settings)
 
 
 def conv3d_weight(
@@ -106,4 +107,5 @@ def conv3d_weight(
     groups: int = 1,
 ) -> Tensor:
     """Return the gradient of `conv3d` with respect to a weight of this size, like `conv1d_weight`."""
-    return _weight_gradient(3, input, weight_size, grad_output, stride, padding, dilation, groups)
+    settings = stride, padding, dilation, groups
+    return _gradient("convolution_weight", 3, input, grad_output, weight_size, *settings)
