@@ -29,7 +29,10 @@ def allreduce_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Fu
     tensor([3.])
     >>> dist.destroy_process_group()
     """
-    return _average(process_group, bucket.buffer())
+    x = bucket.buffer().div_(initialized_group(process_group).size())  # first, so that sums do not overflow
+    work = all_reduce(x, group=process_group, async_op=True)
+    assert work is not None  # this rank belongs to the group of its module
+    return work.get_future().then(lambda future: future.value()[0])
 
 
 def fp16_compress_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
@@ -43,7 +46,7 @@ def fp16_compress_hook(process_group: ProcessGroup | None, bucket: GradBucket) -
     0.0999755859375
     >>> dist.destroy_process_group()
     """
-    return _average_as("float16", process_group, bucket.buffer())
+    return _compress_wrapper("float16", allreduce_hook)(process_group, bucket)
 
 
 def bf16_compress_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
@@ -57,7 +60,7 @@ def bf16_compress_hook(process_group: ProcessGroup | None, bucket: GradBucket) -
     0.10009765625
     >>> dist.destroy_process_group()
     """
-    return _average_as("bfloat16", process_group, bucket.buffer())
+    return _compress_wrapper("bfloat16", allreduce_hook)(process_group, bucket)
 
 
 def fp16_compress_wrapper(
@@ -90,17 +93,6 @@ def bf16_compress_wrapper(
     >>> dist.destroy_process_group()
     """
     return _compress_wrapper("bfloat16", hook)
-
-
-def _average(group: ProcessGroup | None, x: Tensor) -> Future[Tensor]:
-    """Divide first, so that sums do not overflow."""
-    work = all_reduce(x.div_(initialized_group(group).size()), group=group, async_op=True)
-    assert work is not None  # this rank belongs to the group of its module
-    return work.get_future().then(lambda future: future.value()[0])
-
-
-def _average_as(dtype: str, group: ProcessGroup | None, x: Tensor) -> Future[Tensor]:
-    return _average(group, x.to(dtype)).then(lambda future: x.copy_(future.value()))
 
 
 def _compress_wrapper(dtype: str, hook: StatefulHook) -> StatefulHook:
