@@ -1,13 +1,14 @@
 """The names of `torch.utils.benchmark` for statements of Python: `Timer`, and its `Measurement`."""
 
 import timeit
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from statistics import fmean, quantiles
 from textwrap import dedent
 from time import perf_counter as timer
 from typing import Any
 
+from retrograd.core.blocks import generator_block
 from retrograd.utils.threads import get_num_threads, set_num_threads
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}
@@ -58,7 +59,6 @@ class Measurement:
     raw_times: list[float]
     task_spec: TaskSpec
     metadata: dict[Any, Any] | None = None
-    _quartiles: list[float] = field(default_factory=list, init=False)
 
     def __getattr__(self, name: str) -> Any:
         if name in TaskSpec.__dataclass_fields__:
@@ -158,16 +158,23 @@ class Timer:
     def _time(self, number: int) -> float:
         return max(self._timer.timeit(number), 1e-9)
 
-    def _measure(self, number: int, enough: Callable[[list[float]], bool], warm: int) -> Measurement:
-        """Return a measurement of blocks of runs, until there are enough of them."""
-        threads, times = get_num_threads(), list[float]()
+    @generator_block
+    def _threads(self) -> Iterator[None]:
+        """Compute with the task's number of threads while entered."""
+        before = get_num_threads()
         set_num_threads(self._task.num_threads)
         try:
+            yield
+        finally:
+            set_num_threads(before)
+
+    def _measure(self, number: int, enough: Callable[[list[float]], bool], warm: int) -> Measurement:
+        """Return a measurement of blocks of runs, until there are enough of them."""
+        times: list[float] = []
+        with self._threads():
             self._time(warm)
             while not times or not enough(times):
                 times.append(self._time(number))
-        finally:
-            set_num_threads(threads)
         return Measurement(number, times, self._task)
 
     def timeit(self, number: int = 1000000) -> Measurement:
@@ -211,14 +218,11 @@ class Timer:
 
     def _estimate_block_size(self, min_run_time: float) -> int:
         """Return a number of runs that takes a thousandth of the time, and at least a hundred times as long as none."""
-        threads, number = get_num_threads(), 1
-        set_num_threads(self._task.num_threads)
-        try:
+        number = 1
+        with self._threads():
             empty = min(timeit.Timer("pass", timer=self._clock).repeat(3, 1))
             while (seconds := self._time(number)) < max(min_run_time / 1000, _LONGEST_ESTIMATE * empty):
                 if seconds >= min_run_time:
                     break
                 number *= 10
-        finally:
-            set_num_threads(threads)
         return number
