@@ -217,7 +217,7 @@ def test_a_replacement_that_does_not_fit_names_the_hook_and_both_sides(replaceme
 def test_hooks_need_a_gradient_to_come_and_a_function_to_call(register):
     with pytest.raises(RuntimeError, match="doesn't require grad"):
         getattr(rg.ones(2), register)(print)
-    with pytest.raises(TypeError, match=r"callable.*int"):
+    with pytest.raises(TypeError, match="hook must be a function, got 3"):
         getattr(leaf(1.0), register)(3)
 
 

@@ -26,6 +26,7 @@ NAMESPACES = [
     "torch.linalg",
     "torch.fft",
     "torch.special",
+    "torch.signal.windows",
     "torch.distributions",
     "torch.distributions.constraints",
     "torch.distributions.transforms",

@@ -11,11 +11,12 @@ from retrograd.core.engine import edge_of
 from retrograd.core.hooks import RemovableHandle, add_hook, check_callable, hooks_of, retain
 from retrograd.core.views import requires_grad_synced
 from retrograd.foundation.read_only import read_only
-from retrograd.foundation.suggestions import suggest_in_module
+from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 
 Hook = Callable[[Tensor], Tensor | None]
 
 
+@suggest_keywords
 def register_hook(self: Tensor, hook: Hook) -> RemovableHandle:
     """Call `hook(grad)` whenever the gradient of this tensor is complete; a result other than None replaces it.
 
@@ -35,6 +36,7 @@ def register_hook(self: Tensor, hook: Hook) -> RemovableHandle:
     return add_hook(hooks_of(owner).tensor.setdefault(number, {}), hook)
 
 
+@suggest_keywords
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
     """Call `hook(tensor)` when a backward pass has added the complete gradient to `.grad` of this leaf.
 
@@ -79,6 +81,7 @@ def _check_requires_grad(name: str, tensor: Tensor) -> None:
         )
 
 
+@suggest_keywords
 def retain_grad(self: Tensor) -> None:
     """Store the gradient of this result in its `.grad` in backward passes, as for leaves.
 

@@ -165,12 +165,14 @@ def suggest_keywords(function):
 def suggest_in_module(namespace):
     """Make the public functions and classes that a module defines suggest keywords: its last line, given `globals()`.
 
-    For modules whose functions run once a step or more rarely: each call costs a Python frame more.
+    For modules whose functions run once a step or more rarely: each call costs a Python frame more.  A function that
+    a decorator registers elsewhere needs `suggest_keywords` below that decorator, or it is another one there.
     """
+    suggesting = {}  # function -> the one that suggests: two names of one function stay one
     for name, value in namespace.items():
         own = getattr(value, "__module__", None) == namespace["__name__"] and name[0] != "_"
         if own and inspect.isfunction(value) and not hasattr(value, "__wrapped__"):
-            namespace[name] = suggest_keywords(value)
+            namespace[name] = suggesting[value] = suggesting.get(value) or suggest_keywords(value)
         elif (
             own
             and inspect.isclass(value)

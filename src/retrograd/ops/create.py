@@ -107,7 +107,7 @@ def factory(make, *names):
             tensor.requires_grad = True
         return tensor
 
-    create.__name__ = create.__qualname__ = make.__name__
+    create.__name__ = create.__qualname__ = make.__name__.rpartition(".")[2]
     create.__doc__, create.__module__ = make.__doc__, getattr(make, "definition", make).__module__
     create.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [*signature.parameters.values(), *_KEYWORD_PARAMETERS], return_annotation=Tensor

@@ -146,8 +146,9 @@ def nuttall(M, *, sym=True, dtype=None) -> Tensor:
     return general_cosine(M, a=(0.3635819, 0.4891775, 0.1365995, 0.0106411), sym=sym, dtype=dtype)
 
 
-for _function in (general_hamming, hamming, hann, blackman, nuttall):
-    factory(_function, f"signal.windows.{_function.__name__}")
+general_hamming, hamming, hann, blackman, nuttall = (
+    factory(w, f"signal.windows.{w.__name__}") for w in (general_hamming, hamming, hann, blackman, nuttall)
+)
 
 
 # ------------------------------------------------------------------------------------------ the names in `rg`

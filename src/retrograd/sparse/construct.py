@@ -10,7 +10,7 @@ from retrograd.backend.sparse_pattern import COMPRESSED, Compressed, Coordinates
 from retrograd.backend.sparse_pattern import diagonals as diagonal_pattern
 from retrograd.backend.sparse_pattern import empty as empty_pattern
 from retrograd.core import Internal, Tensor, op, registry
-from retrograd.foundation.suggestions import suggest_in_module
+from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 from retrograd.ops import layout as _layouts
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite
@@ -24,6 +24,7 @@ from retrograd.sparse.primitives import is_sparse, take, wrap
 
 
 @function()
+@suggest_keywords
 def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None,
                       pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None,
                       is_coalesced: bool | None = None) -> Tensor:  # fmt: skip
@@ -80,6 +81,7 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
 
 
 @function()
+@suggest_keywords
 def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *,
                              dtype: Any = None, layout: Layout | None = None, device: Any = None,
                              pin_memory: bool = False, requires_grad: bool = False,
@@ -148,6 +150,7 @@ def _check_ranks(name: str, first: Any, second: Any, data: Tensor, blocked: bool
 
 
 @function()
+@suggest_keywords
 def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None,
                       device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
                       check_invariants: bool | None = None) -> Tensor:  # fmt: skip
@@ -166,6 +169,7 @@ def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: An
 
 
 @function()
+@suggest_keywords
 def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None,
                       device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
                       check_invariants: bool | None = None) -> Tensor:  # fmt: skip
@@ -184,6 +188,7 @@ def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: An
 
 
 @function()
+@suggest_keywords
 def sparse_bsr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None,
                       device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
                       check_invariants: bool | None = None) -> Tensor:  # fmt: skip
@@ -202,6 +207,7 @@ def sparse_bsr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: An
 
 
 @function()
+@suggest_keywords
 def sparse_bsc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None,
                       device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
                       check_invariants: bool | None = None) -> Tensor:  # fmt: skip

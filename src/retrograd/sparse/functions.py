@@ -4,7 +4,7 @@ from typing import Any
 
 from retrograd.backend.sparse_pattern import Compressed, Coordinates, full, join
 from retrograd.core import Tensor, registry
-from retrograd.foundation.suggestions import suggest_in_module
+from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 from retrograd.ops.create import arange, zeros
 from retrograd.ops.functions import function
 from retrograd.ops.methods import method
@@ -14,6 +14,7 @@ from retrograd.sparse.rules.reductions import softmax as softmax_of_entries
 from retrograd.sparse.rules.reductions import sum_over
 
 
+@suggest_keywords
 def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
     """Return the product of two matrices, of which the first is sparse, or both are.
 
@@ -51,6 +52,7 @@ def _reduced_products(mat1: Tensor, mat2: Tensor, reduce: str) -> Tensor:
     return out.scatter_reduce(0, rows.unsqueeze(1).expand_as(products), products, reduce, include_self=False)
 
 
+@suggest_keywords
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Return beta · input + alpha · (mat1 @ mat2) for a sparse mat1 and dense others.
 
@@ -142,6 +144,7 @@ def _check_coordinates(name: str, x: Tensor) -> None:
 
 
 @function()
+@suggest_keywords
 def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     """Return the product of a sparse matrix and a dense one as a hybrid tensor: of its nonempty rows.
 
@@ -160,6 +163,7 @@ def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
 
 @function()
 @method
+@suggest_keywords
 def smm(input: Tensor, mat: Tensor) -> Tensor:
     """Return the product of a sparse matrix and a dense one as a sparse matrix, with all elements of nonempty rows.
 
@@ -180,6 +184,7 @@ def smm(input: Tensor, mat: Tensor) -> Tensor:
 
 @function()
 @method
+@suggest_keywords
 def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Return beta · input + alpha · (mat1 @ mat2) for sparse input and mat1 and a dense mat2; the result is sparse.
 
@@ -199,6 +204,7 @@ def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alph
 
 
 @function()
+@suggest_keywords
 def dsmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     """Return the product of a sparse matrix and a dense one, as `rg.sparse.mm`."""
     check_dense_or_sparse("dsmm", mat1, mat2)
