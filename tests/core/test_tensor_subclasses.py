@@ -232,7 +232,12 @@ def test_dispatch_of_a_class_is_refused_by_name():
     class Derived(Wrapper):
         pass
 
-    for kind in (Wrapper, Derived):
+    class Overriding(Wrapper):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    for kind in (Wrapper, Derived, Overriding):
         for make in (rg.ones(2).as_subclass, lambda kind: kind(rg.ones(2)), lambda kind: kind([1.0])):
             with pytest.raises(NotImplementedError, match=f"{kind.__name__}: __torch_dispatch__ of a class is not"):
                 make(kind)

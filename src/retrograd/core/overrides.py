@@ -122,7 +122,7 @@ def prepare_subclass(kind):
             setattr(kind, synonym, own[name])
     wraps = any("__torch_dispatch__" in vars(base) for base in kind.__mro__)
     kind._class_overrides = REFUSED if wraps else kind.__tensor_function__ is not disabled_override
-    if "__tensor_function__" in own and kind._class_overrides and not wraps:
+    if "__tensor_function__" in own and not wraps and kind._class_overrides:
         _override_attributes(kind)
 
 
