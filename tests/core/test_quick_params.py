@@ -32,6 +32,38 @@ def test_params_that_need_no_conversion_are_those_of_the_schema(name):
     bound_quickly(registry[name])
 
 
+LISTED = [
+    (name, p.name) for name in QUICK for p in registry[name].schema.params if p.type.rstrip("?") in ("int[]", "int...")
+]
+
+
+@pytest.mark.parametrize(("name", "listed"), LISTED)
+def test_an_integer_in_place_of_a_list_is_bound_without_the_schema(name, listed):
+    op = registry[name]
+    inputs, params = next(iter(samples_of(op)))
+    args = (inputs,) if op.variadic else inputs
+    for keywords in ({listed: 1}, params | {listed: 1}):
+        quick = op.quick_params(args, keywords)
+        assert quick is None or quick == op.schema.bind(args, keywords)[1]
+    if {p.name for p in op.schema.params} == {listed, *op.schema.defaults}:
+        assert op.quick_params(args, {listed: 1}) is not None
+    for wrong in (True, 1.0, (1, True)):
+        assert op.quick_params(args, {listed: wrong}) is None
+
+
+@pytest.mark.parametrize("name", [name for name in QUICK if registry[name].spreads])
+def test_sizes_given_one_by_one_are_bound_without_the_schema(name):
+    op = registry[name]
+    inputs = next(iter(samples_of(op)))[0]
+    for sizes in ((2,), (2, 3), (1, 2, 3)):
+        quick = op.quick_params((*inputs, *sizes), {})
+        assert quick == op.schema.bind((*inputs, *sizes), {})[1]
+    first = op.schema.positional_params[0]
+    for wrong in ((2, 3.0), (2, True), (2, (3,)), ((2,), 3)):
+        assert op.quick_params((*inputs, *wrong), {}) is None
+    assert op.quick_params((*inputs, 2), {first: (2,)}) is None
+
+
 @pytest.mark.parametrize("name", ["cat", "stack", "lstm_step", "gru_step", "lstm_layer"])
 def test_an_operator_of_a_list_is_bound_without_its_schema(name):
     assert bound_quickly(registry[name])

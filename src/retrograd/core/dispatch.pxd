@@ -20,7 +20,7 @@ cdef extern from *:
     void mark_method_descriptor(object cls)
 
 cdef class Op(OpBase):
-    @cython.locals(params=dict, i=int, extra=int)
+    @cython.locals(params=dict, i=int, extra=int, spread=cython.bint)
     cpdef dict quick_params(self, tuple args, dict kwargs)
 
 cpdef bint fits_exactly(object kind, object value) except -1

@@ -96,20 +96,36 @@ class Op(OpBase):
         return call(self, inputs, params)
 
     def quick_params(self, args, kwargs):
-        """Return the params of a call whose arguments need no conversion; None if the schema must bind them."""
+        """Return the params of a call whose arguments are of their types, or integers in place of lists; else None.
+
+        The schema binds the other calls.
+        """
         if len(args) == self.leading and not kwargs:
             return self.params if len(self.params) == self.required else None
         params = self.params.copy()
         extra = len(args) - self.leading
-        if extra > len(self.positional):
+        if extra > len(self.positional) and not (self.spreads and type(args[self.leading]) is int):
             return None
         for i in range(extra):
             name = self.positional[i]
-            if not fits_exactly(self.exact[name], args[self.leading + i]) or name in kwargs:
+            value = args[self.leading + i]
+            kind = self.exact[name]
+            spread = False
+            if kind is tuple and type(value) is int:  # x.sum(-1), or x.reshape(2, 3)
+                spread = self.spreads
+                value = args[self.leading :] if spread else (value,)
+            if not fits_exactly(kind, value) or name in kwargs:
                 return None
-            params[name] = args[self.leading + i]
+            params[name] = value
+            if spread:
+                break
         for name, value in kwargs.items():
-            if name not in self.exact or not fits_exactly(self.exact[name], value):
+            if name not in self.exact:
+                return None
+            kind = self.exact[name]
+            if kind is tuple and type(value) is int:
+                value = (value,)
+            if not fits_exactly(kind, value):
                 return None
             params[name] = value
         return params if len(params) == self.required else None

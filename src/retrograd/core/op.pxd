@@ -10,7 +10,7 @@ cdef class OpBase:
     cdef public int last, simple, optional, leading, required
     cdef public unsigned long long snapshots
     cdef public bint promotes, to_float, differentiable, reduces_cotangent, view, composite, variadic
-    cdef public bint several_views, row_major, random, unary, takes_none
+    cdef public bint several_views, row_major, random, unary, takes_none, spreads
 
 @cython.locals(t=TensorBase)
 cpdef bint is_foreign(object a) except -1

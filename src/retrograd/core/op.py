@@ -130,6 +130,7 @@ class OpBase:
         plain = schema.inputs_lead and (not schema.variadic or len(schema.inputs) == 1)
         self.leading = len(schema.inputs) if plain else -1
         self.positional = schema.positional_params
+        self.spreads = schema.spreads
         self.exact = schema.exact
         self.required = len(schema.params)
         self.differentiable = definition.differentiable

@@ -180,6 +180,8 @@ class Schema:
         self.variadic = bool(listed) and listed == inputs[-1:] and listed[0].type == "Tensor[]"
         self.inputs_lead = inputs == positional[: len(inputs)]
         self.positional_params = tuple([p.name for p in params if not p.keyword_only])
+        # Whether integers after the inputs are one param together: x.reshape(2, 3).
+        self.spreads = bool(params) and params[0].type == "int..."
         self.last_positional = positional[-1] if positional else None
         if listed and not (self.variadic or self.lists_anywhere):
             raise ValueError(f"schema {self}: only the last tensor argument may be a list")
