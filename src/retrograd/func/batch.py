@@ -63,7 +63,7 @@ def vmap(
 
     @wraps(func, updated=())
     def batched(*args: Any, **kwargs: Any) -> Any:
-        inputs = Inputs(func, in_dims, args)
+        inputs = _Inputs(func, in_dims, args)
         run = _BatchedRun(func, inputs, kwargs, out_dims, randomness)
         try:
             return run.in_chunks(chunk_size or inputs.size)
@@ -77,7 +77,7 @@ def vmap(
     return batched
 
 
-class Inputs:
+class _Inputs:
     """The arguments of a batched function: their leaves, each with its batch dimension or None."""
 
     def __init__(self, func: Callable, in_dims: Dims, args: tuple) -> None:
@@ -88,8 +88,11 @@ class Inputs:
         dims = [in_dims] * len(self.leaves) if type(in_dims) is int else _broadcast_in_dims(call, in_dims, args)
         self.dims = [_check_in_dim(call, leaf, d) for leaf, d in zip(self.leaves, dims, strict=True)]
         self.size = _count_examples(call, in_dims, self.leaves, self.dims)
-        self.given = [leaf if d is None else as_tensor(leaf) for leaf, d in zip(self.leaves, self.dims, strict=True)]
-        self.leaves = [x if d is None else _move_dim(x, d, 0) for x, d in zip(self.given, self.dims, strict=True)]
+        self.given = [
+            leaf if d is None or type(leaf) is Tensor else as_tensor(leaf)
+            for leaf, d in zip(self.leaves, self.dims, strict=True)
+        ]
+        self.leaves = [_move_dim(x, d, 0) if d else x for x, d in zip(self.given, self.dims, strict=True)]
 
     def map_batched(self, wrap: Callable[[Tensor, Tensor, int], Any]) -> tuple:
         """Return the arguments, with `wrap` applied to batched leaves.
@@ -156,7 +159,7 @@ def _broadcast_in_dims(call: Callable[[], str], in_dims: Dims, args: tuple) -> l
 def _check_in_dim(call: Callable[[], str], leaf: Any, d: int | None) -> int | None:
     if d is None:
         return None
-    if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+    if type(leaf) is not Tensor and (not hasattr(leaf, "shape") or not hasattr(leaf, "dtype")):
         raise ValueError(
             f"{call()}Got in_dim={d} for an input but the input is of type {type(leaf)}. We cannot vmap over "
             f"non-Tensor arguments, please use None as the respective in_dim: a {type(leaf).__name__} among the "
@@ -176,7 +179,7 @@ def _move_dim(x: Tensor, source: int, destination: int) -> Tensor:
     return x if source == destination else registry["movedim"](x, source, destination)
 
 
-class Results:
+class _Results:
     """The results of a batched function: leaves with the batch dimension first, and their out_dims."""
 
     def __init__(self, func: Callable, out: Any, out_dims: Dims, whole: Callable[[Tensor], Tensor]) -> None:
@@ -242,7 +245,7 @@ def _unwrap_result(func: Callable, out: Any, d: int | None, whole: Callable[[Ten
 class _BatchedRun:
     """One call of a batched function: all examples at once, in chunks, or one by one."""
 
-    def __init__(self, func: Callable, inputs: Inputs, kwargs: dict, out_dims: Dims, randomness: str) -> None:
+    def __init__(self, func: Callable, inputs: _Inputs, kwargs: dict, out_dims: Dims, randomness: str) -> None:
         self._func = func
         self._inputs = inputs
         self._kwargs = kwargs
@@ -250,7 +253,7 @@ class _BatchedRun:
         self._randomness = randomness
         self._generator_states: dict = {}  # the states of generators when this call first drew from them
         self._grad_starts: dict = {}  # gradients of outer tensors, before this call added to them
-        self._grads: list[Any] = []  # the `OuterGrads` of the levels
+        self._grads: list[Any] = []  # the `OuterGrads` of the levels, None of those whose programs use none
         self._written: list[tuple[Tensor, Tensor]] = []  # arguments that were written to, and their new values
 
     def in_chunks(self, chunk: int) -> Any:
@@ -265,7 +268,7 @@ class _BatchedRun:
                 first.leaves[i] = registry["cat"]([part.leaves[i] for part in parts])
         return first.tree()
 
-    def _chunk(self, start: int, stop: int) -> Results:
+    def _chunk(self, start: int, stop: int) -> _Results:
         """Run the examples of one chunk at once."""
         given: list[tuple[Tensor, Tensor]] = []
         with self._replay_random(), VmapLevel(stop - start, self._randomness, self._func) as level:
@@ -282,12 +285,12 @@ class _BatchedRun:
             try:
                 out = sync_views(self._func(*args, **self._kwargs))
             finally:
-                self._grads.append(level.outer_grads)
+                self._grads.append(level.grads_in_use)
             written = [(part, inside) for part, inside in given if was_written(inside)]
             self._written += [(part, written_value(inside)) for part, inside in written]
         # A result that was written to is the argument itself, as without vmap, unless its shape was changed.
         returned = {id(inside): part for part, inside in written if inside.value.shape == part.shape}
-        return Results(
+        return _Results(
             self._func, out, self._out_dims, lambda x: returned[id(x)] if id(x) in returned else level.all_examples(x)
         )
 
@@ -308,7 +311,7 @@ class _BatchedRun:
             with self._replay_random():
                 example = self._inputs.map_batched(lambda x, *_: registry["select"](x, dim=0, index=i))  # noqa: B023
                 out = self._func(*example, **self._kwargs)
-            results.append(Results(self._func, out, self._out_dims, lambda example: example))
+            results.append(_Results(self._func, out, self._out_dims, lambda example: example))
         first = results[0]
         for n, d in enumerate(first.dims):
             if d is not None:

@@ -21,14 +21,14 @@ class OuterGradLevel(Level):
 
     grads_differ = False  # for all of its tensors, also before the program changes them
     grad_starts: Any = None  # shared by several levels: these gradients before the first of them
-    _outer_grads: Any = None
+    grads_in_use: Any = None  # `outer_grads`, once the program or a pass has asked for them
 
     @property
     def outer_grads(self) -> "OuterGrads":
         """The gradients that differ from those of the tensors, since the level was entered."""
-        if self._outer_grads is None:
-            self._outer_grads = OuterGrads(self)
-        return self._outer_grads
+        if self.grads_in_use is None:
+            self.grads_in_use = OuterGrads(self)
+        return self.grads_in_use
 
     def get_grad(self, tensor: Tensor) -> Tensor | None:
         """Return the `.grad` of an outer tensor at this level."""
@@ -48,12 +48,12 @@ class OuterGradLevel(Level):
 
     def on_exit(self, error: BaseException | None) -> Callable | None:
         """Return the function that stores the gradients that the program assigned or wrote to; None without any."""
-        if self._outer_grads is None:
+        if self.grads_in_use is None:
             return None
-        return partial(self._write_back, [] if error is not None else self._outer_grads.changed())
+        return partial(self._write_back, [] if error is not None else self.grads_in_use.changed())
 
     def _write_back(self, changed: list) -> None:
-        self._outer_grads = None
+        self.grads_in_use = None
         for tensor, value, assigned in changed:
             if assigned or tensor.grad is None:
                 tensor.grad = value
