@@ -244,9 +244,11 @@ class AlongDims(Family):
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
         """Shift the dimensions past the batch dimension."""
-        args = batch_all(args, batched, n)
+        args = batch_all(args, batched, n) if False in batched else args
         ndim = args[0].ndim - 1
-        shifted = params | {k: shift_dims(cls.__name__, params[k], ndim) for k in cls.dims.split()}
+        shifted = params.copy()
+        for k in cls.dims.split():
+            shifted[k] = shift_dims(cls.__name__, params[k], ndim)
         out = call_fast(registry[cls.__name__], tuple(map(at_least_1d, args)), shifted)
         return out if ndim else squeeze_last(out)
 
@@ -300,15 +302,16 @@ class Reduction(Family):
         return Aval(reduced_shape(x.shape, dims, keepdim), dtype)
 
     @classmethod
-    def batch(cls, batched, n, /, x, *, dim=None, keepdim=False, **params):
+    def batch(cls, batched, n, /, x, **params):
         """Shift the dimensions past the batch dimension; None becomes all dimensions of an example."""
         ndim = x.ndim - 1
+        dim = params["dim"]
         if isinstance(dim, int) and ndim:
             dims = shift_dims(cls.__name__, dim, ndim)
         else:
             dims = tuple([d + 1 for d in canonical_dims(cls.__name__, dim, ndim)]) or (1,)
-        out = registry[cls.__name__](at_least_1d(x), dim=dims, keepdim=keepdim, **params)
-        return registry["reshape"](out, (n,)) if keepdim and not ndim else out
+        out = call_fast(registry[cls.__name__], (at_least_1d(x),), params | {"dim": dims})
+        return registry["reshape"](out, (n,)) if params["keepdim"] and not ndim else out
 
     @classmethod
     def dependence(cls, i, out, /, x, *others, dim=None, **params):

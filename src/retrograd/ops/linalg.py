@@ -204,9 +204,11 @@ def _as_matrices(a, b, batched, ranks):
     """Multiply examples, with vectors as matrices of one row or column."""
     a = unsqueeze(a, -2) if ranks[0] == 1 else a
     b = unsqueeze(b, -1) if ranks[1] == 1 else b
-    out = matmul(*align_batched((a, b), batched, (2, 2)))
-    out = squeeze(out, -1) if ranks[1] == 1 else out
-    return squeeze(out, -2 + (ranks[1] == 1)) if ranks[0] == 1 else out
+    if a.ndim != b.ndim or batched != (True, True):
+        a, b = align_batched((a, b), batched, (2, 2))
+    out = matmul(a, b)
+    added = tuple([d for d, rank in zip((-2, -1), ranks, strict=True) if rank == 1])
+    return squeeze(out, added) if added else out
 
 
 def _times_column(b, g):

@@ -1,5 +1,7 @@
 """Views and rearrangements: reshape, expand, squeeze, permute, flip, narrow, cat, stack; more in `split` and `join`."""
 
+from functools import lru_cache
+
 from retrograd.core import Aval, Definition, Internal, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import SymbolicSize, symbolic
@@ -356,6 +358,7 @@ class permute(View, linear="x"):
         yield (r(2, 3),), {"dims": (0,)}, ValueError, "each of the 2 dimensions once"
 
 
+@lru_cache
 def permutation(name, dims, ndim):
     """`dims` as nonnegative numbers; ValueError unless it is a permutation."""
     order = tuple(canonical_dim(name, d, ndim) for d in dims)
