@@ -65,8 +65,12 @@ def _of_class(cls: type, own: type) -> Iterator[tuple[str, bool]]:
         if not name.startswith("_") and not hasattr(object, name):
             owner = next(base for base in reversed(cls.__mro__) if name in vars(base))
             if owner.__module__.startswith("torch"):
-                is_set = re.search(rf"\bself\.{name}\b[^(\n]* = |^    {name}:", source, re.MULTILINE)
-                yield f"{owner.__qualname__}.{name}", hasattr(own, name) or is_set is not None
+                yield f"{owner.__qualname__}.{name}", hasattr(own, name) or _is_set(source, name)
+
+
+def _is_set(source: str, name: str) -> bool:
+    """Return whether a class sets an attribute of its objects, or declares it."""
+    return re.search(rf"\bself\.{name}\b[^(\n]* = |^    {name}:", source, re.MULTILINE) is not None
 
 
 @cache
