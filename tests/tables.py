@@ -6,6 +6,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import retrograd.fx
+import retrograd.higher_order
+import retrograd.implicit
+import retrograd.pipelining  # noqa: F401  these four register operators when they are imported
 from retrograd.core import Op, Tensor, registry
 from retrograd.testing import run
 
