@@ -104,11 +104,15 @@ class _Alias(ModuleType):
     __version__ = PYTORCH_VERSION
 
     def __getattr__(self, name: str) -> Any:
+        """Look a name up when it is first read; later reads find it in the module."""
         if _own(f"torch.{name}").startswith(__name__) or name == "distributed":
-            return importlib.import_module(f"torch.{name}")
-        if name in foreach.NAMES:
-            return foreach.function(name)
-        return getattr(importlib.import_module("retrograd"), name)
+            found: Any = importlib.import_module(f"torch.{name}")
+        elif name in foreach.NAMES:
+            found = foreach.function(name)
+        else:
+            found = getattr(importlib.import_module("retrograd"), name)
+        vars(self)[name] = found
+        return found
 
     def __dir__(self) -> list[str]:
         return dir(importlib.import_module("retrograd"))
