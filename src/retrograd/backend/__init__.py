@@ -96,7 +96,8 @@ def distance(array):
     whole = memory_of(array)
     if type(whole) in array_devices:
         return whole.data.ptr - whole.data.mem.ptr
-    return address(array) - np.lib.array_utils.byte_bounds(_owner(whole))[0]
+    owner = _owner(whole)
+    return 0 if owner is whole else address(array) - np.lib.array_utils.byte_bounds(owner)[0]
 
 
 def resize_memory(array, shape):

@@ -241,7 +241,7 @@ class as_strided(Composite):
 
 def _base_and_offset(x, size, stride, offset):
     """Return the tensor whose memory is viewed, x or if necessary its base, and the offset of x in it."""
-    start = _memory(x)[2]
+    start = _first_example(x).storage_offset()
     offset = start if offset is None else offset
     last = offset - start + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
     if x.level is not None:  # under a transform, x counts as its own base
@@ -271,21 +271,26 @@ def _base_in_dtype_kind(x):
     return registry["view_as_real" if base.dtype.kind == "c" else "view_as_complex"](base)
 
 
-def _memory(x):
-    """Return shape, strides and storage offset of the memory of x; under `vmap`, of the first example's."""
-    below = x
-    while below.level is not None:
-        requires_grad_synced(below)  # sync a view whose base was written to
-        below = below.value
-    batched = below.ndim - x.ndim  # levels that hold all examples have them along the first dimensions
-    return below.shape[batched:], below.stride()[batched:], below.storage_offset()
+def _first_example(x):
+    """Return the tensor whose memory begins with that of x: below all levels, whose examples come first."""
+    while x.level is not None:
+        requires_grad_synced(x)  # sync a view whose base was written to
+        x = x.value
+    return x
+
+
+def _strides(x):
+    """Return the strides of the memory of x; under `vmap`, of one example's."""
+    below = _first_example(x)
+    return below.stride()[below.ndim - x.ndim :]
 
 
 def _memory_order(x):
     """Return the dimensions in memory order, the outermost first; None if there are gaps."""
-    shape, steps, _ = _memory(x)
+    shape = x.shape
     if 0 in shape:
         return tuple(range(x.ndim))
+    steps = _strides(x)
     expected = 1
     order = sorted(range(x.ndim), key=lambda d: (steps[d], shape[d], -d))
     for d in order:
@@ -300,14 +305,15 @@ def strided_chain(x, size, stride, offset):
     order = _memory_order(x)
     if order is None:
         raise RuntimeError(
-            f"as_strided: the memory of this tensor, of shape {x.shape} and strides {_memory(x)[1]}, has gaps; use "
+            f"as_strided: the memory of this tensor, of shape {x.shape} and strides {_strides(x)}, has gaps; use "
             f".contiguous() first"
         )
-    return (
-        ("permute", {"dims": order}),
-        ("reshape", {"shape": (numel(x.shape),)}),
-        ("strided", {"size": size, "stride": stride, "offset": offset}),
-    )
+    chain = [("strided", {"size": size, "stride": stride, "offset": offset})]
+    if x.ndim != 1:
+        chain.insert(0, ("reshape", {"shape": (numel(x.shape),)}))
+    if order != tuple(range(x.ndim)):
+        chain.insert(0, ("permute", {"dims": order}))
+    return chain
 
 
 @op("view_as_dtype(Tensor x, dtype dtype) -> Tensor")
@@ -534,7 +540,7 @@ class as_strided_scatter(Composite):
     """
 
     def compose(x, src, *, size, stride, storage_offset):
-        offset = 0 if storage_offset is None else storage_offset - _memory(x)[2]
+        offset = 0 if storage_offset is None else storage_offset - _first_example(x).storage_offset()
         return scatter_into_views("as_strided_scatter", x, src, strided_chain(x, size, stride, offset))
 
     exempt = _OF_MEMORY
