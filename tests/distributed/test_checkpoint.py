@@ -3,6 +3,8 @@
 import json
 import math
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -18,6 +20,8 @@ from retrograd.distributed.checkpoint import api, layout
 from retrograd.distributed.fsdp import full_state_dict, fully_shard
 from retrograd.distributed.local_slice import LocalSlice, positions
 from retrograd.distributed.tensor import Replicate, Shard, distribute_tensor
+
+from . import killed_saves
 
 
 def values(seed, *shape, dtype=None):
@@ -199,6 +203,50 @@ def test_a_save_that_fails_on_one_rank_raises_on_all_and_leaves_the_earlier_chec
     checkpoint.load(found, checkpoint_id=tmp_path)
     assert found["x"].tolist() == [3.0] * 4
     assert len(list(tmp_path.iterdir())) == 1 + 2  # the manifest, and files of the two ranks with elements
+
+
+def test_a_save_that_is_killed_at_any_moment_leaves_a_checkpoint_and_nothing_for_long(tmp_path):
+    command = [sys.executable, "-m", killed_saves.__name__, str(tmp_path / "checkpoint")]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 10
+
+
+def test_a_save_does_not_remove_the_files_of_one_that_runs(tmp_path, monkeypatch):
+    write_part, later_is_complete = layout.write_part, threading.Event()
+
+    def late(folder, number, rank, tensors):
+        rows = write_part(folder, number, rank, tensors)
+        assert number > 1 or later_is_complete.wait(60)
+        return rows
+
+    monkeypatch.setattr(layout, "write_part", late)
+    pending = checkpoint.async_save({"x": rg.ones(2)}, checkpoint_id=tmp_path)
+    checkpoint.save({"x": rg.zeros(2)}, checkpoint_id=tmp_path)
+    later = [layout.MANIFEST, "save-2-rank-0.safetensors"]
+    assert sorted(path.name for path in tmp_path.iterdir() if "save-1" not in path.name) == later
+    assert (tmp_path / "save-1.started").is_file()
+    later_is_complete.set()
+    pending.result()
+    assert sorted(path.name for path in tmp_path.iterdir()) == later
+
+
+def test_files_of_a_failed_save_are_removed(tmp_path, monkeypatch):
+    write_part = layout.write_part
+
+    def full_disk(folder, number, rank, tensors):
+        write_part(folder, number, rank, tensors)
+        if rank == 1:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(layout, "write_part", full_disk)
+
+    def script():
+        with pytest.raises(OSError, match="No space left"):
+            checkpoint.save({"x": rg.ones(4)}, checkpoint_id=tmp_path)
+
+    dist.run_threads(script, 2)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_save_in_the_background_writes_what_the_state_was_when_it_started(tmp_path):

@@ -67,6 +67,17 @@ def atomic_replace(path: str | os.PathLike[str]) -> Iterator[Path]:
                 unfinished.unlink(missing_ok=True)
 
 
+def sync_folder(folder: Path) -> None:
+    """Block until the directory entries of a folder have reached the disk; Windows has no call for it."""
+    if os.name == "nt":
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
 @generator_block
 def name_in_errors(target: Path) -> Iterator[None]:
     """Name `target` in an OSError from the block that names no file, or a temporary one that `target` is made of.

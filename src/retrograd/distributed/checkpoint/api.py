@@ -13,6 +13,7 @@ from retrograd.core import Tensor
 from retrograd.distributed.checkpoint import layout
 from retrograd.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from retrograd.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from retrograd.distributed.checkpoint.running_saves import RunningSave, remove_leftovers
 from retrograd.distributed.checkpoint.stateful import Stateful
 from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.local_slice import LocalSlice
@@ -94,7 +95,7 @@ class PendingSave:
         self._plan, self._folder, self._group = plan, folder, group
         self._rows: Future[dict[str, Any]] = Future()
         self._ended = False
-        self._number = _prepare(folder, group)
+        self._running = _prepare(folder, group)
         self._registered = (default_group() or group).before_destroy
         self._registered.append(self.result)
         try:
@@ -120,12 +121,12 @@ class PendingSave:
         error, rows = self._rows.exception(), None
         if error is None:
             rows = self._rows.result()
-        _complete(self._plan, self._folder, self._number, self._group, rows, error)
+        _complete(self._plan, self._folder, self._running, self._group, rows, error)
 
     def _write(self) -> None:
         try:
-            rank = self._group.rank()
-            self._rows.set_result(layout.write_part(self._folder, self._number, rank, self._plan.slices))
+            number, rank = self._running.number, self._group.rank()
+            self._rows.set_result(layout.write_part(self._folder, number, rank, self._plan.slices))
         except BaseException as error:
             self._rows.set_exception(error)
 
@@ -212,35 +213,35 @@ class _Plan:
 
 
 def _write(plan: _Plan, folder: Path, group: ProcessGroup) -> None:
-    number = _prepare(folder, group)
+    running = _prepare(folder, group)
     error, rows = None, None
     try:
-        rows = layout.write_part(folder, number, group.rank(), plan.slices)
+        rows = layout.write_part(folder, running.number, group.rank(), plan.slices)
     except Exception as failure:
         error = failure
-    _complete(plan, folder, number, group, rows, error)
+    _complete(plan, folder, running, group, rows, error)
 
 
-def _prepare(folder: Path, group: ProcessGroup) -> int:
-    """Make the folder, and return the number of the save, which is the same on all ranks."""
-    found: list[Any] = [None, None]
+def _prepare(folder: Path, group: ProcessGroup) -> RunningSave:
+    """Make the folder, and return the save, which has the same number on all ranks."""
+    running, found = None, list[Any]([None, None])
     if group.rank() == 0:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            found[0] = layout.start_save(folder)
-        except OSError as error:
+            running = RunningSave.begin(folder, layout.completed_save(folder))
+            found[0] = running.number
+        except (OSError, ValueError) as error:
             found[1] = error
     broadcast_object_list(found, group=group, group_src=0)
     if found[1] is not None:
         raise found[1]
-    number: int = found[0]
-    return number
+    return running or RunningSave(found[0])
 
 
 def _complete(
     plan: _Plan,
     folder: Path,
-    number: int,
+    running: RunningSave,
     group: ProcessGroup,
     rows: dict[str, Any] | None,
     error: BaseException | None,
@@ -249,12 +250,18 @@ def _complete(
     found: list[Any] = [None] * group.size()
     all_gather_object(found, (rows, plan.values, plan.paths, error), group)
     failure = next((failed for *_, failed in found if failed is not None), None)
-    if failure is None and group.rank() == 0:
-        rows_of, values, paths, _ = zip(*found, strict=True)
+    if group.rank() == 0:
         try:
-            layout.write_manifest(folder, number, rows_of, layout.merged(values), layout.merged(paths))
+            if failure is None:
+                rows_of, values, paths, _ = zip(*found, strict=True)
+                layout.write_manifest(folder, running.number, rows_of, layout.merged(values), layout.merged(paths))
         except Exception as failed:
             failure = failed
+        try:
+            running.end(folder)
+            remove_leftovers(folder, layout.completed_save(folder))
+        except (OSError, ValueError) as failed:
+            failure = failure or failed
     outcome = [failure]
     broadcast_object_list(outcome, group=group, group_src=0)
     if outcome[0] is not None:

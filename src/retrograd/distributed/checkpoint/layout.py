@@ -8,7 +8,7 @@ So the folder holds the old checkpoint or the new one.
 """
 
 import json
-import re
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -17,14 +17,13 @@ from typing import Any
 from retrograd.core import Tensor
 from retrograd.distributed.local_slice import LocalSlice, positions
 from retrograd.distributed.tensor.dtensor import DTensor
-from retrograd.interop.atomic_write import atomic_replace
+from retrograd.interop.atomic_write import atomic_replace, sync_folder
 from retrograd.interop.safetensors import load_slices, save_file
 from retrograd.ops.functions import functions
 
 FORMAT = "retrograd distributed checkpoint"
 VERSION, WITH_DIMENSIONS = 1, 2  # the latter: some tensors have a `dim`, which earlier releases do not know
 MANIFEST = "manifest.json"
-_FILE = re.compile(r"save-(\d+)(-rank-\d+\.safetensors|\.started)")
 Keys = tuple[Any, ...]  # the keys that lead to a value in nested dicts and lists
 Part = tuple[str, str, int, int]  # the file, the name in it, the first element and the one after the last
 
@@ -98,24 +97,13 @@ def merged(by_rank: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: value for entries in reversed(by_rank) for name, value in entries.items()}
 
 
-def start_save(folder: Path) -> int:
-    """Return the number of a new save, which no file of the folder has, and mark it as started."""
-    number = max(_numbers(folder).values(), default=0) + 1
-    (folder / f"save-{number}.started").touch(exist_ok=False)
-    return number
-
-
-def _numbers(folder: Path) -> dict[Path, int]:
-    """Return the files of saves with the numbers of their saves."""
-    return {path: int(match[1]) for path in folder.glob("save-*") if (match := _FILE.fullmatch(path.name))}
-
-
 def write_part(folder: Path, number: int, rank: int, tensors: Mapping[str, LocalSlice]) -> dict[str, Any]:
     """Write the slices of a rank; return the rows of the manifest."""
     file = f"save-{number}-rank-{rank}.safetensors"
     flat = {f"{name}@{piece.low}": piece.tensor.detach().reshape(-1) for name, piece in tensors.items()}
     if flat:
         save_file(flat, folder / file)
+        sync_folder(folder)  # so that no manifest that names the file reaches the disk before it
     return {
         name: {
             "shape": list(piece.shape),
@@ -134,11 +122,11 @@ def write_manifest(
     values: Mapping[str, Any],
     paths: Mapping[str, Keys],
 ) -> None:
-    """Write the manifest, given the rows of all ranks and the values that are no tensors; then remove older files.
+    """Write the manifest, given the rows of all ranks and the values that are no tensors.
 
     paths: the keys of each name.  It does nothing if a later save is complete.
     """
-    if (folder / MANIFEST).is_file() and read_manifest(folder)["save"] > number:
+    if (completed_save(folder) or 0) > number:
         return
     tensors: dict[str, Any] = {}
     for row in rows:
@@ -159,11 +147,22 @@ def write_manifest(
     stored = {"tensors": tensors, "values": values, "paths": {name: _coded(path) for name, path in paths.items()}}
     version = WITH_DIMENSIONS if any("dim" in entry for entry in tensors.values()) else VERSION
     text = json.dumps({"format": FORMAT, "version": version, "save": number, **stored})
-    with atomic_replace(folder / MANIFEST) as unfinished:
+    written = folder / f"save-{number}.manifest"
+    with atomic_replace(written) as unfinished:
         unfinished.write_text(text)
-    for path, other in _numbers(folder).items():
-        if other < number or (other == number and path.suffix == ".started"):
-            path.unlink(missing_ok=True)
+    os.replace(written, folder / MANIFEST)
+    sync_folder(folder)
+
+
+def completed_save(folder: Path) -> int | None:
+    """Return the number of the save that a folder's checkpoint is of; None if it has none.
+
+    Raises ValueError for another file of the manifest's name.
+    """
+    if not (folder / MANIFEST).is_file():
+        return None
+    number: int = read_manifest(folder)["save"]
+    return number
 
 
 def _coded(path: Keys) -> list[Any]:

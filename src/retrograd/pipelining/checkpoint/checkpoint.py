@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from retrograd.foundation.source_location import warn_user
 from retrograd.foundation.suggestions import suggest_in_module
-from retrograd.interop.atomic_write import name_in_errors
+from retrograd.interop.atomic_write import name_in_errors, sync_folder
 from retrograd.interop.json_values import StorageError
 from retrograd.nn import Module
 from retrograd.nn.parameter import is_on_meta
@@ -21,7 +21,6 @@ from retrograd.pipelining.checkpoint.manifest import (
     Content,
     find_damage,
     read,
-    sync_folder,
     write_common,
     write_manifest,
     write_part,

@@ -5,7 +5,6 @@ docs/resume.md describes the format.
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, count
@@ -16,7 +15,7 @@ import optree
 
 from retrograd.core import Aval, Tensor
 from retrograd.export.tensor_json import Entry
-from retrograd.interop.atomic_write import atomic_replace
+from retrograd.interop.atomic_write import atomic_replace, sync_folder
 from retrograd.interop.json_values import Codec, StorageError, error_context, expect, fields
 from retrograd.interop.program_files import read_json, write_json
 from retrograd.interop.safetensors import load_file, save_file
@@ -134,15 +133,6 @@ def write_manifest(folder: Path, step: int, parts: Sequence[Mapping[str, Any]], 
     with atomic_replace(folder / MANIFEST) as unfinished:
         write_json(unfinished, {**body, "sha256": _content_checksum(body)}, lines=("parts", "groups"))
     sync_folder(folder)
-
-
-def sync_folder(folder: Path) -> None:
-    """Block until the directory entries of a folder have reached the disk."""
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def _checksum(path: Path) -> str:
