@@ -1,5 +1,7 @@
 """Loss and gradients equal those of the unsplit step: for every schedule, number of ranks, stages and microbatches."""
 
+import copy
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -182,6 +184,20 @@ def test_ready_made_micro_batches_count_by_their_sizes():
     found = pipeline.step_microbatches([(x[:1],), (x[1:5],), (x[5:],)], target_mbs=[y[:1], y[1:5], y[5:]])
     assert found.item() == pytest.approx(loss, rel=1e-12)
     assert_same(model, expected)
+
+
+def test_ready_made_micro_batches_of_sequences_count_by_their_elements_if_lengths_differ():
+    rg.manual_seed(3)
+    xs = [rg.randn(rows, length, 4, dtype=rg.float64) for rows, length in ((2, 3), (2, 7), (1, 2))]
+    ys = [{"values": rg.randn_like(x), "rows": rg.ones(x.shape[0])} for x in xs]
+    expected = nn.Linear(4, 4).double()
+    model = [copy.deepcopy(expected), nn.Identity()]
+    loss = mse_loss(expected(rg.cat([x.flatten(0, 1) for x in xs])), rg.cat([y["values"].flatten(0, 1) for y in ys]))
+    loss.backward()
+    pipeline = Pipeline(model, loss_fn=lambda out, target: mse_loss(out, target["values"]))
+    found = pipeline.step_microbatches([(x,) for x in xs], target_mbs=ys)
+    assert found.item() == pytest.approx(loss.item(), rel=1e-12)
+    rg.testing.assert_close(model[0].weight.grad, expected.weight.grad, rtol=1e-12, atol=1e-14)
 
 
 def test_ready_made_lists_of_different_lengths_are_refused():

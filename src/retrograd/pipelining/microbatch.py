@@ -1,6 +1,7 @@
 """Microbatches: split arguments into them, and merge their outputs."""
 
 import operator
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
@@ -224,8 +225,21 @@ def chunk_sizes(total: int, chunks: int) -> list[int]:
 
 
 def element_shares(values: Sequence[Any]) -> list[float] | None:
-    """Return each value's share of all elements if examples are ragged, else None."""
-    counts = [sum(t.numel() for t in tensors_in(value) if symbolic(t.shape) is not None) for value in values]
+    """Return each value's share of all elements if examples differ in size, within or between the values, else None."""
+    rows = [tensors_in(value) for value in values]
+    alike = len(set(map(len, rows))) == 1  # so that the tensors of one number correspond
+    sizes: dict[int, set[tuple[int, ...]]] = defaultdict(set)
+    for row in rows:
+        for number, tensor in enumerate(row):
+            sizes[number].add(tuple(tensor.shape[1:]) if symbolic(tensor.shape) is None else (-1,))
+    counts = [
+        sum(
+            tensor.numel()
+            for number, tensor in enumerate(row)
+            if symbolic(tensor.shape) is not None or (alike and len(sizes[number]) > 1)
+        )
+        for row in rows
+    ]
     return [count / sum(counts) for count in counts] if any(counts) else None
 
 

@@ -253,7 +253,8 @@ class Pipeline(SuggestsKeywords):
         """Run `step` on given microbatches: of any number and sizes, also ragged.
 
         arg_mbs, kwarg_mbs, target_mbs: the arguments, keyword arguments and target of each microbatch.  It is weighted
-         by its examples, along the dimension of the chunk specs, or by the elements of ragged targets.
+         by its examples, along the dimension of the chunk specs, or by the elements of targets whose examples differ in
+         size: ragged ones, and those of sequences that are as long within a microbatch only.
 
         Raises ValueError if the lists differ in length or are empty.
         """
