@@ -12,10 +12,22 @@ import pytest
 
 import retrograd as rg
 from retrograd import autograd, nn
-from retrograd.nn.functional import cross_entropy, mse_loss
+from retrograd.nn.functional import cross_entropy, mse_loss, scaled_dot_product_attention
 from retrograd.nn.utils import clip_grads_with_norm_
 from retrograd.optim import SGD, AdamW
-from retrograd.pipelining import AutoSchedule, Pipeline, PipelineError, make_schedule, with_offload, with_recomputation
+from retrograd.pipelining import (
+    AutoSchedule,
+    Pipeline,
+    PipelineError,
+    Replicate,
+    SegmentCache,
+    TensorChunkSpec,
+    make_schedule,
+    seq1f1b,
+    split_segments,
+    with_offload,
+    with_recomputation,
+)
 from retrograd.pipelining.schedules import SCHEDULES
 
 RANKS = 2
@@ -222,6 +234,57 @@ def check_branches(transport, name):
         np.testing.assert_allclose(state[key].numpy(), value.numpy(), rtol=1e-9, atol=1e-12, err_msg=key)
 
 
+class Causal(nn.Module):
+    """Causal attention with positions, over the segments before and the present one."""
+
+    def __init__(self, width=6):
+        super().__init__()
+        self.qkv, self.positions = nn.Linear(width, 3 * width), nn.Parameter(rg.randn(16, width))
+        self.cache = SegmentCache(dim=1)
+
+    def forward(self, x, start):
+        begin, length = int(start), x.shape[1]
+        q, k, v = self.qkv(x + self.positions[begin : begin + length]).chunk(3, -1)
+        k, v = self.cache(start, k, v)
+        every = rg.arange(k.shape[1])
+        return x + scaled_dot_product_attention(q, k, v, attn_mask=every <= every[-length:, None]), start
+
+
+def check_segments(transport):
+    """Check that a step with sequences in segments has the loss and the gradients of whole sequences."""
+    rg.manual_seed(2)
+    stages = [Causal().to(rg.float64) for _ in range(2 * RANKS)]
+    x, y = rg.randn(4, 9, 6, dtype=rg.float64), rg.randn(4, 9, 6, dtype=rg.float64)
+    value = x, 0
+    for stage in stages:
+        value = stage(*value)
+    expected = mse_loss(value[0], y)
+    expected.backward()
+    wanted = [{name: p.grad for name, p in stage.named_parameters()} for stage in stages]
+    for lengths in ([9], [2, 6, 1]):
+        pipeline = Pipeline(
+            stages,
+            schedule=seq1f1b(2 * RANKS, 2, len(lengths), ranks=RANKS),
+            ranks=RANKS,
+            micro_batches=2 * len(lengths),
+            loss_fn=lambda out, target: mse_loss(out[0], target),
+            args_chunk_spec=(TensorChunkSpec(0), Replicate()),
+            transport=transport,
+        )
+        starts = [rg.tensor(sum(lengths[:number])) for number in range(len(lengths))] * 2
+        for _ in range(2):
+            for stage in stages:
+                stage.zero_grad()
+            args = list(zip(split_segments(x, 2, lengths), starts, strict=True))
+            loss = pipeline.step_microbatches(args, target_mbs=split_segments(y, 2, lengths))
+        np.testing.assert_allclose(loss.item(), expected.item(), rtol=1e-12)
+        homes = pipeline.homes()
+        for number, stage in enumerate(stages):
+            for name, p in stage.named_parameters():
+                if homes[f"{number}.{name}"] == pipeline.rank:
+                    np.testing.assert_allclose(p.grad, wanted[number][name], rtol=1e-12, atol=1e-14, err_msg=name)
+
+
 def check_failure(transport):
     """Check that a failure on one rank is raised on all of them, and does not affect the next step."""
 
@@ -280,6 +343,7 @@ def failures(transport):
     for name in ("1f1b", "zbv", "zb-h2"):
         checks[f"several steps, {name}"] = lambda name=name: check_train_steps(transport, name)
     checks["several steps, replicas"] = lambda: check_train_steps(transport, "1f1b", 1, RANKS)
+    checks["segments"] = lambda: check_segments(transport)
     checks["failure"] = lambda: check_failure(transport)
     checks["wrong ranks"] = lambda: check_wrong_ranks(transport)
     found = {}

@@ -8,6 +8,7 @@ import optree
 from retrograd import autograd
 from retrograd.nn import Module
 from retrograd.pipelining.runtime.stage import Value
+from retrograd.pipelining.sequence_segments import probing_segments
 from retrograd.pipelining.split.pipe import Pipe
 from retrograd.pipelining.split.pipe_stage import PipeStage, Ports, carried_by
 
@@ -43,7 +44,7 @@ class ManualPipe:
         parts: list[tuple[_Part, tuple[Value, ...], tuple[str, ...]]] = []
         for index, module in enumerate(modules):
             part = _Part(module, spec, is_first=index == 0)
-            with autograd.no_grad():
+            with autograd.no_grad(), probing_segments():
                 leaves = list(part(*leaves))
             names = tuple(VALUE.format(index, position) for position in range(len(leaves)))
             parts.append((part, inputs, names))
