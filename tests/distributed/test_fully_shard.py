@@ -165,6 +165,41 @@ def test_a_rank_has_its_part_of_parameters_gradients_and_states():
     assert found[0, 0] <= elements / 2 + 7 * 4  # at most a row more of each parameter
 
 
+def test_the_gradient_of_a_part_is_the_same_part_of_the_whole_gradient(tmp_path):
+    batch = values(0, 6, 4)
+
+    def script():
+        whole, module = model(), model()
+        fully_shard(module[3], shard_placement_fn=lambda p: Shard(p.ndim - 1))
+        fully_shard(module)
+        for _ in range(2):  # gradients add up
+            for each in (whole, module):
+                (each(batch) ** 2).mean().backward()
+            for p, q in zip(module.parameters(), whole.parameters(), strict=True):
+                grad = p.grad
+                assert isinstance(grad, DTensor)
+                assert p.grad is grad
+                assert (grad.placements, grad.device_mesh) == (p.placements, p.device_mesh)
+                np.testing.assert_allclose(grad.full_tensor().numpy(), q.grad.numpy(), rtol=1e-12, atol=1e-14)
+                replica = grad.redistribute(placements=[Replicate()]).to_local()
+                np.testing.assert_array_equal(replica.numpy(), grad.full_tensor().numpy())
+        gradients = {name: p.grad for name, p in module.named_parameters()}
+        checkpoint.save(gradients, checkpoint_id=tmp_path)  # as whole tensors
+        bias = module[5].bias
+        bias.grad = rg.ones_like(bias)
+        assert isinstance(bias.grad, DTensor)
+        bias.grad.mul_(3)
+        assert bias.grad.full_tensor().tolist() == [3.0]
+        del bias.grad
+        assert bias.grad is None
+
+    for ranks in (1, 2, 3):
+        dist.run_threads(script, ranks)
+    found = rg.zeros(7, 4, dtype=rg.float64)
+    checkpoint.load({"0.weight": found}, checkpoint_id=tmp_path)
+    assert found.any()
+
+
 def test_all_ranks_skip_a_step_with_gradients_that_are_infinite_on_one():
     def script():
         module = fully_shard(model())

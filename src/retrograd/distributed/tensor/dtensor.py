@@ -16,6 +16,7 @@ from retrograd.nn.tensor_part import TensorPart
 from retrograd.ops.functions import functions
 
 _alias = operator_named("alias")
+_gradient: Any = Tensor.grad
 
 
 class Placement:
@@ -115,8 +116,8 @@ class DTensor(TensorPart):
     """The part of a whole tensor that this rank has.
 
     Unlike in PyTorch, its shape is that of the part, and operators compute with the part and return plain tensors.
-    Parameters of `fully_shard` are parts, and so are the tensors of the state dicts of their modules and optimizers:
-    `distributed.checkpoint` saves them as whole tensors.  Make it by `distribute_tensor`.
+    Parameters of `fully_shard` are parts, and so are their gradients, and the tensors of the state dicts of their
+    modules and optimizers: `distributed.checkpoint` saves them as whole tensors.  Make it by `distribute_tensor`.
 
     >>> import retrograd as rg
     >>> import retrograd.distributed as dist
@@ -160,6 +161,26 @@ class DTensor(TensorPart):
             group = d.mesh.get_group() if d.hybrid is None else d.hybrid.get_group(0)
             copies = group.rank(), group.size()
         return LocalSlice(move_to_front(self.detach(), d.dim), d.shape, d.low, *copies, d.dim)
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient of the part, which is the same part of the gradient of the whole tensor; None: there is none.
+
+        One that requires grad, by `create_graph=True`, is a plain tensor.
+        """
+        found: Tensor | None = _gradient.__get__(self)
+        if found is None or isinstance(found, DTensor) or found.requires_grad:
+            return found
+        self.grad = part = self.as_part(found)  # kept, so that it is the same object each time
+        return part
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        _gradient.__set__(self, value)
+
+    @grad.deleter
+    def grad(self) -> None:
+        _gradient.__delete__(self)
 
     @staticmethod
     def from_local(
