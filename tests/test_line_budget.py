@@ -15,7 +15,7 @@ BUDGET = {
     "backends": 200,
     "bench": 1100,
     "cli": 3300,
-    "compiler": 9400,
+    "compiler": 9700,
     "core": 7700,
     "cuda": 600,
     "distributed": 7400,

@@ -275,7 +275,7 @@ config = Config()
 def step(x, y):
     return x * config.scale
 """),
-    "try and finally": (PARTS, """
+    "try and finally": (WHOLE, """
 def step(x, y):
     model.eval()
     try:
@@ -283,6 +283,65 @@ def step(x, y):
     finally:
         model.train()
     return out.detach()
+"""),
+    "a context manager that sets the mode": (WHOLE, """
+@contextlib.contextmanager
+def evaluating(module):
+    was = module.training
+    module.eval()
+    try:
+        yield module
+    finally:
+        module.train(was)
+layers = nn.Sequential(model, nn.Dropout(0.5))
+def step(x, y):
+    with evaluating(layers) as m, rg.no_grad():
+        wanted = m(y)
+    loss = F.mse_loss(layers(x), wanted)
+    train(loss)
+    return loss.detach()
+"""),
+    "a context manager that freezes parameters": (WHOLE, """
+class Frozen:
+    def __init__(self, module): self.module = module
+    def __enter__(self): self.module.requires_grad_(False)
+    def __exit__(self, *exception): self.module.requires_grad_(True)
+def step(x, y):
+    with Frozen(model[0]):
+        loss = F.mse_loss(model(x), y)
+    train(loss)
+    return loss.detach()
+"""),
+    "try and except around a step": (WHOLE, """
+def step(x, y):
+    try:
+        loss = F.mse_loss(model(x), y)
+        train(loss)
+    except RuntimeError as error:
+        if "out of memory" not in str(error):
+            raise
+        return None
+    return loss.detach()
+"""),
+    "a key that a dict may not have": (WHOLE, """
+cache = {}
+def step(x, y):
+    try:
+        last = cache["last"]
+    except KeyError:
+        last = y
+    cache["last"] = x * 2
+    return last + y
+"""),
+    "try and except around an index": (PARTS, """
+table = rg.arange(12.0).view(4, 3)
+def step(x, y):
+    z = x.sin() * 2
+    try:
+        z = z + table[x.argmax(0)][:1]
+    except IndexError:
+        z = z + 1
+    return z * y
 """),
     "assert": (WHOLE, """
 def step(x, y):

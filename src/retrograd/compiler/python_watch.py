@@ -15,8 +15,10 @@ from retrograd.amp.grad_scaler import GradScaler
 from retrograd.autograd import saving
 from retrograd.compiler import disabling
 from retrograd.compiler.arguments import is_ordinary
+from retrograd.compiler.exception_handlers import catches_exceptions, may_suppress, suspends
+from retrograd.compiler.namespaces import is_library
 from retrograd.compiler.recorder import Recorder
-from retrograd.compiler.surroundings import Surroundings, handles_exceptions, is_library_code, may_change_objects
+from retrograd.compiler.surroundings import Surroundings, is_library_code, may_change_objects
 from retrograd.core import current
 from retrograd.core.guards import TensorGuard
 from retrograd.foundation.source_location import PACKAGE
@@ -168,8 +170,8 @@ class PythonWatch:
         if kind == "user":
             if self.recorder.refusal:
                 return  # there will be no program, and so no guards
-            if not _is_of_platform(code) and handles_exceptions(code):
-                self.recorder.refuse(f"{code.co_qualname} handles exceptions, which depend on values")
+            if not _is_of_platform(code):
+                self._note_handlers(code)
             doubts = self.surroundings.count_doubts()
             self.surroundings.enter(code, frame.f_globals)
             if self.surroundings.count_doubts() > doubts:
@@ -192,6 +194,13 @@ class PythonWatch:
             self.recorder.note_constant(frame.f_locals["array"])
         else:
             self.recorder.refuse(f"the code {kind}")
+
+    def _note_handlers(self, code: types.CodeType) -> None:
+        """Let the recorder look for operators that may raise errors which code handles."""
+        if may_suppress(code) or (catches_exceptions(code) and suspends(code)):
+            self.recorder.refuse(f"{code.co_qualname} handles exceptions, which depend on values")
+        elif catches_exceptions(code):
+            self.recorder.catching.add(code)
 
     def note_before(self, roots: Iterable[Any]) -> None:
         """Note the tensors that functions may find later in the call; it may have changed their .grad by then."""
@@ -243,7 +252,7 @@ class PythonWatch:
         if method is None or not simple:
             self.recorder.refuse(f"the code calls {_name_of(frame)} with arguments, or of an unknown object")
         elif not self._is_inside_transform("an optimizer"):
-            self.recorder.record_eager(method, tuple(operands))
+            self.recorder.record_eager(method, tuple(operands), is_safe=_raises_no_errors(owner))
             self._go_outside(frame)
 
     def _on_eager(self, frame: Any) -> None:
@@ -302,6 +311,12 @@ def _method_of(frame: Any) -> Any:
         if getattr(found, "__code__", None) is code and (wrapped is None or found.__wrapped__ is wrapped):
             return types.MethodType(found, owner)
     return None
+
+
+def _raises_no_errors(owner: Any) -> bool:
+    """Return whether no errors of methods of an optimizer or schedule depend on values: no other code may run."""
+    has_hooks = any(vars(owner).get(name) for name in ("_pre_hooks", "_post_hooks"))
+    return isinstance(owner, Optimizer | LRScheduler) and is_library(type(owner)) and not has_hooks
 
 
 def _serves_library(frame: Any) -> bool:

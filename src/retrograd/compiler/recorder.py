@@ -8,7 +8,9 @@ from itertools import takewhile
 from typing import Any
 
 from retrograd.backend import array_programs
+from retrograd.compiler.exception_handlers import is_caught
 from retrograd.compiler.program import Add, Call, Eager, External, Instruction, Layouts, Result, SetGrad, Slot, Write
+from retrograd.compiler.specialization import may_raise
 from retrograd.core import Tensor, call, current
 from retrograd.core.aval import Aval
 from retrograd.core.dispatch import in_row_major
@@ -83,6 +85,7 @@ class Recorder(TransparentLevel, Watcher):
         self.memories: dict[Slot, Slot | None] = {}  # the array that owns the memory of each; None: one without a slot
         self.varying: list[Any] = []  # the tensors in whose place a later call may have others
         self.hooked: set[int] = set()  # the ids of leaves from outside whose hooks are guarded
+        self.catching: set[Any] = set()  # the codes that were entered and handle exceptions
         self.watched: dict[int, Watched] = {}  # by the id of the tensor
         self._results: dict[int, tuple[Any, Any]] = {}  # by the id of a tensor: the tensor, and how to make it
 
@@ -105,7 +108,11 @@ class Recorder(TransparentLevel, Watcher):
 
     def process(self, op: Any, args: tuple, params: dict) -> Any:
         """Run and record an operator."""
-        out = op(*args) if op.simple and op.simple == len(args) else call(op, args, params)
+        try:
+            out = op(*args) if op.simple and op.simple == len(args) else call(op, args, params)
+        except Exception:  # which code may catch
+            self.refuse(f"{op.name} raises an error, which may depend on values")
+            raise
         self.operators += 1
         if not self.refusal:
             watch = sys.getprofile()
@@ -139,19 +146,28 @@ class Recorder(TransparentLevel, Watcher):
             return
         arrays = [a.value if isinstance(a, Tensor) else a for a in args]
         kernel = kernel_of(op, arrays)
-        self.instructions.append(
-            Call(
-                partial(_run_without_structure, kernel) if has_structure else kernel,
-                tuple(operands),
-                params,
-                tuple([self._new_slot(o.value) for o in outs]),
-                tuple([o.value.ndim == 0 for o in outs]),
-                several,
-                op,
-                current().running is not None,
-                keeps=not op.view,
-            )
+        made = Call(
+            partial(_run_without_structure, kernel) if has_structure else kernel,
+            tuple(operands),
+            params,
+            tuple([self._new_slot(o.value) for o in outs]),
+            tuple([o.value.ndim == 0 for o in outs]),
+            several,
+            op,
+            current().running is not None,
+            keeps=not op.view,
         )
+        self.instructions.append(made)
+        if self.catching and may_raise(made, self.layouts):
+            self.refuse_if_caught(op.name)
+
+    def refuse_if_caught(self, name: str) -> None:
+        """Refuse the capture if code handles an error that a function may raise in another call."""
+        frames = [f for f in self.frames_from(sys._getframe(1)) if f.f_code in self.catching]
+        caught = next(filter(is_caught, frames), None)
+        if caught is not None:
+            handler = caught.f_code.co_qualname
+            self.refuse(f"{handler} handles exceptions, and {name} may raise one, depending on values")
 
     def _is_known(self, op: Any, args: tuple, out: Any) -> bool:
         """Return whether the array of a result is known already, as an operand or the buffer of one."""
@@ -385,10 +401,12 @@ class Recorder(TransparentLevel, Watcher):
 
     # ------------------------------------------------------------------------------------ calls that stay eager
 
-    def record_eager(self, function: Callable, operands: tuple = ()) -> None:
-        """Record the call of a function that runs as it is."""
+    def record_eager(self, function: Callable, operands: tuple = (), is_safe: bool = False) -> None:
+        """Record the call of a function that runs as it is; one that is safe raises no errors that depend on values."""
         self.operators += 1
         if not self.refusal:
+            if self.catching and not is_safe:
+                self.refuse_if_caught(getattr(function, "__qualname__", "a function"))
             self.record_grads()
             self.check_changes()  # before the function makes changes of its own
             self.instructions.append(Eager(function, tuple(map(self._eager_operand, operands))))

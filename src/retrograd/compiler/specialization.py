@@ -41,6 +41,16 @@ def trace_call(call: Call, layouts: Layouts) -> KernelTrace | None:
     return trace if all(like) else None
 
 
+def may_raise(call: Call, layouts: Layouts) -> bool:
+    """Return whether a kernel may raise an error because of the values of its operands."""
+    if isinstance(call.op, CustomOperator):
+        return True
+    if array_programs.is_ufunc(call.function) or call.op.view or not any(isinstance(a, Slot) for a in call.operands):
+        return False
+    trace = trace_call(call, layouts)
+    return trace is None or any(getattr(step.function, "does", "").startswith("check") for step in trace.steps)
+
+
 @lru_cache(4096)
 def _function_of(trace: KernelTrace, count: int) -> Callable:
     """Return the function that replaces a kernel with some number of operands."""

@@ -664,12 +664,6 @@ def _overrides_reading(value: Any) -> bool:
     return isinstance(type(value).__getattribute__, types.FunctionType)
 
 
-def handles_exceptions(code: types.CodeType) -> bool:
-    """Return whether code has `except` or `finally`; `with` has handlers, too, which are not counted."""
-    names = [step.opname for step in dis.get_instructions(code)]
-    return names.count("PUSH_EXC_INFO") > names.count("WITH_EXCEPT_START")
-
-
 @functools.cache
 def may_change_objects(code: types.CodeType) -> bool:
     """Return whether code may change objects in place, except one that it has just made, or variables around it."""
