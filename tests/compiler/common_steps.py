@@ -127,6 +127,45 @@ class Trainer:
         return loss.detach()
 step = Trainer().step
 """),
+    "counters and histories in dicts": (WHOLE, """
+class Trainer:
+    def __init__(self):
+        self.history, self.counts = {"loss": [], "norm": []}, collections.defaultdict(int)
+    def step(self, x, y):
+        self.counts["steps"] += 1
+        self.counts["seen"] += len(x)
+        loss = F.mse_loss(model(x), y)
+        train(loss)
+        self.history["loss"].append(loss.detach())
+        self.history["norm"].extend([model[0].weight.detach().norm(), x.norm()])
+        return loss.detach()
+step = Trainer().step
+"""),
+    "the latest losses": (WHOLE, """
+latest = collections.deque(maxlen=4)
+def step(x, y):
+    loss = F.mse_loss(model(x), y)
+    train(loss)
+    latest.append(loss.detach())
+    return loss.detach()
+"""),
+    "a buffer of earlier batches": (WHOLE, """
+replay = collections.deque([rg.zeros(4, 3), rg.ones(4, 3)])
+def step(x, y):
+    replay.append(x * 1)
+    old = replay.popleft()
+    loss = F.mse_loss(model(old), y)
+    train(loss)
+    return loss.detach()
+"""),
+    "the latest numbers of a dict": (WHOLE, """
+info = {}
+def step(x, y):
+    loss = F.mse_loss(model(x), y)
+    train(loss)
+    info.update(loss=loss.detach(), mean=x.mean())
+    return info["mean"] + info.setdefault("first", y.mean())
+"""),
     # ------------------------------------------------------------------------------------- parts of the library
     "a checkpoint": (WHOLE, """
 from retrograd.utils.checkpoint import checkpoint

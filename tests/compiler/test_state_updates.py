@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import random
 import warnings
+from collections import Counter, defaultdict, deque
 
 import pytest
 from tests.case_groups import group_cases
@@ -293,29 +294,82 @@ def test_a_function_that_replaces_state_is_not_saved():
 # ------------------------------------------------------------------------------------- counters and lists that grow
 
 COUNTS = ["s.n += 1", "s.n -= len(x)", "s.n = s.n + 2", "for _ in x: s.n += 1", "s.n += x.shape[0] * 3 + 1",
-          "s.n += other(x, 2)", "n += 1", "s.n += 1; s.n = s.n - 3", "c += 1; s.n += 2"]  # fmt: skip
+          "s.n += other(x, 2)", "n += 1", "s.n += 1; s.n = s.n - 3", "c += 1; s.n += 2",
+          "d['n'] += 1", "d['n'] = d['n'] + 2", "d['n'] -= len(x); d['k'] = 2", "s.d['in']['n'] += 1; x = x * s.d['k']",
+          "s.d['in']['n'] = s.d['in']['n'] + 1", "for _ in x: d['n'] += 1", "e['n'] += 1 + d['k']",
+          "d['n'] += 1; d['other'] += 2", "words['a'] += 1", "x = x * d['in']['k']; d['n'] += 1"]  # fmt: skip
 READS = ["return s.n", "s.m = s.n + 1", "s.n = s.o.n + 1", "s.n += s.n", "s.n *= 2", "s.n += 1; x = x * s.n",
          "s.n = 1 + s.n", "s.n = abs(s.n) + 1", "k = s.n; s.n = k + 1", "s.n = max(s.n + 1, 5)",
          "s.n += 1 if s.n > 2 else 2",
          "s.n = -s.n + 1", "s.n += 1; setattr(s, 'm', getattr(s, 'n'))", "s.n += 1; s.m = vars(s)['n']",
          "t = s; t.n = s.n + 1",
-         "s.n = (s.n - 1) if x.ndim else 3", "x = x[:s.n]; s.n += 1", "n += 1; s.m = n"]  # fmt: skip
-APPENDS = ["log.append(x * 2)", "s.log.append((x + 1, len(x)))", "for row in x: s.log.append(row * 2)",
-           "log.append(x); x = log[-1] + 1", "s.log.append({'x': x.sum()}); log.append(3)"]  # fmt: skip
+         "s.n = (s.n - 1) if x.ndim else 3", "x = x[:s.n]; s.n += 1", "n += 1; s.m = n", "d['n'] += 1; s.m = d['n']",
+         "d['n'] += 1; s.m = len(d)", "d['n'] += 1; s.m = sum(v for v in d.values() if type(v) is int)",
+         "d['n'] += 1; s.m = d.get('n')", "d['n'] *= 2", "d['n'] += 1; s.m = s.d['n']",
+         "k = 'n'; d[k] += 1; s.m = d[k]",
+         "t = d; t['n'] += 1; s.m = t['n']", "pair[1][0] += 1; s.m = pair[1][-1]", "pair[1][-1] += 1; s.m = pair[1][0]",
+         "d['in']['n'] += 1; i = d['in']; s.m = i['n']", "d['in']['n'] += 1; s.m = s.d['in']['n']",
+         "v['n'] += 1; s.m = s.o.n", "s.o.n += 1; s.m = v['n']", "d['n'] = d['k'] + 1", "d['n'] = e['n'] + 1",
+         "e['n'] += 1; f = e; s.m = f['n']", "d['n'] += d['n']", "d['n'] += 1 if d['n'] > 2 else 2",
+         "d['f'] += 0.5; x = x * d['f']", "space['shared'] += 1; s.m = shared", "d['n'] += 1; s.m = {**d}['n']",
+         "words['a'] += 1; s.m = words['a'] + words['b']", "s.d['n'] += 1; s.m = vars(s)['d']['n']",
+         "d['n'] += 1; print(d) if d['n'] > 9 else 0", "d['n'] += 1; s.m = 'n' in d", "pair[1][0] += 1",
+         "pair[0].append(x)"]  # fmt: skip
+APPENDS = [
+    "log.append(x * 2)",
+    "s.log.append((x + 1, len(x)))",
+    "for row in x: s.log.append(row * 2)",
+    "log.append(x); x = log[-1] + 1",
+    "s.log.append({'x': x.sum()}); log.append(3)",
+    "log.extend([x * 2, x + 1])",
+    "log += [x * 2]",
+    "s.log += [x, 3]; log.extend((x,))",
+    "d['log'].append(x * 2)",
+    "s.d['in']['log'].append(x * 2); x = s.d['in']['log'][-1] + 1",
+    "d['log'].extend([x]); d['log'] += [x * 2]",
+    "q.append(x * 2)",
+    "q.append(x); x = q[-1] + 1",
+    "q.extend([x, x * 2])",
+    "d['q'].append(x * 2); d['n'] += 1",
+]
+REPLACES = ["full.append(x * 2)", "full.append(x); x = full[0] + full[-1]", "full.rotate(1)", "full[1] = x * 2",
+            "x = full.pop() * 2; full.appendleft(x)", "few.append(x); x = few.pop(0) + 1",
+            "few.insert(0, few.pop() + x)",
+            "few[:] = [few[1], x * 2]", "few.reverse()", "d['x'] = d.pop('x') + x", "d.update(x=x * 2)",
+            "x = d.setdefault('x', x) * 2", "d |= {'x': x}"]  # fmt: skip
 USES = ["log.append(x); x = x * len(log)", "log.append(x); x = log[0] * 2", "log.append(x * 2); x = log[-2:][0] + 1",
         "x = log[-1] + 1 if log else x; log.append(x)", "l = log; l.append(x); x = x + len(l)",
         "log.append(x); log.pop(0)", "log.append(x); x = sum(log)", "log.insert(0, x)", "log += [x]",
-        "log.append(len(log))"]  # fmt: skip
+        "log.append(len(log))", "log.extend([x]); x = log[-1] + log[0]",
+        "log.extend([]); x = log[-1] + 1 if log else x",
+        "d['log'].append(x); x = x * len(d['log'])", "d['log'].append(x); x = d['log'][0] * 2",
+        "d['log'].append(x); x = x * len(d)", "l = d['log']; l.append(x); x = x + len(l)", "q.appendleft(x * 2)",
+        "q.append(x); x = q.popleft() * 2", "q.append(x); x = x * len(q)", "q.append(x); q.rotate(1); x = q[0] * 2",
+        "q.append(x * 2); x = sum(q)", "filling.append(x * 2)", "filling.append(x); x = x * len(filling)",
+        "filling.extend([x, x + 1]); x = filling[0] * 2", "log.insert(0, x); x = log.pop() + 1",
+        "d.setdefault('more', []).append(x)", "d.setdefault('first', x * 2); x = d['first'] + 1",
+        "d.update(last=x * 2); x = d['last'] + 1", "x = d.pop('last', x) + 1; d['last'] = x * 2",
+        "d['log'].append(x); d['log'] = d['log'][1:]", "d['log'] = [x]; d['log'].append(x * 2)",
+        "full.append(x); full.appendleft(x * 2); x = full[1] + 1", "named[x.ndim].append(x * 2); x = named[1][0] + 1",
+        "log += [x]; x = x * len(log)", "log = log + [x]", "q.append(x); q.clear()", "q.append(x); x = q[0] + 1",
+        "x = x + (q.pop() if q else 0); q.append(x); q.append(x * 2)"]  # fmt: skip
 SCENE = """
 class S: pass
 s, log = S(), []
 s.n, s.m, s.log, s.o, n = 5, 0, [], S(), 7
 s.o.n = 3
+d = {{"n": 1, "k": 2, "f": 0.5, "other": 3, "log": [], "q": deque(), "in": {{"n": 4, "k": 3, "log": []}}}}
+s.d, e, pair, words, v = d, {{"n": 0}}, ([], [1, 2]), Counter("ab"), vars(s.o)
+q, full, filling = deque(), deque([numbers(4), numbers(4, seed=1), numbers(4, seed=2)], 3), deque(maxlen=5)
+few, d["x"] = [numbers(4, seed=3), numbers(4, seed=4)], numbers(4, seed=5)
+named, shared, space = defaultdict(list), 5, globals()
+every = d, e, pair, words, named, few
+queues = q, full, filling, d["q"]
 def other(x, y): return y
 def make():
     c = 0
     def f(x):
-        global n, log
+        global n, log, d, q
         nonlocal c
         {code}
         return x * 2
@@ -326,7 +380,7 @@ f, variable = make()
 
 def outcomes(code, compile):
     """Return what is observed of a scene after each call, and the function."""
-    names = {"__name__": "here"}
+    names = {"__name__": "here", "numbers": numbers, "deque": deque, "Counter": Counter, "defaultdict": defaultdict}
     exec(SCENE.format(code=code), names)
     f, seen = compile(names["f"]), []
     with warnings.catch_warnings():
@@ -334,8 +388,8 @@ def outcomes(code, compile):
         for i in range(14):
             result = f(numbers(4, seed=i))
             s = names["s"]
-            lists = describe([s.log, names["log"]], {})
-            seen.append((observe(result), s.n, s.m, names["n"], names["variable"](), lists))
+            lists = describe([s.log, names["log"], *map(list, names["queues"]), names["every"]], {})
+            seen.append((observe(result), s.n, s.m, s.o.n, names["n"], names["shared"], names["variable"](), lists))
     return seen, f
 
 
@@ -345,6 +399,14 @@ def test_a_counter_or_list_that_is_not_read_needs_no_program_per_call(code):
     found, f = outcomes(code, lambda f: rg.compile(f, fullgraph=True))
     assert found == outcomes(code, lambda f: f)[0]
     assert len(f.programs) == 1
+
+
+@group_cases
+@pytest.mark.parametrize("code", REPLACES)
+def test_a_container_whose_length_stays_needs_no_program_per_call(code):
+    found, f = outcomes(code, lambda f: rg.compile(f, fullgraph=True))
+    assert found == outcomes(code, lambda f: f)[0]
+    assert len(f.programs) <= 4  # its tensors may first be those of others, views or arguments
 
 
 @group_cases

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import threading
 import types
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -85,7 +86,7 @@ _BUILTIN_FUNCTIONS = {
 }  # fmt: skip
 _CACHES = functools.cached_property.__get__.__code__  # its lock guards the attribute that it adds, which is seen
 _PURE_MODULES = ("builtins", "math", "cmath", "_operator", "operator", "_functools", "itertools")
-_BUILTIN_TYPES = (list, dict, tuple, set, frozenset, str, bytes, int, float, complex, range, types.GeneratorType)
+_BUILTIN_TYPES = (list, dict, tuple, set, frozenset, str, bytes, int, float, complex, range, deque, types.GeneratorType)
 
 
 class _Collection:

@@ -1,41 +1,57 @@
-"""How code uses an attribute or variable: only to count, or only to append to a list.
+"""How code uses an attribute, variable or item: only to count, or only to append to a list.
 
 A program need not know the value of such a variable if all code that runs uses it so. The check reads the
-instructions: each of them that names the variable must be a part of `x += value`, `x = x + value` or
-`x.append(value)`, without jumps in between.
+instructions: each of them that names the variable must be a part of `x += value`, `x = x + value`, `x.append(value)` or
+`x.extend(values)`, without jumps in between. An item is found by a path: the variable of a container, and constant
+keys, as in `self.history["loss"]`. Uses of the variable for other items do not matter.
 """
 
 import dis
 import functools
 import types
+from typing import Any
 
 _STORES = {"LOAD_ATTR": "STORE_ATTR", "LOAD_GLOBAL": "STORE_GLOBAL", "LOAD_DEREF": "STORE_DEREF"}
 _OTHER_NAMES = ("LOAD_CLOSURE", "MAKE_CELL", "LOAD_FAST", "STORE_FAST", "DELETE_FAST", "LOAD_CONST")
 _IGNORED = ("CACHE", "EXTENDED_ARG", "NOP", "RESUME")
-_PUSHES = ("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "LOAD_SMALL_INT", "PUSH_NULL")
+_PUSHES = ("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "LOAD_SMALL_INT", "PUSH_NULL",
+           "BUILD_LIST")  # fmt: skip
 _COMPUTES = ("LOAD_", "BINARY_", "UNARY_", "CALL", "PRECALL", "KW_NAMES", "COMPARE_OP", "BUILD_", "PUSH_NULL")
+_CONSTANTS = ("LOAD_CONST", "LOAD_SMALL_INT")
 _SUMS = ("+", "-", "+=", "-=")
 _JUMPS = {*dis.hasjrel, *dis.hasjabs}
+_OTHER_ITEM = -1  # a use of the variable for another item than that of a path
+Keys = tuple[Any, ...]
 
 
 @functools.cache
-def is_only_counted(code: types.CodeType, name: str) -> bool:
-    """Return whether code uses a variable or attribute only to add to it, or to subtract from it.
+def is_only_counted(code: types.CodeType, name: str, keys: Keys = ()) -> bool:
+    """Return whether code uses a variable, attribute or item only to add to it, or to subtract from it.
 
     >>> def count(self):
     ...     self.count += 1
     >>> is_only_counted(count.__code__, "count"), is_only_counted((lambda x: x.count > 2).__code__, "count")
     (True, False)
+    >>> def count(self):
+    ...     self.counts["steps"] += 1
+    ...     return self.counts["other"]
+    >>> is_only_counted(count.__code__, "counts", ("steps",)), is_only_counted(count.__code__, "counts", ("other",))
+    (True, False)
     """
     steps, uses = _steps_with(code, name)
-    loads = [i for i in uses if steps[i].opname in _STORES]
-    stores = [_store_of_sum(steps, i) for i in loads]
-    return None not in stores and {*loads, *stores} == {*uses}
+    known: set[int] = set()
+    for i in uses:
+        found = _item_of(steps, i, keys) if steps[i].opname in _STORES else None
+        if found == _OTHER_ITEM:
+            known.add(i)
+        elif found is not None:
+            known.update(_uses_of_sum(steps, i, found, _SUMS))
+    return known == {*uses}
 
 
 @functools.cache
-def is_only_appended_to(code: types.CodeType, name: str) -> bool:
-    """Return whether code uses a variable or attribute only to append to it, or to read what it has just appended.
+def is_only_appended_to(code: types.CodeType, name: str, keys: Keys = ()) -> bool:
+    """Return whether code uses a list only to append to it, or to read what it has just appended.
 
     >>> losses = []
     >>> def keep(x):
@@ -46,13 +62,51 @@ def is_only_appended_to(code: types.CodeType, name: str) -> bool:
     False
     """
     steps, uses = _steps_with(code, name)
+    known: set[int] = set()
     appended: int | None = None
     for i in uses:
-        end = _end_of_append(steps, i) if steps[i].opname in _STORES else None
-        if end is None and (appended is None or not _reads_last(steps, appended, i)):
-            return False
-        appended = appended if end is None else end
-    return True
+        found = _item_of(steps, i, keys) if steps[i].opname in _STORES else None
+        if found is None:
+            continue  # perhaps the store of a sum
+        if found == _OTHER_ITEM:
+            known.add(i)
+            continue
+        end = _end_of_append(steps, found)
+        if end is not None:
+            appended = end if steps[found + 1].argval == "append" else None
+            known.add(i)
+        elif appended is not None and _reads_last(steps, appended, found):
+            known.add(i)
+        else:
+            known.update(_uses_of_sum(steps, i, found, ("+=",)))
+    return known == {*uses}
+
+
+def _item_of(steps: list[dis.Instruction], start: int, keys: Keys) -> int | None:
+    """Return the number of the instruction that loads the item of a path, whose variable one loads.
+
+    It is _OTHER_ITEM if the code has another item, and None if it does something else with a container.
+    """
+    i = start
+    for number, key in enumerate(keys):
+        index, use = steps[i + 1 : i + 3]
+        if index.opname not in _CONSTANTS or not _is_straight(index):
+            return None
+        if type(index.argval) is int and index.argval < 0:  # another key may be of the same item of a list
+            return None
+        is_sum = use.opname == "COPY" and [step.opname for step in steps[i + 3 : i + 5]] == ["COPY", "BINARY_SUBSCR"]
+        if index.argval != key:
+            return _OTHER_ITEM if is_sum or use.opname.endswith("_SUBSCR") or _is_subscript(use) else None
+        if is_sum:
+            return i + 4 if number == len(keys) - 1 else None
+        if not _is_subscript(use):
+            return None
+        i += 2
+    return i
+
+
+def _is_subscript(step: dis.Instruction) -> bool:
+    return step.opname == "BINARY_SUBSCR" or (step.opname == "BINARY_OP" and step.argrepr == "[]")
 
 
 def _steps_with(code: types.CodeType, name: str) -> tuple[list[dis.Instruction], list[int]]:
@@ -70,19 +124,52 @@ def _effect(step: dis.Instruction) -> int:
     return dis.stack_effect(step.opcode, step.arg)
 
 
-def _store_of_sum(steps: list[dis.Instruction], start: int) -> int | None:
-    """Return the number of the instruction that stores a variable which one loads as the first operand of a sum."""
+def _uses_of_sum(steps: list[dis.Instruction], start: int, loaded: int, signs: tuple[str, ...]) -> list[int]:
+    """Return the numbers of the instructions that name a variable in a sum that is stored again; [] if it is none.
+
+    `start` is the number of the first, which loads the variable, and `loaded` that of the load of the item, if the sum
+    is one of an item.
+    """
+    end = _end_of_sum(steps, loaded, signs)
+    if end is None:
+        return []
+    if start == loaded:
+        store = _store_after(steps, start, end + 1)
+        return [] if store is None else [start, store]
+    if steps[loaded - 1].opname == "COPY":  # container and key wait below the item
+        after = [(step.opname, step.arg) for step in steps[end + 1 : end + 3]]
+        is_stored = after == [("SWAP", 3), ("SWAP", 2)] and steps[end + 3].opname == "STORE_SUBSCR"
+        return [start] if is_stored and all(map(_is_straight, steps[start + 1 : end + 4])) else []
+    return _item_stored_after(steps, start, loaded, end)
+
+
+def _end_of_sum(steps: list[dis.Instruction], start: int, signs: tuple[str, ...]) -> int | None:
+    """Return the number of the instruction that adds to a value, which one loads as the first operand of a sum."""
     depth = 1  # of the stack, with the loaded value
     for i in range(start + 1, len(steps) - 2):
         step = steps[i]
-        if depth == 2 and step.opname == "BINARY_OP" and step.argrepr in _SUMS:
-            return _store_after(steps, start, i + 1)
+        if depth == 2 and step.opname == "BINARY_OP" and step.argrepr in signs:
+            return i
         if not _is_straight(step) or not step.opname.startswith(_PUSHES if depth == 1 else _COMPUTES):
             return None
         depth += _effect(step)
         if depth < 2:
             return None
     return None
+
+
+def _item_stored_after(steps: list[dis.Instruction], start: int, loaded: int, end: int) -> list[int]:
+    """Return the numbers of the uses of a variable in `x[key] = x[key] + value`; [] if the sum is stored elsewhere."""
+    first = start - (steps[start].opname == "LOAD_ATTR")
+    is_local = steps[first].opname.startswith("LOAD_FAST")
+    calls = any(step.opname == "CALL" for step in steps[loaded:end])  # which may assign another object
+    is_named = type(steps[first].argval) is str and steps[first].opname.startswith(("LOAD_FAST", *_STORES))
+    path = [(step.opname, step.argval) for step in steps[first:loaded]]
+    again = steps[end + 1 : end + 2 + loaded - first]
+    is_same = [(step.opname, step.argval) for step in again[:-1]] == path and again[-1].opname == "STORE_SUBSCR"
+    if not is_same or not is_named or (calls and not is_local) or steps[first].opname == "LOAD_ATTR":
+        return []
+    return [start, end + 1 + start - first] if all(map(_is_straight, steps[start + 1 : end + 1 + len(again)])) else []
 
 
 def _store_after(steps: list[dis.Instruction], load: int, i: int) -> int | None:
@@ -102,9 +189,9 @@ def _store_after(steps: list[dis.Instruction], load: int, i: int) -> int | None:
 
 
 def _end_of_append(steps: list[dis.Instruction], start: int) -> int | None:
-    """Return the number of the last instruction of `x.append(value)`, which begins with the load of x."""
+    """Return the number of the last instruction of `x.append(value)` or `x.extend(values)`, after the load of x."""
     method = steps[start + 1]
-    if method.opname not in ("LOAD_METHOD", "LOAD_ATTR") or method.argval != "append":
+    if method.opname not in ("LOAD_METHOD", "LOAD_ATTR") or method.argval not in ("append", "extend"):
         return None
     depth = 2  # the method and the list
     for i in range(start + 2, len(steps) - 1):

@@ -6,8 +6,9 @@ made. If it fails before that, nothing has changed.
 """
 
 import types
-from collections import OrderedDict, defaultdict
-from collections.abc import Iterable
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any
 
 from retrograd.compiler.arguments import members_of
@@ -18,7 +19,8 @@ from retrograd.compiler.surroundings import KEYS, LENGTH, Absent, CounterEntry, 
 from retrograd.core import Tensor
 from retrograd.core.tensor import attributes_of
 
-_DICTS = (dict, OrderedDict, defaultdict)
+_DICTS = (dict, OrderedDict, defaultdict, Counter)
+_KEYS = (str, int, bool)  # the types of keys that code has as constants
 
 
 class StateUpdates:
@@ -28,7 +30,7 @@ class StateUpdates:
         self.refusal = ""
         self.replaced: list[Entry] = []  # get another value
         self.counters: list[tuple[Entry, int]] = []  # integers, and by how much they increase
-        self.appended: list[tuple[list, int]] = []  # lists, and the number of members before
+        self.appended: list[tuple[Any, int]] = []  # lists and deques, and the number of members before
         self.inputs: list[Entry] = []  # of which the program reads the values that are there
         self._surroundings = surroundings
         self._counted: set[tuple[int, Any]] = set()  # the ids of containers and keys of counters
@@ -45,7 +47,7 @@ class StateUpdates:
     def _sort(self, entry: Entry) -> None:
         """Note how a program makes a change."""
         container, before, now = entry.container, entry.value, entry.now()
-        if type(container) is list and entry.key is LENGTH:
+        if type(container) in (list, deque) and entry.key is LENGTH:
             self._note_appended(container, before, entry.name)
         elif _is_length_of_dict(entry):
             if [*container] != _order_after(self._surroundings, container):
@@ -74,32 +76,47 @@ class StateUpdates:
             self._refuse(entry)
 
     def _is_counter(self, entry: Entry) -> bool:
-        found, name = self._surroundings, self._name_of(entry)
-        if name is None or found.has_other_readers(name, entry.container):
+        return self._is_used_so(entry, is_only_counted)
+
+    def _is_used_so(self, entry: Entry, check: Callable[[types.CodeType, str, tuple], bool]) -> bool:
+        """Return whether all code uses a variable, attribute or item as a check says, and has no other way to it."""
+        found, path = self._surroundings, self._path_of(entry)
+        if path is None or found.has_other_readers(path[0], path[1]):
             return False
-        return all(is_only_counted(code, name) for code in found.user_codes)
+        return all(check(code, path[0], path[2]) for code in found.user_codes)
+
+    def _path_of(self, entry: Entry) -> tuple[str, Any, tuple] | None:
+        """Return the variable or attribute by which code has a value, its container, and the keys that lead on."""
+        found, keys = self._surroundings, []
+        while (name := self._name_of(entry)) is None:
+            homes = [*found.parents.get(id(entry.container), ())]
+            home = found.first.get(homes[0]) if len(homes) == 1 and homes[0] is not None else None
+            is_plain = type(entry.container) in (*_DICTS, list, tuple, deque) and type(entry.key) in _KEYS
+            if home is None or not home.holds() or not is_plain or found.is_namespace(entry.container):
+                return None
+            keys.append(entry.key)
+            entry = home
+        return name, entry.container, tuple(reversed(keys))
 
     def _name_of(self, entry: Entry) -> str | None:
-        """Return the name by which code has an attribute or variable; None for an item, whose key code may compute."""
+        """Return the name by which code has an attribute or variable; None for an item."""
         container = entry.container
         if isinstance(container, types.CellType):
             return entry.name
         is_namespace = type(container) is dict and id(container) not in self._surroundings.parents
         return entry.key if is_namespace and type(entry.key) is str else None
 
-    def _note_appended(self, members: list, count: int, name: str) -> None:
-        """Note a list that has got members, if the code does nothing else with it."""
+    def _note_appended(self, members: Any, count: int, name: str) -> None:
+        """Note a list or deque that has got members, if the code does nothing else with it."""
         found = self._surroundings
         homes = [*found.parents.get(id(members), ())]
         home = found.first.get(homes[0]) if len(homes) == 1 and homes[0] is not None else None
-        label = None if home is None else self._name_of(home)
         if (
             len(members) < count
             or home is None
-            or label is None
             or not home.holds()
-            or found.has_other_readers(label, home.container)
-            or not all(is_only_appended_to(code, label) for code in found.user_codes)
+            or getattr(members, "maxlen", None) == len(members)  # it may have lost some
+            or not self._is_used_so(home, is_only_appended_to)
         ):
             self.refusal = self.refusal or f"the function changes {name}"
             return
@@ -110,7 +127,7 @@ class StateUpdates:
     def _find_inputs(self) -> None:
         """Find the replaced values which only replaced attributes have: those of the next call may be others."""
         lists = {id(members) for members, _ in self.appended}
-        earlier = [member for members, count in self.appended for member in members[:count]]
+        earlier = [member for members, count in self.appended for member in islice(members, count)]
         found = [entry for entry in self.replaced if _tensors_in(entry.value)]
         kept: list[Entry] | None = None
         alone, before = earlier, None
@@ -156,7 +173,7 @@ class StateUpdates:
 
     def values(self) -> list[Any]:
         """Return the values that the call has set, in the order in which `set` takes them."""
-        new = [member for members, count in self.appended for member in members[count:]]
+        new = [member for members, count in self.appended for member in islice(members, count, None)]
         return [*[entry.now() for entry in self.replaced if entry.now() is not MISSING], *new]
 
     def setter(self) -> "StateSetter":
@@ -178,7 +195,7 @@ class StateSetter:
         self,
         targets: list[tuple[Any, Any]],
         deleted: list[tuple[Any, Any]],
-        lists: list[tuple[list, int]],
+        lists: list[tuple[Any, int]],
         counters: list[tuple[Any, Any, int]],
     ) -> None:
         self._targets, self._deleted, self._lists, self._counters = targets, deleted, lists, counters
@@ -245,7 +262,7 @@ def _may_set(entry: Entry) -> bool:
         return False
     if entry.now() is MISSING and type(entry.container) is types.CellType:
         return False
-    return type(entry.container) in (*_DICTS, list, types.CellType)
+    return type(entry.container) in (*_DICTS, list, deque, types.CellType)
 
 
 def _order_after(surroundings: Surroundings, container: dict) -> list[Any]:

@@ -12,6 +12,7 @@ import os
 import threading
 import types
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from typing import Any
@@ -82,7 +83,7 @@ class Entry:
             return key.names_in(container)
         if isinstance(container, types.CellType):
             return cell_contents(container)
-        if isinstance(container, list):
+        if isinstance(container, list | deque):
             return container[key] if key < len(container) else MISSING
         return container.get(key, MISSING)
 
@@ -174,6 +175,7 @@ class Surroundings:
         self._seen: dict[tuple[int, str | None], Any] = {}
         self._functions: dict[types.CodeType, list[Any]] = {}
         self._entered: set[types.CodeType] = set()
+        self._globals: set[int] = set()  # the ids of dicts of global variables
         self.user_codes: list[types.CodeType] = []  # that were entered
         self._local: set[types.CodeType] = set()  # functions that the code defines
         self._of_library: set[str] = set()  # the names that code of this package has
@@ -197,6 +199,7 @@ class Surroundings:
         if code in self._entered:
             return
         self._entered.add(code)
+        self._globals.add(id(variables))
         self.user_codes.append(code)
         self._local.update(c for c in code.co_consts if isinstance(c, types.CodeType))
         self._texts.update(c for c in code.co_consts if isinstance(c, str) and c.isidentifier())
@@ -348,7 +351,7 @@ class Surroundings:
                 self._note(vars(value), key, member, f"{name}.{key}", key)
         elif isinstance(value, Module):
             self._visit_module(value, name)
-        elif isinstance(value, dict | list | tuple):
+        elif isinstance(value, dict | list | tuple) or type(value) is deque:
             if isinstance(value, dict):
                 self._visit_dict(value, name, attribute)
             else:
@@ -464,7 +467,7 @@ class Surroundings:
             self._note(value, key, member, f"{name}[{key!r}]", attribute)
 
     def _visit_sequence(self, value: Any, name: str, attribute: str | None) -> None:
-        is_list = isinstance(value, list)
+        is_list = isinstance(value, list | deque)
         if is_list:
             self._note_length(value, f"the length of {name}", attribute)
         known = self.first[id(value), LENGTH].value if is_list else len(value)  # as before the call
@@ -564,6 +567,10 @@ class Surroundings:
             return True
         owners = [type(e.container) for e in self.entries if e.key is KIND and e.value[1] is container]
         return any(map(is_library, [base for owner in owners for base in owner.__mro__])) and name in self._of_library
+
+    def is_namespace(self, container: Any) -> bool:
+        """Return whether code may have the items of a dict as attributes or global variables, too."""
+        return id(container) in self._globals or any(e.key is KIND and e.value[1] is container for e in self.entries)
 
     def _is_read(self, attribute: Any) -> bool:
         """Return whether the code may read something, by the attribute as in `Entry`."""
