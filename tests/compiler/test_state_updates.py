@@ -33,13 +33,24 @@ STATEMENTS = ["s.a = {e}", "s.a = s.a.detach() * 0.5 + {e}", "s.b = s.a", "s.a, 
               "both = ({e}, x); s.pair = both; s.twice = both", "s.a = s.a.detach(); s.a.mul_(2.0)",
               "s.setter = {e}", "w.grad = None", "m.register_buffer('buf', {e})", "helper(s, {e})",
               "s.count += s.step()", "s.items = s.items[::-1]", "del s.table['k']; s.table['k'] = {e}",
+              "s.d['n'] += 1", "s.d['in']['n'] -= len(x)", "s.d['log'].append(({e}).detach())", "s.q.append({e})",
+              "s.q.append({e}); s.b = s.q.popleft()", "s.items.append({e}); s.a = s.items.pop(0)", "s.d.update(a={e})",
+              "s.b = s.d.setdefault('a', {e})", "s.d['log'] += [x, {e}]", "s.latest.append(({e}).detach())",
+              "with noting(s) as v: s.a = {e} * v", "with frozen: s.b = {e} * s.o",
+              "try: s.a = {e}\n        except RuntimeError: s.a = x",
+              "try: s.b = s.d['a'] * 2\n        except KeyError: s.b = {e}",
+              "try: s.a = {e}\n        finally: s.d['n'] += 1",
+              "try: s.a = s.a[s.count % 5]\n        except IndexError: s.b = x",
+              "try: s.a = s.a[rg.tensor([0, 1, s.seen % 6])]\n        except IndexError: s.b = {e}",
               "s.flag = True", "s.twice = (*s.twice[-2:], {e}) if hasattr(s, 'twice') else ()"]  # fmt: skip
 RESULTS = ["{a}", "{a}.detach()", "(s.a, s.b)", "s.rec.x + {a}", "s.pair[0], {a}"]
 BETWEEN = ["", "", "", "s.a = numbers(3, 3, seed=7)", "s.h = None", "s.b = s.a", "m.buf.add_(1.0)", "w.grad = None",
            "s.a = numbers(3, 3, seed=8).t()", "s.pair = (s.a, s.a)", "s.items = [s.b, s.b, s.a]", "s.log.clear()",
            "s.count = 100", "s.other = type(s.other)()", "s.table = {'k': numbers(3, 3)}", "s.a = s.a.double().float()",
            "s.rec = Rec(s.a, 2)", "glob = s.a", "s.a = numbers(3, 3).requires_grad_()", "s.a = w",
-           "s.a.detach().zero_()", "s.log.append(s.a)", "s.a = s.b = s.a[:]", "s.fresh = 1"]  # fmt: skip
+           "s.a.detach().zero_()", "s.log.append(s.a)",
+           "s.d['n'] = 7", "s.d['log'] = s.log", "s.q = deque([s.a, s.b])", "s.latest.append(s.a)", "s.d = {'n': 1}",
+           "s.q.append(s.b)", "s.d['in'] = s.table", "s.d.pop('a')", "s.a = s.b = s.a[:]", "s.fresh = 1"]  # fmt: skip
 SETUP = """
 class Other:
     def __init__(self): self.h = numbers(3, 3, seed=5)
@@ -48,7 +59,9 @@ class State:
     def __init__(self):
         self.a, self.b = numbers(3, 3), numbers(3, 3, seed=1)
         self.pair, self.items = (numbers(3, 3, seed=2), numbers(3, 3, seed=3)), [self.a, numbers(3, 3, seed=4)]
-        self.table, self.log, self.h, self.seen = {"k": self.b}, [], None, 0
+        self.table, self.log, self.h, self.seen, self.o = {"k": self.b}, [], None, 0, 1
+        self.d, self.latest = {"n": 0, "k": 1, "in": {"n": 3}, "log": []}, deque(maxlen=3)
+        self.q = deque([numbers(3, 3, seed=13), numbers(3, 3, seed=14)])
         self.other, self.rec, self._prop = Other(), Rec(numbers(3, 3, seed=6), 1), self.a
     @property
     def prop(self): return self._prop
@@ -67,6 +80,15 @@ class Model(nn.Module):
     def __init__(self):
         super().__init__()
         self.register_buffer("buf", numbers(3, 3, seed=9))
+class Frozen:
+    def __enter__(self): s.o = 2
+    def __exit__(self, *error): s.o = 1
+frozen = Frozen()
+@contextlib.contextmanager
+def noting(s):
+    s.seen += 1
+    try: yield 3
+    finally: s.h = None
 def helper(s, value):
     s.b = value
     s.other.h = s.b
@@ -113,7 +135,7 @@ def describe(value, objects, name="", depth=0):
     if isinstance(value, dict):
         first = objects.setdefault(id(value), name)
         return first, [(key, describe(each, objects, f"{name}.{key}")) for key, each in value.items()]
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | deque):
         first = objects.setdefault(id(value), name) if value else ""
         return type(value).__name__, first, [describe(each, objects, f"{name}[{i}]") for i, each in enumerate(value)]
     if dataclasses.is_dataclass(value):
@@ -124,6 +146,7 @@ def describe(value, objects, name="", depth=0):
 def run(code, between, compile):
     """Return what is observed of the calls of a step."""
     names = {"rg": rg, "nn": nn, "F": nn.functional, "numbers": numbers, "dataclasses": dataclasses, "__name__": "here"}
+    names |= {"deque": deque, "contextlib": contextlib}
     exec(code, names)
     rg.manual_seed(0)
     step, seen, kept = compile(names["step"]), [], []
@@ -139,7 +162,7 @@ def run(code, between, compile):
         values = every_value(names)
         seen.append((describe(result, objects, "result"), describe(values, objects, "state")))
         seen.append([describe(each, {}) for each in kept])
-        with contextlib.suppress(AttributeError, TypeError, RuntimeError):  # a step may have set None
+        with contextlib.suppress(AttributeError, LookupError, TypeError, RuntimeError):  # a step may have set None
             exec(change, names)
     return seen, step
 
