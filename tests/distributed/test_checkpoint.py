@@ -79,6 +79,28 @@ def test_the_state_dict_of_a_divided_model_is_saved_and_loaded_as_slices(tmp_pat
             np.testing.assert_array_equal(found[name], value.numpy())
 
 
+@pytest.mark.parametrize("background", [False, True])
+def test_tensors_that_some_ranks_have_are_saved_by_these(tmp_path, background):
+    """As the buffers of a stage of a pipeline."""
+    owners = {"all": (0, 1, 2, 3), "last": (3,), "first": (0, 1), "some": (1, 3), "scalar": (2, 3)}
+
+    def tensor(name):
+        return values(len(name), *(() if name == "scalar" else (3, 5)))
+
+    def script():
+        state = {name: tensor(name) for name, ranks in owners.items() if dist.get_rank() in ranks}
+        if background:
+            checkpoint.async_save(state, checkpoint_id=tmp_path).result()
+        else:
+            checkpoint.save(state, checkpoint_id=tmp_path)
+
+    dist.run_threads(script, 4)
+    found = {name: rg.zeros_like(tensor(name)) for name in owners}
+    checkpoint.load(found, checkpoint_id=tmp_path)
+    for name, x in found.items():
+        assert rg.equal(x, tensor(name))
+
+
 PLACEMENTS = [Replicate(), Shard(0), Shard(1), Shard(2)]
 
 

@@ -1,7 +1,7 @@
 """`save`, `load` and `async_save` of checkpoints that all ranks write and read together."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +40,8 @@ def save(
 
     state_dict: nested dicts and lists of tensors, `DTensor`s, numbers, text and None, and objects with `state_dict` and
     `load_state_dict`, such as models and `Stateful` ones.  Each rank has a part of a `DTensor`, such as a parameter of
-    `fully_shard` and a state of its optimizer; another tensor is the same on all ranks, which write a part of it each.
+    `fully_shard` and a state of its optimizer; another tensor is the same on all ranks that have one of its name, which
+    write a part of it each.
     Values that are no tensors are those of the first rank that has them.
     checkpoint_id: the folder, which all ranks reach; or storage_writer, which has it.  Its earlier checkpoint stays
     valid until the new one is complete.
@@ -59,7 +60,7 @@ def save(
     {'model': {'weight': tensor([1., 1., 1.])}, 'step': 7}
     """
     group, folder = _group(process_group, no_dist), _folder("save", checkpoint_id, storage_writer)
-    _write(_Plan(state_dict, group), folder, group)
+    _write(_Plan(state_dict), folder, group)
 
 
 def async_save(
@@ -85,7 +86,7 @@ def async_save(
     Raises TypeError as `save` does; other errors are raised by `result()`.
     """
     group, folder = _group(process_group, no_dist), _folder("async_save", checkpoint_id, storage_writer)
-    return PendingSave(_Plan(state_dict, group), folder, group)
+    return PendingSave(_Plan(state_dict), folder, group)
 
 
 class PendingSave:
@@ -95,7 +96,7 @@ class PendingSave:
         self._plan, self._folder, self._group = plan, folder, group
         self._rows: Future[dict[str, Any]] = Future()
         self._ended = False
-        self._running = _prepare(folder, group)
+        self._running = _prepare(plan, folder, group)
         self._registered = (default_group() or group).before_destroy
         self._registered.append(self.result)
         try:
@@ -181,8 +182,9 @@ def _states(state_dict: StateDict) -> dict[str, Any]:
 class _Plan:
     """The slices and values that a rank writes, by name; values are no tensors.  paths: the keys of each name."""
 
-    def __init__(self, state_dict: StateDict, group: ProcessGroup) -> None:
+    def __init__(self, state_dict: StateDict) -> None:
         self.slices: dict[str, LocalSlice] = {}
+        self.replicas: dict[str, Tensor] = {}  # which the other ranks that have them write too
         self.values: dict[str, Any] = {}
         self.paths: dict[str, layout.Keys] = {}
         for path, value in layout.leaves(_states(state_dict)):
@@ -193,11 +195,18 @@ class _Plan:
             if isinstance(value, DTensor | LocalSlice):
                 self._add(name, layout.as_slice(value))
             elif isinstance(value, Tensor):
-                self._add(name, LocalSlice(value.detach(), tuple(value.shape), 0, group.rank(), group.size()))
+                self.replicas[name] = value.detach()
             elif value is None or isinstance(value, bool | int | float | str | dict | list | tuple):  # empty ones
                 self.values[name] = value
             else:
                 raise TypeError(f"checkpoint: {name} is a {type(value).__name__}, which a checkpoint cannot hold")
+
+    def share_replicas(self, rank: int, names: Sequence[Collection[str]]) -> None:
+        """Add what this rank saves of tensors that several ranks have, given the names of those of each rank."""
+        for name, x in self.replicas.items():
+            owners = [other for other, each in enumerate(names) if name in each]
+            self._add(name, LocalSlice(x, tuple(x.shape), 0, owners.index(rank), len(owners)))
+        self.replicas = {}
 
     def _add(self, name: str, value: LocalSlice) -> None:
         """Add what this rank saves of a slice; the first rank saves tensors without elements."""
@@ -213,7 +222,7 @@ class _Plan:
 
 
 def _write(plan: _Plan, folder: Path, group: ProcessGroup) -> None:
-    running = _prepare(folder, group)
+    running = _prepare(plan, folder, group)
     error, rows = None, None
     try:
         rows = layout.write_part(folder, running.number, group.rank(), plan.slices)
@@ -222,20 +231,22 @@ def _write(plan: _Plan, folder: Path, group: ProcessGroup) -> None:
     _complete(plan, folder, running, group, rows, error)
 
 
-def _prepare(folder: Path, group: ProcessGroup) -> RunningSave:
-    """Make the folder, and return the save, which has the same number on all ranks."""
-    running, found = None, list[Any]([None, None])
+def _prepare(plan: _Plan, folder: Path, group: ProcessGroup) -> RunningSave:
+    """Make the folder, share what several ranks have, and return the save, which has the same number on all ranks."""
+    running, error = None, None
     if group.rank() == 0:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             running = RunningSave.begin(folder, layout.completed_save(folder))
-            found[0] = running.number
-        except (OSError, ValueError) as error:
-            found[1] = error
-    broadcast_object_list(found, group=group, group_src=0)
-    if found[1] is not None:
-        raise found[1]
-    return running or RunningSave(found[0])
+        except (OSError, ValueError) as failure:
+            error = failure
+    found: list[Any] = [None] * group.size()
+    all_gather_object(found, (running and running.number, error, set(plan.replicas)), group)
+    number, error, _ = found[0]
+    if error is not None:
+        raise error
+    plan.share_replicas(group.rank(), [names for *_, names in found])
+    return running or RunningSave(number)
 
 
 def _complete(
