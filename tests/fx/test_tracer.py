@@ -9,6 +9,7 @@ import retrograd as rg
 from retrograd import func, fx, nn
 from retrograd.core import current, op, registry
 from retrograd.core.definition import Definition
+from retrograd.nn.members import all_attributes
 from retrograd.testing import assert_close
 
 Pair = namedtuple("Pair", "first second")
@@ -218,7 +219,7 @@ def test_the_users_module_is_left_as_it_is():
     net = Net()
 
     def state():
-        attributes = [(n, k, id(v)) for n, m in net.named_modules() for k, v in vars(m).items()]
+        attributes = [(n, k, id(v)) for n, m in net.named_modules() for k, v in all_attributes(m).items()]
         return attributes, {n: v.tolist() for n, v in net.state_dict().items()}
 
     before = state()

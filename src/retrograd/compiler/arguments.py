@@ -10,6 +10,7 @@ from retrograd.compiler.namespaces import has_own_class, slots_of
 from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.core import Tensor
 from retrograd.core.guards import TensorGuard, have_arrays_of_their_own, match_values
+from retrograd.foundation.own_attributes import own_attributes
 from retrograd.nn.module import Module
 
 
@@ -45,7 +46,7 @@ def is_record(value: Any) -> bool:
 def record_fields(value: Any) -> dict[str, Any]:
     """Return the attributes of an object of a dataclass, which may be in slots."""
     if hasattr(value, "__dict__"):
-        return vars(value)
+        return own_attributes(value)
     return {name: getattr(value, name) for name in value.__dataclass_fields__ if hasattr(value, name)}
 
 

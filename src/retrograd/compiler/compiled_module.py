@@ -28,6 +28,6 @@ class OptimizedModule(Module):
         try:
             return super().__getattr__(name)
         except AttributeError:
-            if "_orig_mod" not in self.__dict__:
+            if "_orig_mod" not in self._kinds:
                 raise
             return getattr(self._orig_mod, name)

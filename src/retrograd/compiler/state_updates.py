@@ -18,6 +18,7 @@ from retrograd.compiler.state_accesses import is_only_appended_to, is_only_count
 from retrograd.compiler.surroundings import KEYS, LENGTH, Absent, CounterEntry, Entry, Surroundings
 from retrograd.core import Tensor
 from retrograd.core.tensor import attributes_of
+from retrograd.foundation.own_attributes import own_attributes
 
 _DICTS = (dict, OrderedDict, defaultdict, Counter)
 _KEYS = (str, int, bool)  # the types of keys that code has as constants
@@ -301,4 +302,4 @@ def _tensors_in(value: Any) -> set[int]:
 def _containers_in(value: Any) -> set[int]:
     """Return the ids of the containers in a value, and of the dicts of attributes."""
     found = [each for each in _walk(value) if not is_plain_value(each) and members_of(each) is not None]
-    return {id(each) for each in found} | {id(vars(each)) for each in found if hasattr(each, "__dict__")}
+    return {id(each) for each in found} | {id(own_attributes(each)) for each in found if hasattr(each, "__dict__")}

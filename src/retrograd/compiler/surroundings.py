@@ -27,6 +27,7 @@ from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.core import Tensor
 from retrograd.core.guards import DictGuard, values_hold
 from retrograd.core.tensor import attributes_of
+from retrograd.foundation.own_attributes import stored_attributes
 from retrograd.foundation.source_location import PACKAGE
 from retrograd.library.operator import CustomOperator
 from retrograd.nn.module import Module
@@ -439,7 +440,7 @@ class Surroundings:
 
     def _visit_module(self, module: Any, name: str) -> None:
         """Note all fields of a module, because code of the library reads them too."""
-        fields, ours = vars(module), is_library(type(module))
+        fields, ours = stored_attributes(module), is_library(type(module))
         self.entries.append(Entry(module, KIND, (type(module), fields), f"the class of {name}", None))
         self._note_length(fields, f"the number of attributes of {name}", None)
         for key, member in self._items(fields):
@@ -661,7 +662,8 @@ def _is_python(function: Any) -> bool:
 def _fields_of(value: Any) -> Any:
     """Return the dict of an object, whatever its class makes of the name; None if it has none."""
     try:
-        return object.__getattribute__(value, "__dict__")
+        kind = type(value)  # to ask an object for its class may run the user's code
+        return stored_attributes(value) if issubclass(kind, Module) else object.__getattribute__(value, "__dict__")
     except AttributeError:
         return None
 

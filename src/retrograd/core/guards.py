@@ -6,6 +6,7 @@ from numpy import ndarray
 
 from retrograd.core.tensor import ANY_SIZE, INFERENCE, TensorBase, attributes_of, is_plain
 from retrograd.core.views import requires_grad_synced
+from retrograd.foundation.own_attributes import own_attributes
 
 compiled = not __file__.endswith(".py")
 MRO = "<mro>"  # the key of the base classes in the content of a class
@@ -214,7 +215,7 @@ def values_hold(codes, kinds, dicts, lists, missing, is_same):
     for value, kind, fields in kinds:
         if type(value) is not kind:
             return False
-        if fields is not None and (own_dict(value) if compiled else value.__dict__) is not fields:  # noqa: F821
+        if fields is not None and (own_dict(value) if compiled else own_attributes(value)) is not fields:  # noqa: F821
             return False
     for guard in dicts:
         own: DictGuard = guard

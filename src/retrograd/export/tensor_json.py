@@ -10,6 +10,7 @@ from retrograd.fx.graph_module import tensor_names
 from retrograd.fx.traced_writes import get_or_add_submodule
 from retrograd.interop.json_values import Codec, StorageError, expect, fields, text
 from retrograd.nn import Module, Parameter
+from retrograd.nn.members import all_attributes
 
 KINDS = ("parameter", "buffer", "transient buffer", "constant")
 _CONSTANT = re.compile(r"_tensor_constant\d+")
@@ -48,7 +49,9 @@ def entries_of(module: GraphModule) -> dict[Entry, Tensor]:
 
 def _constants(module: Module) -> list[str]:
     """Return the names of all tensors, registered or not."""
-    found = [(path, n) for path, m in module.named_modules() for n, x in vars(m).items() if isinstance(x, Tensor)]
+    found = [
+        (path, n) for path, m in module.named_modules() for n, x in all_attributes(m).items() if isinstance(x, Tensor)
+    ]
     return [f"{path}.{name}" if path else name for path, name in found]
 
 
@@ -69,7 +72,7 @@ def _is_reserved(part: str) -> bool:
     return part in _RESERVED or part.startswith("__") or hasattr(GraphModule, part)
 
 
-_RESERVED = {*vars(Module()), "_graph", "_code"}
+_RESERVED = {*vars(Module()), *all_attributes(Module()), "_graph", "_code"}
 
 
 # ------------------------------------------------------------------------------------------------- as JSON

@@ -13,6 +13,7 @@ from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import Node, map_leaves, map_nodes
 from retrograd.fx.operators import PICK
 from retrograd.fx.traced_writes import get_or_add_submodule
+from retrograd.nn.members import all_attributes
 from retrograd.nn.module import Module
 
 SIZES = (SIZE, PLUS, TIMES, OVER, RATIO)
@@ -228,7 +229,7 @@ def _used_outside(nodes: list[Node]) -> list[Node]:
 
 def _members(module: Module) -> list[str]:
     """Return the names of a module's parameters, buffers and constants, then submodules, as in state dicts."""
-    tensors = [name for name, value in vars(module).items() if isinstance(value, Tensor)]
+    tensors = [name for name, value in all_attributes(module).items() if isinstance(value, Tensor)]
     return [*tensors, *[name for name, _ in module.named_children()]]
 
 

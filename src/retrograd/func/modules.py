@@ -6,6 +6,7 @@ from typing import Any
 from retrograd.core import Tensor, registry
 from retrograd.core.blocks import generator_block
 from retrograd.foundation.describe_value import describe
+from retrograd.foundation.own_attributes import stored_attributes
 from retrograd.foundation.suggestions import suggest_in_module
 
 Dicts = dict[str, Tensor] | Sequence[dict[str, Tensor]]
@@ -170,7 +171,7 @@ def _find_owner(module: Any, name: str, value: Any) -> tuple[dict[str, Any], str
                 f"functional_call: {describe(x)} is not an instance of retrograd.Tensor: {name!r} is to be replaced by "
                 f"a tensor, but {type(x).__name__} is no tensor"
             )
-    return vars(owner), last
+    return stored_attributes(owner), last
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

@@ -14,6 +14,7 @@ from retrograd.fx.graph import Graph
 from retrograd.fx.graph_hooks import GraphHooks
 from retrograd.fx.lint import find_attribute
 from retrograd.fx.traced_writes import get_or_add_submodule, mutated_tensors
+from retrograd.nn.members import all_attributes
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 
@@ -182,7 +183,7 @@ class GraphModule(GraphHooks, Module):
 
     def __reduce__(self) -> tuple:
         names = tensor_names(self)
-        others = {name: value for name, value in vars(self).items() if name not in (*self._kinds, *_DERIVED)}
+        others = {name: value for name, value in all_attributes(self).items() if name not in (*self._kinds, *_DERIVED)}
         return _rebuild, (extract(self, [*names, *_targets_read(self._graph)]), self._graph, names), others
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -230,7 +231,7 @@ def tensors_and_modules(root: Module) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
     for path, module in root.named_modules(remove_duplicate=False):
         found += [(path, module)] if path else []
-        names = [name for name, value in vars(module).items() if isinstance(value, Tensor)]
+        names = [name for name, value in all_attributes(module).items() if isinstance(value, Tensor)]
         found += [(f"{path}.{name}" if path else name, getattr(module, name)) for name in names]
     return found
 

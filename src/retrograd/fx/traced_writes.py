@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 from retrograd.core import Op, Tensor, operator_named
 from retrograd.core.blocks import Block
 from retrograd.core.tensor import count_of
+from retrograd.foundation.own_attributes import stored_attributes
 from retrograd.fx.node import Node, nodes_in
 from retrograd.fx.operators import OVERWRITTEN
+from retrograd.nn.members import all_attributes, restore_attributes
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 
@@ -48,24 +50,24 @@ class ProxiedAttributes(Block):
     def __init__(self, level: Any, root: Any) -> None:
         self._level = level
         self._modules = _reachable_modules(root)
-        self._before = [(dict(vars(module)), dict(module._kinds)) for _, module in self._modules]
+        self._before = [(all_attributes(module), dict(module._kinds)) for _, module in self._modules]
         self.changes: list[AttributeAssignment] = []
 
     def _enter(self) -> "ProxiedAttributes":
         """Put the proxies into the modules."""
         for _, module in self._modules:
-            for name, value in list(vars(module).items()):
+            for name, value in all_attributes(module).items():
                 if isinstance(value, Tensor):
-                    vars(module)[name] = self._level.proxy_of(value)
+                    stored_attributes(module)[name] = self._level.proxy_of(value)
         return self
 
     def _leave(self, kind: Any, error: BaseException | None, traceback: TracebackType | None) -> None:
         """Restore the attributes, and record the assignments."""
-        after = [dict(vars(module)) for _, module in self._modules]
+        after = [all_attributes(module) for _, module in self._modules]
         for (_, module), (attributes, kinds) in zip(self._modules, self._before, strict=True):
-            for current, before in ((module._kinds, kinds), (vars(module), attributes)):
-                current.clear()
-                current.update(before)
+            module._kinds.clear()
+            module._kinds.update(kinds)
+            restore_attributes(module, attributes)
         if error is None:
             self._compare(after)
 

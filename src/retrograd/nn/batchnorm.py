@@ -18,6 +18,7 @@ class _NormBase(Affine):
     running_mean: Any
     running_var: Any
     num_batches_tracked: Any
+    _version = 2  # since `num_batches_tracked` is saved
     input_ndims: tuple[int, ...]  # how many dimensions the input may have
 
     def __init__(

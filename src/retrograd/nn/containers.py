@@ -7,6 +7,7 @@ from operator import index
 from typing import Any, Self
 
 from retrograd.core import Tensor
+from retrograd.foundation.own_attributes import stored_attributes
 from retrograd.nn.module import Module
 from retrograd.nn.module_tree import MODULE, PARAMETER
 from retrograd.nn.parameter import Parameter
@@ -18,7 +19,7 @@ class _IndexedContainer(Module):
     _entry_kind = MODULE
 
     def _entries(self) -> list[Any]:
-        values = self.__dict__
+        values = stored_attributes(self)
         return [values[name] for name, kind in self._kinds.items() if kind in ("module", "parameter")]
 
     def _name_at(self, position: int) -> str:
@@ -40,7 +41,7 @@ class _IndexedContainer(Module):
     def __getitem__(self, key: int | slice) -> Any:
         if isinstance(key, slice):
             return type(self)(self._entries()[key])  # type: ignore[call-arg]  # lists of entries make subclasses
-        return self.__dict__[self._name_at(key)]
+        return stored_attributes(self)[self._name_at(key)]
 
     def __setitem__(self, key: int, value: Any) -> None:
         setattr(self, self._name_at(key), *self._checked([value]))
@@ -227,7 +228,7 @@ class _KeyedContainer(Module):
     def __getitem__(self, key: str) -> Any:
         if key not in self._kinds:
             raise KeyError(key)
-        return self.__dict__[key]
+        return stored_attributes(self)[key]
 
     def __delitem__(self, key: str) -> None:
         self.pop(key)
@@ -356,7 +357,7 @@ class ParameterDict(_KeyedContainer):
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the parameter of that key, or the default."""
-        return self.__dict__[key] if key in self._kinds else default
+        return stored_attributes(self)[key] if key in self._kinds else default
 
     def copy(self) -> "ParameterDict":
         """Return another dict of the same parameters."""

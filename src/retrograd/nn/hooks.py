@@ -1,6 +1,7 @@
 """Hooks: functions that run before and after a module's forward, and may replace its arguments and result."""
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, NamedTuple
 
 from retrograd.core.hooks import RemovableHandle, add_hook, check_callable
@@ -10,6 +11,17 @@ from retrograd.foundation.source_location import warn_user
 FORWARD_PRE, FORWARD, BACKWARD_PRE, BACKWARD = "forward pre", "forward", "backward pre", "backward"
 COMPILED = "compiled"  # the compiled call of a module, which replaces all the others: see `Module.compile`
 SAVE_PRE, SAVE, LOAD_PRE, LOAD = "state_dict pre", "state_dict", "load_state_dict pre", "load_state_dict"
+
+HOOK_DICTS = {  # PyTorch's dicts of hooks: the attribute of a module that has them, and their kind
+    "_backward_pre_hooks": ("_call_hooks", BACKWARD_PRE),
+    "_backward_hooks": ("_call_hooks", BACKWARD),
+    "_forward_hooks": ("_call_hooks", FORWARD),
+    "_forward_pre_hooks": ("_call_hooks", FORWARD_PRE),
+    "_state_dict_hooks": ("_state_hooks", SAVE),
+    "_state_dict_pre_hooks": ("_state_hooks", SAVE_PRE),
+    "_load_state_dict_pre_hooks": ("_state_hooks", LOAD_PRE),
+    "_load_state_dict_post_hooks": ("_state_hooks", LOAD),
+}
 
 
 class Hook(NamedTuple):
@@ -48,6 +60,10 @@ class HooksOfKind(MutableMapping[int, Callable[..., Any]]):
     0
     """
 
+    def __new__(cls, hooks: Any = (), kind: str | None = None) -> Any:
+        """Return the hooks of a kind; without one a dict, for programs that make one by `type(hooks)()`."""
+        return OrderedDict(hooks) if kind is None else super().__new__(cls)
+
     def __init__(self, hooks: Hooks, kind: str) -> None:
         self._hooks, self._kind = hooks, kind
 
@@ -70,6 +86,15 @@ class HooksOfKind(MutableMapping[int, Callable[..., Any]]):
 
     def __len__(self) -> int:
         return len(of_kind(self._hooks, self._kind))
+
+    def replace(self, functions: Mapping[int, Callable[..., Any]]) -> None:
+        """Let these be all hooks of the kind; those of a module keep their options."""
+        if isinstance(functions, HooksOfKind):
+            hooks = {key: functions._hooks[key]._replace(kind=self._kind) for key in functions}
+        else:
+            hooks = {key: Hook(check_callable(function), self._kind) for key, function in functions.items()}
+        self.clear()
+        self._hooks.update(hooks)
 
     def __repr__(self) -> str:
         return repr(dict(self))

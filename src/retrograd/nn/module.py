@@ -10,6 +10,7 @@ from retrograd.core.level import graph_level
 from retrograd.core.tensor import drop_grads
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.lazy_imports import lazy_module
+from retrograd.foundation.own_attributes import stored_attributes
 from retrograd.nn.backward_hooks import ModuleCallGradients
 from retrograd.nn.hooks import (
     BACKWARD,
@@ -18,13 +19,13 @@ from retrograd.nn.hooks import (
     FORWARD,
     FORWARD_PRE,
     GLOBAL_HOOKS,
+    HOOK_DICTS,
     LOAD,
     LOAD_PRE,
     SAVE,
     SAVE_PRE,
     Hook,
     Hooks,
-    HooksOfKind,
     RemovableHandle,
     of_kind,
     register_hook,
@@ -32,7 +33,7 @@ from retrograd.nn.hooks import (
     run_forward_pre_hooks,
     run_hooks_after_exception,
 )
-from retrograd.nn.module_tree import BUFFER, MODULE, PARAMETER, TRANSIENT, ModuleTree
+from retrograd.nn.module_tree import BUFFER, MODULE, PARAMETER, TRANSIENT, ModuleTree, dict_property
 from retrograd.nn.parameter import convert_dtype, convert_format, empty_on, move_to
 from retrograd.nn.state_loading import EXTRA_STATE, IncompatibleKeys, load_own, load_state
 from retrograd.ops.create import zeros
@@ -82,6 +83,7 @@ class Module(ModuleTree):
     """
 
     training: bool
+    _version = 1  # of the class's state dicts, which subclasses count
 
     def __init__(self) -> None:
         ModuleTree.__init__(self)
@@ -142,10 +144,10 @@ class Module(ModuleTree):
         )
 
     # PyTorch's attributes of registered hooks, which programs count and clear.
-    _forward_pre_hooks = property(lambda self: HooksOfKind(self._call_hooks, FORWARD_PRE))
-    _forward_hooks = property(lambda self: HooksOfKind(self._call_hooks, FORWARD))
-    _backward_pre_hooks = property(lambda self: HooksOfKind(self._call_hooks, BACKWARD_PRE))
-    _backward_hooks = property(lambda self: HooksOfKind(self._call_hooks, BACKWARD))
+    _backward_pre_hooks, _backward_hooks, _forward_hooks, _forward_pre_hooks = map(dict_property, list(HOOK_DICTS)[:4])
+    _state_dict_hooks, _state_dict_pre_hooks, _load_state_dict_pre_hooks, _load_state_dict_post_hooks = map(
+        dict_property, list(HOOK_DICTS)[4:]
+    )
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -209,7 +211,7 @@ class Module(ModuleTree):
         added to that dict.
         """
         state: dict[str, Any] = {} if destination is None else destination
-        if _saves_members_only(type(self)) and not _has_own_saving(self.__dict__):
+        if _saves_members_only(type(self)) and not _has_own_saving(stored_attributes(self)):
             save_state(self, state, prefix, keep_vars)
             return state
         for hook in of_kind(self._state_hooks, SAVE_PRE) if self._state_hooks else ():
@@ -225,7 +227,7 @@ class Module(ModuleTree):
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """Add the module's own tensors and extra state, without those of submodules."""
         names, tensors = list[str](), list[Tensor]()
-        save_tensors(self.__dict__, self._kinds, names, tensors, prefix)
+        save_tensors(stored_attributes(self), self._kinds, names, tensors, prefix)
         _add_entries(destination, names, tensors, keep_vars)
         if self._has_extra_state():
             destination[prefix + EXTRA_STATE] = self.get_extra_state()
@@ -233,7 +235,7 @@ class Module(ModuleTree):
     def _saved_tensors(self) -> dict[str, Tensor]:
         """Return the module's own parameters and the buffers that its state dict has, by their names."""
         names, tensors = list[str](), list[Tensor]()
-        save_tensors(self.__dict__, self._kinds, names, tensors, "")
+        save_tensors(stored_attributes(self), self._kinds, names, tensors, "")
         return dict(zip(names, tensors, strict=True))
 
     def _has_extra_state(self) -> bool:
@@ -476,7 +478,7 @@ def save_state(module: Module, state: dict[str, Any], prefix: str, keep_vars: bo
     pending = [(module, prefix)]
     while pending:
         module, prefix = pending.pop()
-        values, kind = module.__dict__, type(module)
+        values, kind = stored_attributes(module), type(module)
         if kind not in simple:
             simple[kind] = _saves_members_only(kind)
         if not simple[kind] or _has_own_saving(values):

@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from retrograd.core import Tensor
+from retrograd.foundation.class_members import add_members
 from retrograd.foundation.number_arguments import ChecksNumbers
+from retrograd.foundation.own_attributes import share_attributes, stored_attributes
 from retrograd.nn.hooks import BUFFER_HOOKS, MODULE_HOOKS, PARAMETER_HOOKS, registered_member
-from retrograd.nn.members import Members
+from retrograd.nn.members import BUFFER, BUFFERS, MODULE, PARAMETER, TRANSIENT, TRANSIENT_NAMES, ModuleAttributes
 from retrograd.nn.parameter import Buffer, Parameter
 
 if TYPE_CHECKING:
     from retrograd.nn.module import Module
 
-PARAMETER, BUFFER, TRANSIENT, MODULE = "parameter", "buffer", "transient buffer", "module"
-BUFFERS = (BUFFER, TRANSIENT)
 _EXPECTED = {
     PARAMETER: (Parameter, "nn.Parameter"),
     BUFFER: (Tensor, "Tensor"),
@@ -27,6 +27,28 @@ _REGISTRATION_HOOKS = {
 }
 
 
+def _replace_attributes(module: Any, given: Any) -> None:
+    """Let a module have other attributes; those of another module, as `__dict__`, are shared with it."""
+    if not isinstance(given, ModuleAttributes):
+        attributes = ModuleAttributes({})
+        attributes.update(given)
+        given = attributes
+    share_attributes(module, given._values)
+
+
+# The attributes under PyTorch's keys, with dicts of members.
+_attributes: Any = property(lambda module: ModuleAttributes(stored_attributes(module)), _replace_attributes)
+
+
+def dict_property(name: str) -> Any:
+    """Return the property of a dict that `__dict__` has under the same name."""
+
+    def replace(module: "ModuleTree", members: Any) -> None:
+        ModuleAttributes(stored_attributes(module))[name] = members
+
+    return property(lambda module: ModuleAttributes(stored_attributes(module))[name], replace)
+
+
 class ModuleTree(ChecksNumbers):
     """Base of `Module`: registers members where they are assigned, and finds them by dotted names."""
 
@@ -34,19 +56,21 @@ class ModuleTree(ChecksNumbers):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if next(vars(base)["__dict__"] for base in cls.__mro__ if "__dict__" in vars(base)) is not _attributes:
+            add_members(cls, {"__dict__": _attributes})  # Python's own, of a base that comes before `Module`
         if "__getattr__" in vars(cls) and "__getattribute__" not in vars(cls):
             cls.__getattribute__ = _member_by_getattr  # type: ignore[method-assign,assignment]
 
     def __init__(self) -> None:
-        # Registered values are stored in the instance's dictionary, so that attribute access is fast; this lists their
-        # names in order.
-        object.__setattr__(self, "_kinds", {})
+        # Registered values are stored in the instance's dictionary, so that attribute access is fast; `_kinds` lists
+        # their names in order.
+        stored_attributes(self)["_kinds"] = {}
 
     # ----------------------------------------------------------------------------------------- registration
 
     def __setattr__(self, name: str, value: Any) -> None:
         kind = _kind_of(value)
-        kinds: Any = self.__dict__.get("_kinds")
+        kinds: Any = stored_attributes(self).get("_kinds")
         if kinds is None:
             if kind is not None:
                 what = {PARAMETER: "parameters", MODULE: "module"}[kind]
@@ -63,8 +87,8 @@ class ModuleTree(ChecksNumbers):
         except AttributeError:  # a property without a setter: `_parameters` has the value, as in PyTorch
             if kind is None:
                 raise
-            self.__dict__[name] = value
-        if kind is not None and name in self.__dict__ and kinds.get(name) != kind:
+            stored_attributes(self)[name] = value
+        if kind is not None and name in stored_attributes(self) and kinds.get(name) != kind:
             kinds.pop(name, None)
             kinds[name] = kind
 
@@ -88,11 +112,26 @@ class ModuleTree(ChecksNumbers):
 
     def __getattr__(self, name: str) -> Any:
         # Python calls this if the attribute does not exist; for members only a class that overrides it does.
-        if name in self.__dict__.get("_kinds", ()):
-            return self.__dict__[name]
-        if "_kinds" not in self.__dict__ and not name.startswith("__"):
+        values = stored_attributes(self)
+        if name in values.get("_kinds", ()):
+            return values[name]
+        if "_kinds" not in values and not name.startswith("__"):
             raise AttributeError(f"{type(self).__name__} has no {name!r}: its __init__ must call super().__init__()")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    __dict__: Any = _attributes
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Set the attributes that a module, its copy or PyTorch's had; subclasses may change the state before."""
+        values = stored_attributes(self)
+        if "_kinds" in state:  # as they are stored
+            values.update(state, _kinds=dict(state["_kinds"]))
+        else:
+            ModuleAttributes(values).update(state)
+
+    def __dir__(self) -> list[str]:
+        known = {*dir(type(self)), *self.__dict__, *stored_attributes(self).get("_kinds", ())}
+        return sorted(name for name in known if name.isidentifier())
 
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)
@@ -106,7 +145,7 @@ class ModuleTree(ChecksNumbers):
                 f"{kind} name can't {words}: the name of a {kind} must be a string, not empty and without '.', got "
                 f"{name!r}"
             )
-        if "_kinds" not in self.__dict__:
+        if "_kinds" not in stored_attributes(self):
             raise AttributeError(f"cannot register {name!r}: call super().__init__() of the module first")
         if self._kinds.get(name) not in (BUFFERS if kind in BUFFERS else (kind,)) and hasattr(self, name):
             raise KeyError(
@@ -135,36 +174,14 @@ class ModuleTree(ChecksNumbers):
 
     def _members(self, *kinds: str) -> Iterator[tuple[str, Any]]:
         """Return this module's own members of these kinds, in order; None for absent ones."""
-        values = self.__dict__
+        values = stored_attributes(self)
         return ((name, values[name]) for name, kind in list(self._kinds.items()) if kind in kinds)
 
-    @property
-    def _parameters(self) -> Members:
-        return Members(self.__dict__, (PARAMETER,))
-
-    @_parameters.setter
-    def _parameters(self, members: Mapping[str, Any]) -> None:
-        self._parameters.replace(members)
-
-    @property
-    def _buffers(self) -> Members:
-        return Members(self.__dict__, BUFFERS)
-
-    @_buffers.setter
-    def _buffers(self, members: Mapping[str, Any]) -> None:
-        self._buffers.replace(members)
-
-    @property
-    def _non_persistent_buffers_set(self) -> set[str]:
-        return {name for name, kind in self._kinds.items() if kind == TRANSIENT}
-
-    @property
-    def _modules(self) -> Members:
-        return Members(self.__dict__, (MODULE,))
-
-    @_modules.setter
-    def _modules(self, members: Mapping[str, Any]) -> None:
-        self._modules.replace(members)
+    # PyTorch's dicts of members; the names of buffers that are not saved.
+    _parameters = dict_property("_parameters")
+    _buffers = dict_property("_buffers")
+    _modules = dict_property("_modules")
+    _non_persistent_buffers_set = dict_property(TRANSIENT_NAMES)
 
     # ----------------------------------------------------------------------------------------- looking at it
 
@@ -199,8 +216,8 @@ class ModuleTree(ChecksNumbers):
             if remove_duplicate:
                 memo.add(module)
             yield path, module
-            values, start = module.__dict__, f"{path}." if path else ""
             names = [name for name, kind in module._kinds.items() if kind == MODULE]
+            values, start = stored_attributes(module), f"{path}." if path else ""
             pending += [(start + name, values, name) for name in reversed(names)]
 
     def modules(self, remove_duplicate: bool = True) -> "Iterator[Module]":
@@ -213,7 +230,7 @@ class ModuleTree(ChecksNumbers):
         visited = set()
         owners = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]
         for path, module in owners:
-            values, prefix = module.__dict__, f"{path}." if path else ""
+            values, prefix = stored_attributes(module), f"{path}." if path else ""
             for name, kind in list(module._kinds.items()):
                 if kind not in kinds:
                     continue
@@ -253,7 +270,9 @@ class ModuleTree(ChecksNumbers):
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Iterate over the parameters, each once: of this module, and of its submodules if `recurse`."""
-        if type(self).named_parameters is ModuleTree.named_parameters and "named_parameters" not in self.__dict__:
+        if type(self).named_parameters is ModuleTree.named_parameters and "named_parameters" not in stored_attributes(
+            self
+        ):
             found = self._unnamed_tensors((PARAMETER,), recurse)
             if found is not None:
                 return found
@@ -267,7 +286,7 @@ class ModuleTree(ChecksNumbers):
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Iterate over the buffers, each once."""
-        if type(self).named_buffers is ModuleTree.named_buffers and "named_buffers" not in self.__dict__:
+        if type(self).named_buffers is ModuleTree.named_buffers and "named_buffers" not in stored_attributes(self):
             found = self._unnamed_tensors(BUFFERS, recurse)
             if found is not None:
                 return found
@@ -277,12 +296,12 @@ class ModuleTree(ChecksNumbers):
         """Return the submodule of that dotted name, "" for this one; AttributeError names the part that is missing."""
         module = cast("Module", self)
         for name in target.split(".") if target else ():
-            if module._kinds.get(name) != MODULE or module.__dict__[name] is None:
+            if module._kinds.get(name) != MODULE or stored_attributes(module)[name] is None:
                 raise AttributeError(
                     f"{type(module).__name__} has no attribute `{name}`: get_submodule found no module {name!r} (of "
                     f"{target!r})"
                 )
-            module = module.__dict__[name]
+            module = stored_attributes(module)[name]
         return module
 
     def get_parameter(self, target: str) -> Parameter:
@@ -315,7 +334,7 @@ class ModuleTree(ChecksNumbers):
                 f"{type(owner).__name__} has no attribute `{name}`: {caller} found no {kinds[0]} {name!r} (of "
                 f"{target!r})"
             )
-        return owner.__dict__[name]
+        return stored_attributes(owner)[name]
 
 
 def _collect(module: ModuleTree, kinds: tuple[str, ...], recurse: bool) -> dict[int, Any] | None:
@@ -332,11 +351,11 @@ def _collect(module: ModuleTree, kinds: tuple[str, ...], recurse: bool) -> dict[
         if module in visited:
             continue
         visited.add(module)
-        values = module.__dict__
+        kinds_here, values = module._kinds, stored_attributes(module)
         if type(module).named_modules is not known or "named_modules" in values:
             return None
         children = []
-        for name, kind in values["_kinds"].items():
+        for name, kind in kinds_here.items():
             value = values[name]
             if value is None:
                 continue
@@ -363,6 +382,6 @@ def _kind_of(value: Any) -> str | None:
 
 def _member_by_getattr(self: ModuleTree, name: str) -> Any:
     """Look up an attribute: members by the `__getattr__` of a class that defines it, which gets them in PyTorch too."""
-    if name in object.__getattribute__(self, "__dict__").get("_kinds", ()):
+    if name in stored_attributes(self).get("_kinds", ()):
         return type(self).__getattr__(self, name)
     return object.__getattribute__(self, name)

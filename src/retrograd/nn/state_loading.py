@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, current
 from retrograd.core.views import copy_plain
+from retrograd.foundation.own_attributes import stored_attributes
 from retrograd.foundation.suggestions import suggest_entry
 from retrograd.nn.hooks import LOAD, LOAD_PRE, of_kind
 from retrograd.nn.parameter import Parameter, is_lazy
@@ -137,7 +138,7 @@ class _Writes(NamedTuple):
         if name == EXTRA_STATE:
             self.calls.append(partial(owner.set_extra_state, value))
             return ""
-        own, tensor = owner.__dict__[name], value if isinstance(value, Tensor) else _as_tensor(path, value)
+        own, tensor = stored_attributes(owner)[name], value if isinstance(value, Tensor) else _as_tensor(path, value)
         if is_lazy(own) and is_lazy(tensor):
             return ""
         if tensor.shape != own.shape:

@@ -4,8 +4,6 @@ python -m retrograd.torch_alias script.py [arguments]
 python -m retrograd.torch_alias -m module [arguments]
 """
 
-import ctypes
-import gc
 import importlib.util
 import os
 import runpy
@@ -17,8 +15,8 @@ from typing import Any
 from retrograd.core import Tensor
 from retrograd.core.dtype import is_floating, is_signed
 from retrograd.distributions import Distribution
+from retrograd.foundation.class_members import add_members
 from retrograd.nn.members import Members
-from retrograd.nn.module_tree import BUFFER, MODULE, PARAMETER, TRANSIENT, ModuleTree
 from retrograd.ops.as_strided import broadcast_shapes
 from retrograd.ops.dtype_aliases import dtype
 from retrograd.ops.layout import Size
@@ -91,7 +89,6 @@ ALIAS_ONLY = {
     "version": "version",
 }
 
-MEMBERS = {"_parameters": (PARAMETER,), "_buffers": (BUFFER, TRANSIENT), "_modules": (MODULE,)}
 
 SPAWNED = os.path.join(os.path.dirname(__file__), "spawned")  # the folder of the `torch` that spawned processes import
 
@@ -207,49 +204,19 @@ def _give_sizes(alias: Any) -> None:
     alias.broadcast_shapes = _broadcast_shapes
 
 
-class _ModuleDict(dict):
-    """The `__dict__` of a module, in which PyTorch's modules have dicts of their members."""
-
-    def __missing__(self, name: str) -> Members:
-        if name in MEMBERS and "_kinds" in self:  # which `Module.__init__` sets
-            return Members(self, MEMBERS[name])
-        raise KeyError(name)
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or (name in MEMBERS and super().__contains__("_kinds"))
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return an attribute, the members of a kind, or the default."""
-        try:
-            return self[name]
-        except KeyError:
-            return default
-
-
 def _unflatten_members(values: list, names: list) -> dict:
     """Return members as a dict, which they are in PyTorch."""
     return dict(zip(names, values, strict=True))
 
 
-def _new_module(cls: type, *args: Any, **settings: Any) -> Any:
-    """Return a module whose `__dict__` has the dicts of members."""
-    module: Any = object.__new__(cls)
-    module.__dict__ = _ModuleDict()
-    return module
-
-
 def _add_to_dtypes() -> None:
-    """Give dtypes PyTorch's attributes.
-
-    The class np.dtype refuses `setattr`, as classes of extension modules do; its namespace is an ordinary dict.
-    """
+    """Give dtypes PyTorch's attributes; their class refuses `setattr`, as those of extension modules do."""
     attributes = {
         "is_floating_point": property(is_floating),
         "is_complex": property(lambda dtype: dtype.kind == "c"),
         "is_signed": property(is_signed),
     }
-    gc.get_referents(vars(dtype))[0].update(attributes)
-    ctypes.pythonapi.PyType_Modified(ctypes.py_object(dtype))  # which forgets the attributes that were looked up before
+    add_members(dtype, attributes)
 
 
 def install() -> None:
@@ -276,7 +243,6 @@ def install() -> None:
     _add_to_dtypes()
     _give_sizes(alias)
     register_pytree_node(Members, lambda members: ([*members.values()], [*members]), _unflatten_members)
-    ModuleTree.__new__ = _new_module  # type: ignore[method-assign]
     _add_names(alias)
 
 

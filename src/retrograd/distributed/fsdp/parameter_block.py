@@ -17,6 +17,7 @@ from retrograd.distributed.tensor.dtensor import (
     gather_whole,
     padded,
 )
+from retrograd.foundation.own_attributes import stored_attributes
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 from retrograd.ops.functions import functions
@@ -37,12 +38,12 @@ class ShardedParameter:
     def show(self, value: Tensor) -> None:
         """Let the modules have the shard, or the whole parameter."""
         for module, name in self.homes:
-            vars(module)[name] = value  # unlike an assignment, it takes results of operators too
+            stored_attributes(module)[name] = value  # unlike an assignment, it takes results of operators too
 
     def adopt(self) -> None:
         """Take the part that was assigned to the first module, as `load_state_dict(assign=True)` does."""
         module, name = self.homes[0]
-        found = vars(module)[name]
+        found = stored_attributes(module)[name]
         if found is self.shard:
             return
         if not isinstance(found, DTensor) or found.division != self.shard.division:

@@ -6,6 +6,7 @@ from typing import Any
 
 from retrograd.autograd import no_grad
 from retrograd.core.blocks import generator_block
+from retrograd.foundation.own_attributes import stored_attributes
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.containers import ModuleDict, ModuleList
 from retrograd.nn.module import Module
@@ -123,7 +124,7 @@ def register_parametrization(
     kinds = module._kinds
     if kinds.get(tensor_name) not in ("parameter", "buffer", "transient buffer"):
         raise ValueError(f"register_parametrization: {type(module).__name__} has no tensor {tensor_name!r}")
-    original = module.__dict__[tensor_name]
+    original = stored_attributes(module)[tensor_name]
     functions = ParametrizationList([parametrization], original, unsafe)
     if not unsafe:
         _check_parametrization(tensor_name, original, functions)
@@ -195,7 +196,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     >>> is_parametrized(nn.Linear(1, 1))
     False
     """
-    known = module.__dict__.get("parametrizations")
+    known = stored_attributes(module).get("parametrizations")
     if not isinstance(known, ModuleDict):
         return False
     return bool(len(known)) if tensor_name is None else tensor_name in known

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
+from retrograd.foundation.own_attributes import stored_attributes
 from retrograd.nn import Module
 from retrograd.pipelining.runtime.stage import PipelineStageBase
 
@@ -42,12 +43,12 @@ def _copy_module(module: Module, copies: dict[int, Any]) -> Module:
     """Return a module with copies of the submodules and buffers, and otherwise the same attributes."""
     if id(module) not in copies:
         copied = copies[id(module)] = object.__new__(type(module))
-        vars(copied).update(vars(module), _kinds=dict(module._kinds))
+        copied.__setstate__(stored_attributes(module))
         for name, child in module.named_children():
-            vars(copied)[name] = _copy_module(child, copies)
+            stored_attributes(copied)[name] = _copy_module(child, copies)
         for name, buffer in module.named_buffers(recurse=False):
             if id(buffer) not in copies:
                 copies[id(buffer)] = buffer.detach().clone()
-            vars(copied)[name] = copies[id(buffer)]
+            stored_attributes(copied)[name] = copies[id(buffer)]
     found: Module = copies[id(module)]
     return found

@@ -7,6 +7,7 @@ import optree
 from retrograd.core import Tensor
 from retrograd.core.device import device as Device
 from retrograd.fx import Graph, GraphModule
+from retrograd.nn.members import all_attributes
 from retrograd.ops.layout import check_device
 
 
@@ -25,7 +26,7 @@ def move_to_device(module: GraphModule, device: Any) -> GraphModule:
         )
     for part in module.modules():
         moved_names = part.state_dict()
-        for name, value in list(vars(part).items()):
+        for name, value in all_attributes(part).items():
             if isinstance(value, Tensor) and name not in moved_names:
                 setattr(part, name, value.to(device))
     module.to(device)

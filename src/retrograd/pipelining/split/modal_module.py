@@ -6,6 +6,7 @@ from typing import Any
 from retrograd.fx import Graph, GraphModule
 from retrograd.fx.graph_module import extract, tensor_names
 from retrograd.nn import Module
+from retrograd.nn.members import all_attributes
 
 BY_MODE = ("_graph", "_code", "_parameter_names")  # attributes of a graph module that depend on its graph
 OTHERS = ("_kinds", "_by_mode", "__signature__", *BY_MODE)
@@ -72,5 +73,5 @@ class ModalGraphModule(GraphModule):
         kept = [*self._kinds, *OTHERS]
         names = [*tensor_names(self), *(name for name, _ in self.named_children())]
         read = [str(node.target) for graph in self.graphs.values() for node in graph.find_nodes(op="get_attr")]
-        others = {name: value for name, value in vars(self).items() if name not in kept}
+        others = {name: value for name, value in all_attributes(self).items() if name not in kept}
         return type(self), (extract(self, [*names, *read]), self.graphs, names), others

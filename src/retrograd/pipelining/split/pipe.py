@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import optree
 
 from retrograd.core.blocks import generator_block
+from retrograd.foundation.own_attributes import stored_attributes
 from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.fx import Graph, GraphModule, map_nodes
 from retrograd.fx.graph_module import extract, tensor_names
@@ -84,7 +85,7 @@ class Pipe(Module):
         shared = replicated([stage.submod for stage in stages])
         loss = bool(has_loss_and_backward)
         # One attribute: the model's own names, whatever they are, are attributes of the pipe, too.
-        vars(self)["_state"] = _PipeState(split_gm, stages, loss, loss_spec, shared, None, [])
+        stored_attributes(self)["_state"] = _PipeState(split_gm, stages, loss, loss_spec, shared, None, [])
         for stage in stages:
             self._register_tensors(stage.submod)
         self._link_tensors()
@@ -95,9 +96,9 @@ class Pipe(Module):
         """Return the pipe of a captured model, with all its tensors in their order, also those that no stage uses."""
         pipe = Pipe(split.split_gm, len(stage_calls(split.split_gm.graph)), split.has_loss, split.loss_spec)
         for name in list(pipe._kinds):
-            del vars(pipe)[name], pipe._kinds[name]
+            del stored_attributes(pipe)[name], pipe._kinds[name]
         pipe._register_tensors(split.captured)
-        vars(pipe)["_state"] = pipe._state._replace(captured=split.captured, links=[])
+        stored_attributes(pipe)["_state"] = pipe._state._replace(captured=split.captured, links=[])
         pipe._link_tensors()
         return pipe
 
@@ -212,13 +213,13 @@ class Pipe(Module):
     def _own_tensors_in_stages(self) -> Iterator[None]:
         """Let the stages use this module's tensors while the block runs, where they differ: in `functional_call`."""
         other = [link for link in self._state.links if _is_out_of_date(link)]
-        before = [vars(link.stage)[link.name] for link in other]
+        before = [stored_attributes(link.stage)[link.name] for link in other]
         try:
             _copy_to_stages(other)
             yield
         finally:
             for link, value in zip(other, before, strict=True):
-                vars(link.stage)[link.name] = value
+                stored_attributes(link.stage)[link.name] = value
 
     def named_inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tensors among the model's arguments by name, to run the stages separately.
@@ -395,7 +396,7 @@ def _stages_of(split_gm: GraphModule) -> list[PipeStage]:
 def _merge(module: Module, other: Module) -> None:
     """Register the members of another module, including those of its submodules, where there are none yet."""
     for name, kind in other._kinds.items():
-        value, known = vars(other)[name], vars(module).get(name)
+        value, known = stored_attributes(other)[name], stored_attributes(module).get(name)
         if isinstance(value, Module) and isinstance(known, Module):
             _merge(known, value)
         elif name not in module._kinds:
@@ -403,7 +404,7 @@ def _merge(module: Module, other: Module) -> None:
                 raise RuntimeError(f"Pipe: the model's {name!r} would replace Pipe.{name}(); rename it in the model")
             # Not by setattr: a property of Pipe may have the same name, and then is the attribute.
             module._kinds[name] = kind
-            vars(module)[name] = value
+            stored_attributes(module)[name] = value
 
 
 def _leaves(result: Any) -> Iterator[Any]:
@@ -417,10 +418,10 @@ def _leaves(result: Any) -> Iterator[Any]:
 
 
 def _is_out_of_date(link: _TensorLink) -> bool:
-    return vars(link.stage)[link.name] is not vars(link.pipe).get(link.name)
+    return stored_attributes(link.stage)[link.name] is not stored_attributes(link.pipe).get(link.name)
 
 
 def _copy_to_stages(links: Sequence[_TensorLink]) -> None:
     """Give the stages the pipe's own tensors."""
     for link in links:
-        vars(link.stage)[link.name] = vars(link.pipe)[link.name]
+        stored_attributes(link.stage)[link.name] = stored_attributes(link.pipe)[link.name]
