@@ -28,6 +28,10 @@ def test_no_entry_is_named_if_none_fits():
 
 @pytest.mark.parametrize("load", [rg.set_rng_state, lambda state: rg.Generator().set_state(state)])
 def test_a_random_state_of_pytorch_is_refused_with_the_way_out(load):
-    for state in (rg.zeros(5056, dtype="uint8"), rg.zeros(5056, dtype="uint8").numpy(), b"state"):
-        with pytest.raises(TypeError, match=r"RNG state must be the dict that get_state returned, got .*manual_seed"):
+    with pytest.raises(RuntimeError, match=r"found the input RNG state size to be 5056.*set a seed"):
+        load(rg.zeros(5056, dtype="uint8"))
+    for state in (rg.zeros(112), rg.zeros(112, dtype="uint8").numpy(), b"state", None):
+        with pytest.raises(TypeError, match=r"RNG state must be a torch\.ByteTensor, as get_state returns, got "):
             load(state)
+    with pytest.raises(RuntimeError, match=r"RNG state is damaged"):
+        load(rg.full((112,), 255, dtype="uint8"))

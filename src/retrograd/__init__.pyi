@@ -969,7 +969,7 @@ def get_float32_matmul_precision() -> Any:
     """Return what `set_float32_matmul_precision` was last called with, "highest" at the start."""
 
 def get_rng_state() -> Any:
-    """Return the default generator's state, for `set_rng_state`."""
+    """Return the default generator's state as a tensor of bytes, for `set_rng_state`."""
 
 def gradient(x: _Operand, *, spacing: Any = 1, dim: _Ints | None = None, edge_order: _int = 1) -> tuple[Tensor, ...]:
     """The numerical derivative of a sampled function along each dimension, as a tuple; second order in the interior."""

@@ -37,6 +37,17 @@ def test_a_generator_continues_and_can_be_set_back(name):
     assert DRAWS[name](generator).tolist() == first
 
 
+def test_a_state_of_an_earlier_version_is_a_dict():
+    generator = rg.Generator(1)
+    rg.rand(3, generator=generator)
+    state = {"seed": 1, **generator._source.bit_generator.state}
+    assert rg.Generator().get_state().tolist() != generator.get_state().tolist()
+    other = rg.Generator()
+    other.set_state(state)
+    assert other.get_state().tolist() == generator.get_state().tolist()
+    assert other.initial_seed() == 1
+
+
 def test_manual_seed_governs_the_default_generator():
     rg.manual_seed(5)
     first = rg.rand(4).tolist()

@@ -7,12 +7,35 @@ import numpy as np
 from retrograd import kernels
 from retrograd.kernels import empty
 
+STATE_SIZE = 112  # the bytes of a packed state
 MANY = 16_384  # values from which on drawing by whole counters is faster
 
 
 def random_source(seed):
     """Return a NumPy generator over Philox that depends on the seed alone."""
     return np.random.Generator(np.random.Philox(seed))
+
+
+def pack_state(seed, state):
+    """Return a seed and the state of a source as an array of bytes: 14 little-endian numbers of 64 bits."""
+    counter, key = state["state"]["counter"], state["state"]["key"]
+    rest = state["buffer_pos"], state["has_uint32"], state["uinteger"]
+    words = [seed, *counter.tolist(), *key.tolist(), *state["buffer"].tolist(), *rest]
+    return np.array(words, "<u8").view(np.uint8)
+
+
+def unpack_state(packed):
+    """Return the seed and the state of a source from `pack_state`; ValueError for bytes that are none."""
+    if packed.size != STATE_SIZE:
+        found = f"but found the input RNG state size to be {packed.size}"
+        raise ValueError(f"Expected an RNG state of size {STATE_SIZE} {found}")
+    words = np.ascontiguousarray(packed).reshape(-1).view("<u8").astype(np.uint64)
+    names, limits = ("buffer_pos", "has_uint32", "uinteger"), (4, 1, 2**32 - 1)
+    if any(number > limit for number, limit in zip(words[11:].tolist(), limits, strict=True)):
+        raise ValueError("RNG state is damaged")
+    rest = {name: int(number) for name, number in zip(names, words[11:], strict=True)}
+    parts = {"state": {"counter": words[1:5], "key": words[5:7]}, "buffer": words[7:11]}
+    return int(words[0]), {"bit_generator": "Philox", **parts, **rest}
 
 
 def mixed_words(entropy, count):

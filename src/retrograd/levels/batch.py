@@ -107,9 +107,9 @@ class VmapLevel(OuterGradLevel):
     def _process_random_same(self, op: Op, values: tuple, batched: tuple[bool, ...], params: dict) -> Any:
         """Draw for each example from the same generator state."""
         source = resolve_generator(params.get("generator"))
-        before, results = source.get_state(), []
+        before, results = source._plain_state(), []
         for example in batch_loop.iter_examples(batched, self.size, values):
-            source.set_state(before)
+            source._set_plain_state(before)
             results.append(call(op, example, params))
         return batch_loop.stack_results(results) if results else batch_loop.empty_batch(op, batched, values, params)
 

@@ -14,7 +14,7 @@ from retrograd.nested.buffer_layout import get_layout, is_nested
 from retrograd.nested.dispatch import AcrossComponentsError, NotBatchOfOneError
 from retrograd.ops.batch_loop import DataDependent
 from retrograd.ops.family import CoreDims
-from retrograd.ops.generator import fork_rng, get_rng_state
+from retrograd.ops.generator import default_generator, fork_rng
 from retrograd.ops.view import cat, narrow
 
 
@@ -59,13 +59,13 @@ def check_batch(op: Op, example: tuple, batches: list[bool], params: dict, out: 
     if op.random or op.definition.impure or op.rules is None:
         return
     count = next(n for n in count_from(3) if all(n not in a.shape for a in example if isinstance(a, Tensor)))
-    state = str(get_rng_state())
+    state = str(default_generator._plain_state())
     with at(current().level, False), fork_rng():
         try:
             found = call(op, _stack_copies(example, batches, count, lead, True), params)
         except (ValueError, TypeError, IndexError, RuntimeError):
             found = _call_on_copies(op, _stack_copies(example, batches, count, lead, False), params)
-        draws_random = state != str(get_rng_state())
+        draws_random = state != str(default_generator._plain_state())
     pairs = zip(out, found, strict=True) if isinstance(out, tuple) else [(out, found)]
     if not all(_repeats(whole, part, count, lead, draws_random) for part, whole in pairs):
         raise NotBatchOfOneError(

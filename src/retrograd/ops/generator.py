@@ -6,10 +6,12 @@ import os
 import threading
 
 from retrograd.backend import philox
+from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
 from retrograd.core.blocks import generator_block
 from retrograd.core.device import CPU
 from retrograd.core.state import current, thread_values
+from retrograd.core.tensor import make
 from retrograd.foundation.describe_value import describe
 from retrograd.ops.functions import function
 from retrograd.ops.layout import check_device, find_device, is_device
@@ -64,27 +66,42 @@ class Generator:
         return self._seed
 
     def get_state(self):
-        """Return the state as plain data, for `set_state`."""
-        return {"seed": self._seed, **self._source.bit_generator.state}
+        """Return the state as a tensor of bytes, for `set_state`."""
+        return make(philox.pack_state(self._seed, self._source.bit_generator.state), None, None)
 
     def set_state(self, state):
-        """Restore a state that `get_state` returned."""
-        if not isinstance(state, dict):
-            raise TypeError(
-                f"RNG state must be the dict that get_state returned, got {describe(state)}; a state of PyTorch's "
-                "generators does not fit: set a seed by manual_seed"
-            )
+        """Restore a state that `get_state` returned, also in an earlier version, as a dict.
+
+        Raises TypeError for other than a tensor of bytes or such a dict, RuntimeError for a tensor of another size.
+        """
+        if isinstance(state, dict):
+            self._set_plain_state(state)
+            return
+        if not isinstance(state, Tensor) or state.dtype != dtypes.uint8:
+            raise TypeError(f"RNG state must be a torch.ByteTensor, as get_state returns, got {describe(state)}")
+        try:
+            seed, plain = philox.unpack_state(state.cpu().detach().numpy())
+        except ValueError as error:
+            raise RuntimeError(f"{error}; a state of PyTorch's generators does not fit: set a seed") from error
+        self._set_plain_state({"seed": seed, **plain})
+
+    def _plain_state(self):
+        """Return the state as a dict of numbers and arrays."""
+        return {"seed": self._seed, **self._source.bit_generator.state}
+
+    def _set_plain_state(self, state):
+        """Restore a state that `_plain_state` returned."""
         self._source.bit_generator.state = state
         self._seed = state.get("seed", self._seed)
 
     def clone_state(self):
         """Return a new generator in the same state."""
         other = Generator()
-        other.set_state(self.get_state())
+        other._set_plain_state(self._plain_state())
         return other
 
     def __reduce__(self):
-        return _restore_generator, (self.get_state(),)
+        return _restore_generator, (self._plain_state(),)
 
     def draw(self, method, *args, **kwargs):
         """Return random values from the source's method of that name; one thread draws at a time.
@@ -121,7 +138,7 @@ class Generator:
 def _restore_generator(state):
     """Return a generator in a state."""
     generator = Generator()
-    generator.set_state(state)
+    generator._set_plain_state(state)
     return generator
 
 
@@ -155,12 +172,12 @@ def replay_draws(states):
     Generators are found as they draw; `states` records the state of each before its first draw.
     """
     for generator, state in states.values():
-        generator.set_state(state)
+        generator._set_plain_state(state)
     outer = _redirection.to
 
     def remembered(generator):
         if id(generator) not in states:
-            states[id(generator)] = generator, generator.get_state()
+            states[id(generator)] = generator, generator._plain_state()
         return generator if outer is None else outer(generator)
 
     with redirect_draws(remembered):
@@ -214,7 +231,7 @@ def initial_seed():
 
 @function()
 def get_rng_state():
-    """Return the default generator's state, for `set_rng_state`."""
+    """Return the default generator's state as a tensor of bytes, for `set_rng_state`."""
     return default_generator.get_state()
 
 
@@ -230,20 +247,20 @@ def fork_rng(devices=None, enabled=True):
 
     `devices`, whose generators would be restored too, may be empty; with enabled=False nothing is restored.
 
-    >>> before = str(get_rng_state())
+    >>> before = get_rng_state()
     >>> with fork_rng():
     ...     _ = default_generator.seed()
-    >>> str(get_rng_state()) == before
+    >>> bool((get_rng_state() == before).all())
     True
     """
     for device in devices or ():
         check_device(device)
-    state = get_rng_state() if enabled else None
+    state = default_generator._plain_state() if enabled else None
     try:
         yield
     finally:
         if enabled:
-            set_rng_state(state)
+            default_generator._set_plain_state(state)
 
 
 @generator_block
@@ -252,11 +269,11 @@ def reseeded(number):
 
     Unlike `fork_rng` with `manual_seed`, it copies no state, so that a block that draws nothing costs next to nothing.
 
-    >>> before = str(get_rng_state())
+    >>> before = get_rng_state()
     >>> with reseeded(7):
     ...     default_generator.initial_seed()
     7
-    >>> str(get_rng_state()) == before
+    >>> bool((get_rng_state() == before).all())
     True
     """
     seed, source = default_generator._seed, default_generator._made

@@ -112,12 +112,12 @@ class RandomState:
 
 def _state(generator: Generator) -> bytes:
     """Return a generator's state as bytes, which are small and comparable."""
-    return pickle.dumps(generator.get_state())
+    return pickle.dumps(generator._plain_state())
 
 
 def _restore(states: list[tuple[Generator, bytes]]) -> None:
     for generator, state in states:
-        generator.set_state(pickle.loads(state))
+        generator._set_plain_state(pickle.loads(state))
 
 
 def generators_of(arguments: Any, options: Options) -> list[Generator]:

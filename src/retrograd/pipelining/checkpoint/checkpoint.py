@@ -229,7 +229,7 @@ class Checkpoints:
         except Exception as error:
             raise StorageError(f"restore: {path} has a state that can't be loaded: {error}") from error
         ranks.load_state_dict(content.model)
-        default_generator.set_state(content.rng[ranks.rank if len(content.rng) == len(steps) else 0])
+        default_generator._set_plain_state(content.rng[ranks.rank if len(content.rng) == len(steps) else 0])
         self._last_step = found
         return Restored(found, content.extra)
 

@@ -65,7 +65,7 @@ def write_part(folder: Path, rank: int, model: Mapping[str, Tensor], states: Sta
         "file": path.name,
         "bytes": path.stat().st_size,
         "sha256": _checksum(path),
-        "rng": _to_json(default_generator.get_state()),
+        "rng": _to_json(default_generator._plain_state()),
         "tensors": [[name, _CODEC.write(tensor.aval)] for name, tensor in tensors.items()],
         "states": rows,
     }
@@ -299,7 +299,7 @@ def _read_group(data: Any) -> Group:
 def _read_rng(data: Any) -> Any:
     state = _CODEC.read(data)
     try:
-        Generator().set_state(state)
+        Generator()._set_plain_state(state)
     except Exception as error:  # NumPy raises various errors for the state of another kind of generator
         raise StorageError(f"no generator has the state {ascii(data)[:80]}: {error}") from error
     return state

@@ -14,7 +14,7 @@ from retrograd.core.blocks import generator_block
 from retrograd.fx import GraphModule, Interpreter, Node
 from retrograd.interop.stored_arrays import memory_owner
 from retrograd.nn import Module
-from retrograd.ops.generator import get_rng_state, set_rng_state
+from retrograd.ops.generator import default_generator
 from retrograd.pipelining.microbatch import tensors_in
 from retrograd.pipelining.split.partition import NEVER, cut_costs
 from retrograd.utils import blas_threads
@@ -54,7 +54,7 @@ def preserve_state(model: Module) -> Iterator[None]:
     """Run the body on one thread; restore gradients, buffers and the generator state of the model afterwards."""
     gradients = [(parameter, parameter.grad) for parameter in model.parameters()]
     buffers = [(buffer, registry["clone"](buffer.detach())) for buffer in model.buffers()]
-    state = get_rng_state()
+    state = default_generator._plain_state()
     for parameter, _ in gradients:
         parameter.grad = None
     try:
@@ -66,7 +66,7 @@ def preserve_state(model: Module) -> Iterator[None]:
         with autograd.no_grad():
             for buffer, value in buffers:
                 buffer.copy_(value)
-        set_rng_state(state)
+        default_generator._set_plain_state(state)
 
 
 def operators(captured: GraphModule, args: tuple, kwargs: dict[str, Any], loss: Loss, rounds: int) -> list[Operator]:

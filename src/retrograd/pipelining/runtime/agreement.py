@@ -176,7 +176,7 @@ def _checksum(tensors: Iterable[Tensor]) -> int:
 
 def _positions(sources: Iterable[Generator]) -> int:
     """Return a checksum of the positions of generators in their streams."""
-    states = [source.get_state() for source in sources]
+    states = [source._plain_state() for source in sources]
     rest = [bytes([state["buffer_pos"], state["has_uint32"]]) for state in states]
     return int(checksum([*rest, *[part for state in states for part in state["state"].values()]]))
 

@@ -42,7 +42,7 @@ def record_draws() -> Iterator[list[Draw]]:
 
     def note(source: Generator) -> "_RecordingGenerator":
         if source not in states:
-            states[source] = source.get_state()
+            states[source] = source._plain_state()
         return _RecordingGenerator(source, draws)
 
     try:
@@ -50,7 +50,7 @@ def record_draws() -> Iterator[list[Draw]]:
             yield draws
     finally:
         for source, state in states.items():
-            source.set_state(state)
+            source._set_plain_state(state)
 
 
 class _RecordingGenerator(NamedTuple):
@@ -117,7 +117,7 @@ class Stream:
             if dim is not None:
                 size = (*size[:dim], sum(_size(one[position])[dim] for one in draws), *size[dim + 1 :])
             self._totals.append(size)
-            self._states.append(first.source.get_state())
+            self._states.append(first.source._plain_state())
             first.source.skip(first.method, *first.of_size(size))
         source = draws[0][0].source if draws[0] else default_generator
         self._seed = _seed_from(source.clone_state())
@@ -139,7 +139,7 @@ class Stream:
         if Draw(expected.source, method, args).size != expected.size:
             raise RuntimeError(f"the program draws {args}, but it drew {expected.args} when it was captured")
         source, size = Generator(), _size(expected)
-        source.set_state(self._states[position])
+        source._set_plain_state(self._states[position])
         if dim is None:
             return source.draw(method, *args)
         start = sum(_size(one[position])[dim] for one in self._draws[:micro_batch])
