@@ -25,9 +25,9 @@ def save(path: Path, trainer: Trainer) -> None:
         "losses": trainer.history.losses,
         "accuracies": trainer.history.accuracies,
         "optimizer": numbers,
-        "random": rg.get_rng_state(),
+        "random": rg.get_rng_state().tolist(),
     }
-    save_file(tensors, path, {"state": json.dumps(state, default=lambda array: array.tolist())})
+    save_file(tensors, path, {"state": json.dumps(state)})
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -44,13 +44,20 @@ def read(path: Path) -> dict[str, Any]:
         raise UsageError(f"--resume: {path} is damaged: {error}") from error
     if type(state) is not dict or state.get("format") != FORMAT:
         raise UsageError(f"--resume: {path} is no checkpoint of this demo")
-    wrong = [name for name, kind in _KINDS.items() if type(state.get(name)) is not kind]
+    wrong = [name for name, kind in _KINDS.items() if type(state.get(name)) not in kind]
     if wrong:
         raise UsageError(f"--resume: {path} is damaged: it lacks {', '.join(wrong)}")
     return state
 
 
-_KINDS = {"seed": int, "epochs": int, "losses": list, "accuracies": list, "optimizer": dict, "random": dict}
+_KINDS = {
+    "seed": (int,),
+    "epochs": (int,),
+    "losses": (list,),
+    "accuracies": (list,),
+    "optimizer": (dict,),
+    "random": (list, dict),  # a dict in files of earlier versions
+}
 
 
 def restore(path: Path, state: dict[str, Any], trainer: Trainer) -> None:
@@ -58,7 +65,8 @@ def restore(path: Path, state: dict[str, Any], trainer: Trainer) -> None:
     tensors = load_file(path)
     trainer.model.load_state_dict(_strip_prefix(MODEL, tensors))
     _load_optimizer(trainer, _strip_prefix(OPTIMIZER, tensors), state["optimizer"])
-    rg.set_rng_state(state["random"])
+    random = state["random"]
+    rg.set_rng_state(random if isinstance(random, dict) else rg.tensor(random, dtype=rg.uint8))
     trainer.resume_from(History(state["losses"], state["accuracies"]))
 
 
