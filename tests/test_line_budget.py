@@ -36,7 +36,7 @@ BUDGET = {
     "numpy": 300,
     "ode": 900,
     "ops": 31960,
-    "optim": 3600,
+    "optim": 3640,
     "pipelining": 21040,
     "scipy": 8000,
     "signal": 100,

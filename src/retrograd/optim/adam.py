@@ -16,7 +16,7 @@ from retrograd.optim.declared_settings import (
 from retrograd.optim.foreach import elementwise
 from retrograd.optim.next_update import Update
 from retrograd.optim.optimizer import Group, State, count_step
-from retrograd.optim.state_entries import count, declare_entries
+from retrograd.optim.state_entries import declare_entries, step_count
 
 _MEANS = ("exp_avg", "exp_avg_sq")
 _WITH_LARGEST = (*_MEANS, "max_exp_avg_sq")
@@ -40,7 +40,7 @@ class Adam(DeclaredOptimizer):
     tensor([ 0.5000, -1.5000], requires_grad=True)
     """
 
-    entries = declare_entries(*_WITH_LARGEST, step=count)
+    entries = declare_entries(*_WITH_LARGEST, step=step_count)
 
     lr: InitVar[float] = field(default=1e-3, check=check_non_negative)
     betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.999), check=check_betas)

@@ -16,7 +16,7 @@ from retrograd.optim.declared_settings import (
 )
 from retrograd.optim.foreach import elementwise
 from retrograd.optim.optimizer import Group, State, count_step, descent_gradient
-from retrograd.optim.state_entries import count, declare_entries, number
+from retrograd.optim.state_entries import declare_entries, scalar, step_count
 
 _maximum = operator_named("maximum")
 
@@ -29,7 +29,7 @@ def moments(g: Any, state: State, group: Group) -> tuple[Any, Any]:
     return means
 
 
-_ENTRIES = declare_entries("exp_avg", "exp_avg_sq", "exp_inf", step=count, mu_product=number)
+_ENTRIES = declare_entries("exp_avg", "exp_avg_sq", "exp_inf", step=step_count, mu_product=scalar)
 
 
 @with_settings

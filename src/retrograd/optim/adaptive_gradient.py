@@ -14,7 +14,7 @@ from retrograd.optim.declared_settings import (
 from retrograd.optim.foreach import elementwise
 from retrograd.optim.optimizer import Group, State, count_step, descent_gradient
 from retrograd.optim.sparse_gradients import entries_of
-from retrograd.optim.state_entries import count, declare_entries
+from retrograd.optim.state_entries import declare_entries, step_count
 
 _full_like = operator_named("full_like")
 
@@ -35,7 +35,7 @@ class Adagrad(DeclaredOptimizer):
     tensor([ 0.5000, -1.5000], requires_grad=True)
     """
 
-    entries = declare_entries("sum", step=count)
+    entries = declare_entries("sum", step=step_count)
     takes = ("dense", "sparse")
 
     lr: InitVar[float] = field(default=1e-2, check=check_non_negative)
@@ -94,7 +94,7 @@ class Adadelta(DeclaredOptimizer):
     0.134
     """
 
-    entries = declare_entries("square_avg", "acc_delta", step=count)
+    entries = declare_entries("square_avg", "acc_delta", step=step_count)
 
     lr: InitVar[float] = field(default=1.0, check=check_non_negative)
     rho: InitVar[float] = field(default=0.9, check=_from_0_to_1)
@@ -133,7 +133,7 @@ class RMSprop(DeclaredOptimizer):
     tensor([ 0.5000, -1.5000], requires_grad=True)
     """
 
-    entries = declare_entries("square_avg", "momentum_buffer", "grad_avg", step=count)
+    entries = declare_entries("square_avg", "momentum_buffer", "grad_avg", step=step_count)
 
     lr: InitVar[float] = field(default=1e-2, check=check_non_negative)
     alpha: InitVar[float] = field(default=0.99, check=check_non_negative)

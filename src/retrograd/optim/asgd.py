@@ -13,7 +13,7 @@ from retrograd.optim.declared_settings import (
 )
 from retrograd.optim.foreach import elementwise
 from retrograd.optim.optimizer import Group, State, count_step, descent_gradient
-from retrograd.optim.state_entries import count, declare_entries, number
+from retrograd.optim.state_entries import declare_entries, scalar, step_count
 
 _clone = operator_named("clone")
 
@@ -35,7 +35,7 @@ class ASGD(DeclaredOptimizer):
     (tensor([ 0.5000, -1.0000], requires_grad=True), tensor([ 0.5000, -1.0000]))
     """
 
-    entries = declare_entries("ax", step=count, eta=number, mu=number)
+    entries = declare_entries("ax", step=step_count, eta=scalar, mu=scalar)
 
     steps_on_parts = False
     lr: InitVar[float] = field(default=1e-2, check=check_non_negative)

@@ -9,7 +9,7 @@ from retrograd.core import operator_named
 from retrograd.nn.constructor_fields import field
 from retrograd.optim.declared_settings import DeclaredOptimizer, check_non_negative, check_one_of, with_settings
 from retrograd.optim.optimizer import Group, State
-from retrograd.optim.state_entries import count, declare_entries, mean_of
+from retrograd.optim.state_entries import declare_entries, mean_of, step_count
 
 _norm = operator_named("norm")
 _zeros_like = operator_named("zeros_like")
@@ -33,7 +33,7 @@ class Adafactor(DeclaredOptimizer):
     (tensor([0.7500, 0.7500, 0.7500], grad_fn=<SelectBackward0>), (2, 1))
     """
 
-    entries = declare_entries("variance", step=count, row_var=mean_of(-1), col_var=mean_of(-2))
+    entries = declare_entries("variance", step=step_count, row_var=mean_of(-1), col_var=mean_of(-2))
     takes_complex = False
 
     lr: InitVar[float] = field(default=1e-2, check=check_non_negative)

@@ -16,7 +16,7 @@ from retrograd.nn.tensor_part import TensorPart
 from retrograd.ops.layout import has_sparse_layout
 from retrograd.optim.foreach import Batch, split_batches, update_batch
 from retrograd.optim.state_dict_hooks import StateDictHooks
-from retrograd.optim.state_entries import Entry, load_entries
+from retrograd.optim.state_entries import Entry, load_entries, save_scalars
 from retrograd.optim.step_hooks import StepHooks
 
 _view_as_complex = operator_named("view_as_complex")
@@ -226,15 +226,15 @@ class Optimizer(StepHooks, StateDictHooks):
         """Return settings and states as plain data: parameters are indices, in the order of the groups.
 
         {"state": {0: {"exp_avg": Tensor, ...}, ...}, "param_groups": [{"lr": ..., "params": [0, 1]}, ...]};
-        the tensors are those of the optimizer, which later steps write to, not copies.  Those with the shape of a
-        parameter that is a part of a whole tensor, as by `fully_shard`, are parts too.  Entries of `self.state`
-        whose keys are names keep them.
+        the tensors are those of the optimizer, which later steps write to, not copies; only a number of steps, which
+        `self.state` has as a number, becomes a new one.  Those with the shape of a parameter that is a part of a whole
+        tensor, as by `fully_shard`, are parts too.  Entries of `self.state` whose keys are names keep them.
         """
         self._run_state_hooks(SAVE_PRE)
         number = {id(p): i for i, p in enumerate(self._params())}
         found = {
             "state": {
-                number[id(p)] if isinstance(p, Tensor) else p: _saved_state(p, state)
+                number[id(p)] if isinstance(p, Tensor) else p: _saved_state(p, state, self.entries)
                 for p, state in self.state.items()
                 if isinstance(p, str) or state
             },
@@ -334,11 +334,14 @@ def _settings_of(group: Group) -> Group:
     return {name: value for name, value in group.items() if name != "params"}
 
 
-def _saved_state(param: Any, state: Any) -> Any:
+def _saved_state(param: Any, state: Any, entries: Mapping[str, Entry]) -> Any:
     """Return the state of a parameter, or another value; tensors of its shape are parts of whole ones if it is."""
+    if not isinstance(param, Tensor):
+        return state
+    saved = save_scalars(state, entries)
     if not isinstance(param, TensorPart):
-        return dict(state) if isinstance(param, Tensor) else state
-    return {name: param.as_part(value) if _is_like(value, param.shape) else value for name, value in state.items()}
+        return saved
+    return {name: param.as_part(value) if _is_like(value, param.shape) else value for name, value in saved.items()}
 
 
 def _split_names(params: Any) -> tuple[dict[str, list[str]], list[Any]]:

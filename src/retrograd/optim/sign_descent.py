@@ -14,7 +14,7 @@ from retrograd.optim.declared_settings import (
 )
 from retrograd.optim.foreach import elementwise
 from retrograd.optim.optimizer import Group, State, count_step, descent_gradient
-from retrograd.optim.state_entries import count, declare_entries
+from retrograd.optim.state_entries import declare_entries, step_count
 
 _full_like = operator_named("full_like")
 _where = operator_named("where")
@@ -50,7 +50,7 @@ class Rprop(DeclaredOptimizer):
     tensor([ 0.5000, -1.5000], requires_grad=True)
     """
 
-    entries = declare_entries("prev", "step_size", step=count)
+    entries = declare_entries("prev", "step_size", step=step_count)
 
     lr: InitVar[float] = field(default=1e-2, check=check_non_negative)
     etas: InitVar[tuple[float, float]] = field(default=(0.5, 1.2), check=_check_etas)

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from retrograd.core import Tensor, operator_named
-from retrograd.core.dtype import is_differentiable, real_of
+from retrograd.core.dtype import float64, is_differentiable, real_of
 from retrograd.foundation.describe_value import describe
-from retrograd.ops.create import as_tensor
+from retrograd.ops.create import as_tensor, tensor
 from retrograd.ops.layout import array_device, place
 
 _clone = operator_named("clone")
@@ -60,6 +60,34 @@ def count(value: Any, params: list[Any]) -> int:
     if not found.is_integer():
         raise ValueError(f"must be an integer, got {found}")
     return int(found)
+
+
+def step_count(value: Any, params: list[Any]) -> int:
+    """Return a number of steps, which state dicts have as a tensor."""
+    return count(value, params)
+
+
+def scalar(value: Any, params: list[Any]) -> float:
+    """Return a number that state dicts have as a tensor."""
+    return number(value, params)
+
+
+def save_scalars(state: Mapping[str, Any], entries: Mapping[str, Entry]) -> dict[str, Any]:
+    """Return a state whose numbers of steps, and other numbers, are tensors where PyTorch has such."""
+    found = dict(state)
+    for name, value in state.items():
+        if entries.get(name) in _SCALARS and isinstance(value, Number):
+            dtype = None if entries[name] is step_count else float64  # so that a loaded state continues with the bits
+            found[name] = tensor(float(value), dtype=dtype, device="cpu")  # type: ignore[arg-type]
+    return found
+
+
+def load_scalars(state: Mapping[str, Any], entries: Mapping[str, Entry]) -> dict[str, Any]:
+    """Return a state as the optimizer has it, given one that `save_scalars` returned."""
+    return {name: entries[name](v, []) if entries.get(name) in _SCALARS else v for name, v in state.items()}
+
+
+_SCALARS = (step_count, scalar)
 
 
 def list_of(entry: Entry) -> Entry:

@@ -6,6 +6,7 @@ from typing import Any
 
 from retrograd.core.blocks import generator_block
 from retrograd.optim.optimizer import Group, Optimizer, State, check_state_dict
+from retrograd.optim.state_entries import load_scalars
 
 
 @generator_block
@@ -41,7 +42,8 @@ def swap_in_optimizer_params_and_state(
         raise ValueError(f"{name}: expected {sum(sizes)} parameters, one for each of the optimizer, got {len(params)}")
     numbers = [number for group in groups for number in group["params"]]
     state: defaultdict[Any, State] = defaultdict(dict)
-    state.update({p: dict(states.get(number, {})) for p, number in zip(params, numbers, strict=True)})
+    saved = [load_scalars(states.get(number, {}), optimizer.entries) for number in numbers]
+    state.update(zip(params, saved, strict=True))
     kept, kept_groups = optimizer.state, [dict(group) for group in optimizer.param_groups]
     try:
         for group, swapped in zip(optimizer.param_groups, groups, strict=True):
