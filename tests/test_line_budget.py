@@ -16,7 +16,7 @@ BUDGET = {
     "bench": 1100,
     "cli": 3300,
     "compiler": 9700,
-    "core": 7700,
+    "core": 7800,
     "cuda": 600,
     "distributed": 7400,
     "distributions": 5900,

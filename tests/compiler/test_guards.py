@@ -1,5 +1,6 @@
 """Guards: whatever changes between two calls, the compiled function gives the eager call's result."""
 
+import contextlib
 import dataclasses
 import warnings
 
@@ -7,6 +8,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn
+from retrograd.core.guards import NO_MATCH
 
 from .comparison import numbers, observe
 
@@ -221,3 +223,59 @@ def test_dataclasses_and_functools_partials_as_arguments_are_objects():
     options.scale = 3.0
     assert compiled(x, options).tolist() == (x * 3).tolist()
     assert compiled(x, Options(4.0)).tolist() == (x * 4).tolist()
+
+
+MODES = {
+    "no grad": rg.no_grad,
+    "inference": rg.inference_mode,
+    "a profile": rg.autograd.profiler.profile,
+    "anomaly mode": rg.autograd.detect_anomaly,
+    "saved-tensor hooks": lambda: rg.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t),
+    "a default dtype": lambda: default_dtype(rg.float64),
+}
+
+
+@contextlib.contextmanager
+def default_dtype(dtype):
+    before = rg.get_default_dtype()
+    rg.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        rg.set_default_dtype(before)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_guards_of_the_latest_program_include_the_modes_of_the_thread(mode):
+    compiled, x = rg.compile(lambda x: x * 2 + 1), numbers(3)
+    for _ in range(3):
+        compiled(x)
+    assert observe(compiled._latest.run((x,))) == observe(x * 2 + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with MODES[mode]():
+            assert compiled._latest.run((x,)) is NO_MATCH
+    assert compiled._latest.run((x,)) is not NO_MATCH
+
+
+def test_the_guards_of_the_latest_program_include_all_others():
+    scale, weight, settings = [2.0], numbers(3).requires_grad_(), {"shift": 1}
+
+    def f(x):
+        return x * scale[0] * weight.detach() + settings["shift"]
+
+    compiled, x = rg.compile(f), numbers(3)
+    for _ in range(3):
+        compiled(x)
+    run = compiled._latest.run
+    assert observe(run((x,))) == observe(f(x))
+    for args in ((), (x, x), (numbers(4),), (x.double(),), (x[:],), (2.0,), (weight,)):
+        assert run(args) is NO_MATCH
+    scale[0] = 3.0
+    assert run((x,)) is NO_MATCH
+    scale[0], settings["shift"] = 2.0, 2
+    assert run((x,)) is NO_MATCH
+    settings["shift"] = 1
+    assert run((x,)) is not NO_MATCH
+    weight.grad = numbers(3)
+    assert run((x,)) is NO_MATCH

@@ -152,6 +152,11 @@ class ArgumentGuards:
             return None
         return tensors if self._repeats(tensors) else None
 
+    def flat_patterns(self) -> list[Any] | None:
+        """Return the patterns of positional arguments; None if there are others, containers, or repeated tensors."""
+        is_simple = self._is_flat and not self.kwargs and not self.state and not self.repetitions
+        return self.args if is_simple else None
+
     def _repeats(self, tensors: list[Any]) -> bool:
         """Return whether arguments repeat as they did: the code may ask, and gradients of a repeated one are added."""
         if not self.repetitions:

@@ -3,6 +3,7 @@
 import copy
 import types
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from retrograd.compiler import player
@@ -10,8 +11,9 @@ from retrograd.compiler.arguments import ArgumentGuards, difference
 from retrograd.compiler.compiled_node import CompiledGraph, ConnectedTree
 from retrograd.compiler.graph_breaks import Breaks
 from retrograd.compiler.graph_template import GraphTemplate
+from retrograd.compiler.namespaces import MISSING
 from retrograd.compiler.output_tree import OutputTree, ResultTree
-from retrograd.compiler.plain_values import is_plain_value
+from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.compiler.program import Call, Instruction, Layouts, without_dead_code
 from retrograd.compiler.program_parts import Parts, write_one_by_one, write_planned
 from retrograd.compiler.python_watch import PythonWatch
@@ -21,7 +23,7 @@ from retrograd.compiler.state_updates import StateUpdates, TreeWithState
 from retrograd.compiler.surroundings import Entry, Guards, Surroundings
 from retrograd.core import current
 from retrograd.core.dtype import get_default_dtype
-from retrograd.core.guards import TensorGuard, all_hold
+from retrograd.core.guards import GuardedCall, TensorGuard, all_hold
 from retrograd.core.state import watching
 from retrograd.foundation.source_location import describe_function, position_of
 from retrograd.library.operator import CustomOperator
@@ -117,6 +119,17 @@ class Program:
         if self._relations and not relations_hold(self._relations, [*tensors, *self.tensors]):
             return None
         return tensors if all_hold(self.tensor_guards, self.tensors) else None
+
+    def guarded_call(self) -> GuardedCall | None:
+        """Return the guards and the player as one compiled function; None if arguments or tensors need more guards."""
+        patterns = self.arguments.flat_patterns()
+        if patterns is None or self._relations or any(self._shared):
+            return None
+        explain = partial(player.explain_error, self.source)
+        modes, tensors = (self.modes.grad_enabled, self.modes.dtype), (self.tensor_guards, self.tensors)
+        return GuardedCall(
+            self.play, explain, modes, patterns, *self.guards.parts(), tensors, self._ids, MISSING, is_same
+        )
 
     def _state_values(self) -> Sequence[Any]:
         """Return the values of the state as they are now."""

@@ -23,10 +23,11 @@ from retrograd.compiler.graph_breaks import Breaks
 from retrograd.compiler.group_report import group_names
 from retrograd.compiler.program_kind import MOST_UNUSED, ProgramKind
 from retrograd.compiler.recorder import CALLED, Recorder
-from retrograd.compiler.stance import current_stance
+from retrograd.compiler.stance import current_stance, stances
 from retrograd.compiler.surroundings import FunctionHolder
 from retrograd.compiler.timed_run import run_timed
 from retrograd.core import current
+from retrograd.core.guards import NO_MATCH, GuardedCall
 from retrograd.core.level import TransparentLevel
 from retrograd.core.state import at, override_state
 from retrograd.foundation.lazy_imports import lazy_module
@@ -63,6 +64,7 @@ class CompiledFunction(FunctionHolder):
     def reset(self) -> None:
         """Forget all programs, and the warnings that were given."""
         self.programs: list[Program] = []  # in the order of their captures
+        self._latest: GuardedCall | None = None  # of the program that ran last, if it can be called so
         self._recent: list[Program] = []  # the latest one that ran is first; the list is replaced, never changed
         self._refused: dict[bool, str] = {}  # by grad mode: why the function runs eagerly
         self._tries: dict[bool, int] = {}  # by grad mode: the number of captures that were refused
@@ -74,6 +76,15 @@ class CompiledFunction(FunctionHolder):
             self._callees.add(self._function, self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        latest = self._latest
+        if latest is not None and not kwargs and not stances.were_set:
+            result = latest.run(args)
+            if result is not NO_MATCH:
+                return result
+        return self._call(args, kwargs)
+
+    def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Run a call for which the latest program is not known to be right."""
         reason = reason_to_run_eagerly()
         if reason:
             return self._run_observed(reason, args, kwargs)
@@ -90,6 +101,7 @@ class CompiledFunction(FunctionHolder):
                 program.write(program.parts)  # its sizes have come again
             if program is not self._recent[0]:
                 self._move_to_front(program)
+            self._latest = program.guarded_call() if self._in_parts is None else None
             return program.run(tensors)
         if stance == "fail_on_recompile":
             raise RuntimeError(
@@ -233,7 +245,7 @@ class CompiledFunction(FunctionHolder):
 
     def _refuse(self, mode: bool, reason: str, breaks: Breaks) -> None:
         """Let calls in a grad mode run in parts, if the function has any, or eagerly."""
-        self._refused[mode] = reason
+        self._refused[mode], self._latest = reason, None
         if self._in_parts is None and not self._fullgraph and not self.is_idle:
             source, parts, callees = self._read_source(), self._compile_part, self._callees
             self._in_parts = split_refused(self._function, source, breaks, parts, callees)

@@ -169,6 +169,10 @@ class NamespaceGuards:
         """Return whether all are as they were."""
         return namespaces_hold(self._namespaces, self._contents, self)
 
+    def parts(self) -> tuple[list, list, "NamespaceGuards"]:
+        """Return the namespaces with their contents, and who may replace these, as `namespaces_hold` takes them."""
+        return self._namespaces, self._contents, self
+
     def may_replace(self, i: int, content: dict[str, Any]) -> bool:
         """Return whether a namespace may have another content."""
         return self._names[i].find_change(self._contents[i], content) is None

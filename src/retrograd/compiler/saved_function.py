@@ -123,12 +123,14 @@ class _NoFunction:
 class DefaultDtype:
     """The mode that a program without Python code takes for granted; the grad mode is that of the compilation."""
 
+    grad_enabled = None  # any
+
     def __init__(self, dtype: Any) -> None:
-        self._dtype = dtype
+        self.dtype = dtype
 
     def hold(self) -> bool:
         """Return whether the default dtype is the same now."""
-        return bool(get_default_dtype() == self._dtype)
+        return bool(get_default_dtype() == self.dtype)
 
 
 def _plain(value: Any) -> Any:

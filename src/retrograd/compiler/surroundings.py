@@ -625,6 +625,10 @@ class Guards:
             return False
         return self._namespaces.hold() and (not self._others or all(entry.holds() for entry in self._others))
 
+    def parts(self) -> tuple[tuple, tuple]:
+        """Return the guards as one compiled function takes them, those of namespaces apart."""
+        return (self._codes, self._kinds, self._dicts, self._lists, self._others), self._namespaces.parts()
+
     def replaced(self, drops: Callable[[Entry], bool], others: list[Entry]) -> "Guards":
         """Return guards with other entries in place of some."""
         return Guards([*[entry for entry in self.entries if not drops(entry)], *others], self._namespaces)

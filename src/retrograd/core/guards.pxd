@@ -1,5 +1,6 @@
 cimport cython
 from retrograd.core.array cimport ndarray
+from retrograd.core.state cimport State, current
 from retrograd.core.tensor cimport TensorBase, attributes_of
 
 cdef extern from *:
@@ -110,3 +111,15 @@ cpdef bint have_arrays_of_their_own(list tensors) except -1
 
 @cython.locals(t=TensorBase, i=Py_ssize_t)
 cpdef bint have_plain_arrays(list tensors, list arrays) except -1
+
+@cython.final
+cdef class GuardedCall:
+    cdef object _play, _explain, _dtype, _names, _missing, _is_same
+    cdef bint _any_grad_mode, _grad_enabled
+    cdef list _args, _namespaces, _contents, _tensor_guards, _tensors
+    cdef tuple _values
+    cdef frozenset _arrays
+
+    @cython.locals(state=State, tensors=list, codes=list, kinds=list, dicts=list, lists=list, others=list)
+    cpdef object run(self, tuple args)
+    cdef bint _are_new(self, list tensors) except -1

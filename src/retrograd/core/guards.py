@@ -4,6 +4,8 @@ from operator import is_
 
 from numpy import ndarray
 
+from retrograd.core.dtype import get_default_dtype
+from retrograd.core.state import current
 from retrograd.core.tensor import ANY_SIZE, INFERENCE, TensorBase, attributes_of, is_plain
 from retrograd.core.views import requires_grad_synced
 from retrograd.foundation.own_attributes import own_attributes
@@ -254,3 +256,68 @@ def have_plain_arrays(tensors, arrays):
         if t.value is not arrays[i] or not is_plain(t, ANY_SIZE):
             return False
     return True
+
+
+NO_MATCH = object()  # instead of a result: a guard does not hold
+
+
+class GuardedCall:
+    """A function of tensors, `play`, that replaces the calls of another one for which all guards hold.
+
+    It is for positional arguments without containers, and checks all in one function: whoever has more guards checks
+    them one after another. The guards are as the functions above take them, and others with a method `holds`; `arrays`
+    are the ids of arrays that no argument may have. `modes` are the grad mode, or None for any, and the default dtype.
+    `explain` gets the errors of `play`.
+    """
+
+    __slots__ = (
+        "_any_grad_mode", "_args", "_arrays", "_contents", "_dtype", "_explain", "_grad_enabled", "_is_same",
+        "_missing", "_names", "_namespaces", "_play", "_tensor_guards", "_tensors", "_values",
+    )  # fmt: skip
+
+    def __init__(self, play, explain, modes, args, values, namespaces, tensors, arrays, missing, is_same):
+        self._play, self._explain, self._args, self._values, self._arrays = play, explain, args, values, arrays
+        grad_enabled, self._dtype = modes
+        self._any_grad_mode, self._grad_enabled = grad_enabled is None, bool(grad_enabled)
+        self._namespaces, self._contents, self._names = namespaces
+        self._tensor_guards, self._tensors = tensors
+        self._missing, self._is_same = missing, is_same
+
+    def run(self, args):
+        """Return the result of the function for a call; NO_MATCH if a guard does not hold, or a mode is on."""
+        state = current()
+        if state.level is not None or state.watchers is not None or state.saving is not None:
+            return NO_MATCH
+        if state.running is not None or state.overrides_off or state.inference:
+            return NO_MATCH
+        if state.grad_enabled != self._grad_enabled and not self._any_grad_mode:
+            return NO_MATCH
+        if get_default_dtype() != self._dtype:
+            return NO_MATCH
+        tensors = []
+        if len(args) != len(self._args) or not match_values(self._args, args, tensors, self._is_same):
+            return NO_MATCH
+        if not have_arrays_of_their_own(tensors) or (self._arrays and not self._are_new(tensors)):
+            return NO_MATCH
+        codes, kinds, dicts, lists, others = self._values
+        if not values_hold(codes, kinds, dicts, lists, self._missing, self._is_same):
+            return NO_MATCH
+        if not namespaces_hold(self._namespaces, self._contents, self._names):
+            return NO_MATCH
+        if not all_hold(self._tensor_guards, self._tensors):
+            return NO_MATCH
+        for entry in others:
+            if not entry.holds():
+                return NO_MATCH
+        try:
+            return self._play(*tensors)
+        except (ValueError, TypeError, IndexError, AttributeError) as error:
+            self._explain(error)
+            raise
+
+    def _are_new(self, tensors):
+        """Return whether no argument has the array of a tensor from outside."""
+        for t in tensors:
+            if id(t.value) in self._arrays:
+                return False
+        return True
