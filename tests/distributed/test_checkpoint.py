@@ -101,6 +101,24 @@ def test_tensors_that_some_ranks_have_are_saved_by_these(tmp_path, background):
         assert rg.equal(x, tensor(name))
 
 
+def test_slices_that_several_ranks_have_are_saved_once(tmp_path):
+    """As the state of a parameter that two stages share, divided among the replicas of each."""
+    x = values(0, 4, 3)
+
+    def script():
+        low = 5 * (dist.get_rank() % 2)
+        mine = LocalSlice(x.reshape(-1)[low : low + 5 + low // 5 * 2], (4, 3), low)
+        checkpoint.save({"x": mine, "empty": LocalSlice(rg.zeros(0), (0, 2), 0)}, checkpoint_id=tmp_path)
+
+    for ranks in (2, 4, 6):
+        dist.run_threads(script, ranks)
+        found = {"x": rg.zeros_like(x), "empty": rg.zeros(0, 2)}
+        checkpoint.load(found, checkpoint_id=tmp_path)
+        assert rg.equal(found["x"], x)
+        manifest = json.loads((tmp_path / layout.MANIFEST).read_text())
+        assert [len(manifest["tensors"][name]["parts"]) for name in ("x", "empty")] == [ranks, 1]
+
+
 PLACEMENTS = [Replicate(), Shard(0), Shard(1), Shard(2)]
 
 

@@ -18,7 +18,6 @@ from retrograd.distributed.checkpoint.stateful import Stateful
 from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.local_slice import LocalSlice
 from retrograd.distributed.objects import all_gather_object, broadcast_object_list
-from retrograd.distributed.tensor.dtensor import DTensor
 from retrograd.nn.parameter import is_on_meta
 from retrograd.pipelining.transports import get_transport
 from retrograd.pipelining.transports.process_group import ProcessGroup, default_group
@@ -184,7 +183,6 @@ class _Plan:
 
     def __init__(self, state_dict: StateDict) -> None:
         self.slices: dict[str, LocalSlice] = {}
-        self.replicas: dict[str, Tensor] = {}  # which the other ranks that have them write too
         self.values: dict[str, Any] = {}
         self.paths: dict[str, layout.Keys] = {}
         for path, value in layout.leaves(_states(state_dict)):
@@ -192,27 +190,29 @@ class _Plan:
             if name in self.paths:
                 raise TypeError(f"checkpoint: the keys {self.paths[name]} and {path} have the same name, {name!r}")
             self.paths[name] = path
-            if isinstance(value, DTensor | LocalSlice):
-                self._add(name, layout.as_slice(value))
-            elif isinstance(value, Tensor):
-                self.replicas[name] = value.detach()
+            if isinstance(value, Tensor | LocalSlice):
+                piece = layout.as_slice(value).share()
+                self.slices[name] = replace(piece, tensor=piece.tensor.detach())
             elif value is None or isinstance(value, bool | int | float | str | dict | list | tuple):  # empty ones
                 self.values[name] = value
             else:
                 raise TypeError(f"checkpoint: {name} is a {type(value).__name__}, which a checkpoint cannot hold")
 
-    def share_replicas(self, rank: int, names: Sequence[Collection[str]]) -> None:
-        """Add what this rank saves of tensors that several ranks have, given the names of those of each rank."""
-        for name, x in self.replicas.items():
-            owners = [other for other, each in enumerate(names) if name in each]
-            self._add(name, LocalSlice(x, tuple(x.shape), 0, owners.index(rank), len(owners)))
-        self.replicas = {}
+    def ranges(self) -> set[tuple[str, int, int]]:
+        """Return the names of this rank's slices, with their first element and the one after the last."""
+        return {(name, piece.low, piece.high) for name, piece in self.slices.items()}
 
-    def _add(self, name: str, value: LocalSlice) -> None:
-        """Add what this rank saves of a slice; the first rank saves tensors without elements."""
-        own = value.share()
-        if own.tensor.numel() or (value.low == 0 and value.copy == 0):
-            self.slices[name] = own
+    def share_copies(self, rank: int, ranges: Sequence[Collection[tuple[str, int, int]]]) -> None:
+        """Leave to this rank an equal part of what other ranks have too, given the `ranges` of all.
+
+        The first rank saves tensors without elements.
+        """
+        pieces, self.slices = self.slices, {}
+        for name, piece in pieces.items():
+            owners = [other for other, each in enumerate(ranges) if (name, piece.low, piece.high) in each]
+            own = replace(piece, copy=owners.index(rank), copies=len(owners)).share()
+            if own.tensor.numel() or (own.low == 0 and rank == owners[0]):
+                self.slices[name] = own
 
     def copy(self) -> None:
         """Replace the tensors by copies."""
@@ -241,11 +241,11 @@ def _prepare(plan: _Plan, folder: Path, group: ProcessGroup) -> RunningSave:
         except (OSError, ValueError) as failure:
             error = failure
     found: list[Any] = [None] * group.size()
-    all_gather_object(found, (running and running.number, error, set(plan.replicas)), group)
+    all_gather_object(found, (running and running.number, error, plan.ranges()), group)
     number, error, _ = found[0]
     if error is not None:
         raise error
-    plan.share_replicas(group.rank(), [names for *_, names in found])
+    plan.share_copies(group.rank(), [ranges for *_, ranges in found])
     return running or RunningSave(number)
 
 
