@@ -152,10 +152,12 @@ def test_the_memory_of_stages_is_what_their_runs_refer_to():
     pipe = ManualPipe(modules, (x,), {})
     sizes = measure_memory(pipe, pipe.named_inputs((x,), {}), lambda outputs: outputs["stage_2_0"].sum())
     row = 4 * 16 * 4  # bytes of a value
-    assert sizes[0] == (0, row, 0)  # the model's own input is not counted; W needs the gradient of the output
-    assert row * 2 <= sizes[1].saved < row * 4  # the input of the stage, the result of tanh, and statistics
+    # The model's own input is not counted; the backward pass starts from the output, and W needs its gradient.
+    assert sizes[0] == (row, row, 0, row)
+    assert row * 3 <= sizes[1].saved < row * 5  # the input and output, the result of tanh, and statistics
+    assert sizes[1].outputs == row
     assert sizes[1].kept > row * 2  # the input and the gradient of the linear layer, and more for the norm
-    assert sizes[2].saved == row
+    assert sizes[2].saved == row + sizes[2].outputs == row + 4, "and the loss"
 
 
 def test_memory_that_grows_at_the_input_half_is_within_the_limit():

@@ -36,14 +36,14 @@ class StoredArrays:
         for array in arrays:
             whole = memory_owner(array)
             view = None
-            if type(array) is type(whole) is np.ndarray and whole.flags.forc and id(whole) not in external:
+            if type(array) is type(whole) is np.ndarray and _is_dense(whole) and id(whole) not in external:
                 number, _ = wholes.setdefault(id(whole), (len(wholes), whole))
                 view = _View(number, _address(array) - _address(whole), array.shape, array.strides, array.dtype)
             self._views.append(view)
         self._sizes = [whole.nbytes for _, whole in wholes.values()]
         self._file: Any = tempfile.TemporaryFile()  # noqa: SIM115 (open until `load`)
         for _, whole in wholes.values():
-            self._file.write(whole.reshape(-1, order="A").view(np.uint8).data)
+            self._file.write(_in_order_of_memory(whole).reshape(-1).view(np.uint8).data)
 
     @property
     def is_stored(self) -> list[bool]:
@@ -80,6 +80,15 @@ def memory_owner(array: Any) -> Any:
     while getattr(array, "base", None) is not None and hasattr(array.base, "nbytes"):
         array = array.base
     return array
+
+
+def _in_order_of_memory(array: np.ndarray) -> np.ndarray:
+    """Return a view with the dimensions in the order of their strides, as attention returns the heads of a position."""
+    return array.transpose(sorted(range(array.ndim), key=lambda dim: -array.strides[dim]))
+
+
+def _is_dense(array: np.ndarray) -> bool:
+    return bool(array.flags.forc or _in_order_of_memory(array).flags.c_contiguous)
 
 
 def _address(array: np.ndarray) -> int:

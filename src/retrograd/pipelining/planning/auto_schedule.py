@@ -93,6 +93,7 @@ class _Costs(NamedTuple):
     saved: Mapping[int, float]
     kept: Mapping[int, float]
     inputs: Mapping[int, float]
+    outputs: Mapping[int, float]
     moves: Cost | None
 
 
@@ -139,14 +140,15 @@ class AutoSearch:
                 timed = self._measured_seconds(pipe, batch, loss)
                 if given.memory_limit is not None and given.offload and given.moves is None:
                     storage = common_storage_cost(self._transport, self._workers(pipe))
-            memory: list[dict[int, float]] = [{}, {}, {}]
+            memory: list[dict[int, float]] = [{}, {}, {}, {}]
             if None in (given.saved, given.kept, given.inputs):
                 columns = zip(*measure_memory(pipe, pipe.named_inputs(batch.args, batch.kwargs), loss), strict=True)
                 memory = [dict(enumerate(map(float, column))) for column in columns]
         sizes = (given.saved, given.kept, given.inputs)
-        saved, kept, inputs = (known or found for known, found in zip(sizes, memory, strict=True))
-        moves = given.moves if storage is None else _moves(storage, saved, inputs)
-        self._costs = _Costs(given.cost or timed[0], given.overhead or timed[1], saved, kept, inputs, moves)
+        *known, outputs = memory
+        saved, kept, inputs = (size or found for size, found in zip(sizes, known, strict=True))
+        moves = given.moves if storage is None else _moves(storage, saved, inputs, outputs)
+        self._costs = _Costs(given.cost or timed[0], given.overhead or timed[1], saved, kept, inputs, outputs, moves)
         if given.cost is None and given.trials:
             with preserve_state(model):
                 self._run_trials(pipe, batch, micro_batches, loss)
@@ -222,6 +224,7 @@ class AutoSearch:
             saved=costs.saved,
             kept=costs.kept,
             inputs=costs.inputs,
+            outputs=costs.outputs,
             recompute=settings.recompute,
             moves=costs.moves if settings.offload else None,
             memory_limit=settings.memory_limit,
@@ -261,9 +264,11 @@ def _with(part: Callable[[Action, MessageCost], float], messages: MessageCost) -
     return lambda action: part(action, messages)
 
 
-def _moves(storage: LinearCost, saved: Mapping[int, float], inputs: Mapping[int, float]) -> Cost:
-    """Return the seconds of moves of what stages save, without their inputs."""
-    return lambda action: storage.seconds(max(saved[action.stage] - inputs[action.stage], 0.0))
+def _moves(storage: LinearCost, saved: Mapping[int, float], *in_memory: Mapping[int, float]) -> Cost:
+    """Return the seconds of moves of what stages save, without their inputs and outputs."""
+    return lambda action: storage.seconds(
+        max(saved[action.stage] - sum(size.get(action.stage, 0.0) for size in in_memory), 0.0)
+    )
 
 
 def _forwards(placement: Sequence[int], micro_batches: int) -> list[list[Action]]:

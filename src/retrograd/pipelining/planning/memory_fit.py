@@ -15,13 +15,15 @@ class StageBytes(NamedTuple):
     """The bytes that each stage holds for a microbatch, and the seconds of its actions.
 
     saved: from the forward to the backward pass; inputs: the part of it that stays in memory.  cost: seconds of a
-    computation or a move.  kept: bytes from the input half to the weight half; None: those of `saved`.
+    computation or a move.  kept: bytes from the input half to the weight half; None: those of `saved`.  outputs: the
+    part of `saved` that an OFFLOAD leaves in memory, too, and a recomputed forward pass does not; None: 0.
     """
 
     saved: Mapping[int, float]
     inputs: Mapping[int, float]
     cost: Cost
     kept: Mapping[int, float] | None = None
+    outputs: Mapping[int, float] | None = None
 
 
 def fit_memory(
@@ -137,12 +139,13 @@ def _held(actions: Sequence[Action], stages: StageBytes) -> Iterator[float]:
     for action in actions:
         kind, stage, run = action.kind, action.stage, (action.stage, action.micro_batch)
         everything = stages.saved[stage]
-        moved = max(everything - stages.inputs[stage], 0.0)
+        dropped = max(everything - stages.inputs[stage], 0.0)
+        moved = max(dropped - (stages.outputs[stage] if stages.outputs else 0.0), 0.0)
         growth = (everything if stages.kept is None else stages.kept[stage]) - everything
         if now >= written or (kind in (Kind.B, Kind.I) and run in later_reads):
             writing = 0.0
         if kind is Kind.F:
-            held += everything - moved if run in recomputed else everything
+            held += everything - dropped if run in recomputed else everything
         elif kind is Kind.OFFLOAD:
             held, writing, later_reads = held - moved, moved, set()
             written = now + SLOWER * stages.cost(action)
@@ -150,7 +153,7 @@ def _held(actions: Sequence[Action], stages: StageBytes) -> Iterator[float]:
             held, writing = held + moved, max(writing - moved, 0.0)
             later_reads.add(run)
         elif kind is Kind.R:
-            held += moved
+            held += dropped
         elif kind is Kind.I:
             held += max(growth, 0.0)
         elif kind is Kind.B:

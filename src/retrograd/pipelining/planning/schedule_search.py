@@ -96,6 +96,7 @@ def search_schedule(
     saved: Mapping[int, float] | None = None,
     kept: Mapping[int, float] | None = None,
     inputs: Mapping[int, float] | None = None,
+    outputs: Mapping[int, float] | None = None,
     recompute: bool = True,
     moves: Cost | None = None,
     memory_limit: float | Sequence[float] | None = None,
@@ -117,8 +118,9 @@ def search_schedule(
      the input half and the weight half of a backward pass, which may be more; None: those of `saved`.
     inputs: bytes of each stage's inputs for one microbatch, a part of `saved`; with them and a limit, stages may
      recompute, see `with_recomputation`, unless `recompute` is False.  None: no stage does.
-    moves: seconds of an OFFLOAD or FETCH of a microbatch, whose inputs stay in memory; with `inputs` and a limit,
-     microbatches may be offloaded, see `with_offload`.  None: none is.
+    moves: seconds of an OFFLOAD or FETCH of a microbatch, whose inputs and outputs stay in memory; with `inputs` and a
+     limit, microbatches may be offloaded, see `with_offload`.  None: none is.
+    outputs: bytes of each stage's outputs for one microbatch, a part of `saved`; None: 0.
     memory_limit: bytes of activations that a rank may hold, for all ranks or each; None: no limit.
     overhead: seconds for which a send or receive occupies its rank, as for `simulate`.
     objective: "step", from the first start to the last end; or "slowest", of the rank that takes longest from its own
@@ -164,7 +166,7 @@ def search_schedule(
     best = None if chosen.best is None else chosen.found(chosen.best, named, bound)
     if moves is not None and inputs is not None and memory_limit is not None:
         bound, stored = _with_moves(
-            plain, StageBytes(saved, inputs, _with(cost, moves), kept), edges, overhead, recompute, seconds
+            plain, StageBytes(saved, inputs, _with(cost, moves), kept, outputs), edges, overhead, recompute, seconds
         )
         if stored is not None and (best is None or getattr(stored, objective) < getattr(best, objective) * (1 - 1e-9)):
             best = stored._replace(named=named)

@@ -16,14 +16,17 @@ from retrograd.pipelining.split.manual_stages import AnyPipe
 class StageMemory(NamedTuple):
     """The bytes that a stage holds for one microbatch.
 
-    saved: from its forward to its backward pass or the input half of it: saved tensors, and inputs from other stages.
+    saved: from its forward to its backward pass or the input half of it: saved tensors, inputs from other stages, and
+     outputs, from which the backward pass starts.
     kept: between the two halves: what the weight half reads, with the gradients that it starts from.
     inputs: the inputs from other stages, which is all that a stage keeps that recomputes.
+    outputs: the outputs, which a stage keeps that offloads, besides its inputs.
     """
 
     saved: int
     kept: int
     inputs: int
+    outputs: int
 
 
 def measure_memory(
@@ -37,8 +40,10 @@ def measure_memory(
     >>> import retrograd as rg
     >>> from retrograd.pipelining.split.manual_stages import ManualPipe
     >>> pipe = ManualPipe([rg.nn.Linear(8, 8), rg.nn.Tanh()], (rg.ones(4, 8),), {})
-    >>> measure_memory(pipe, pipe.named_inputs((rg.ones(4, 8),), {}), lambda outputs: outputs["stage_1_0"].sum())
-    [StageMemory(saved=0, kept=128, inputs=0), StageMemory(saved=256, kept=0, inputs=128)]
+    >>> for stage in measure_memory(pipe, pipe.named_inputs((rg.ones(4, 8),), {}), lambda out: out["stage_1_0"].sum()):
+    ...     print(stage)
+    StageMemory(saved=128, kept=128, inputs=0, outputs=128)
+    StageMemory(saved=260, kept=0, inputs=128, outputs=4)
     """
     values: dict[str, Any] = dict(inputs)
     found = []
@@ -58,13 +63,15 @@ def _memory_of(stage: PipelineStageBase, inputs: Mapping[str, Any]) -> StageMemo
     external = {memory_of(tensor)[0] for tensor in tensors_in(own)}
     outputs = [out for out in tensors_in(run.outputs) if out.requires_grad]
     with autograd.enable_grad():
-        saved = _total(external, [*tensors_in(run.inputs), *_saved(edge_of(out)[0] for out in outputs)])
+        held = [*tensors_in(run.inputs), *tensors_in(run.outputs)]
+        saved = _total(external, [*held, *_saved(edge_of(out)[0] for out in outputs)])
         seeds = [registry["ones_like"](out.detach()) for out in outputs]
         _, groups = input_gradients(outputs, seeds, run.inputs, stage.parameters())
         ends = [end for group in groups for end in group["intermediates"]]
         gradients = [g for group in groups for grads in group["grads"] for g in grads if g is not None]
         kept = _total(external, [*gradients, *_saved(ends)])
-    return StageMemory(saved, kept, _total(external, tensors_in(run.inputs)))
+    stay = _total(external, tensors_in(run.inputs))
+    return StageMemory(saved, kept, stay, _total(external, held) - stay)
 
 
 def _saved(ends: Iterable[Any]) -> Iterator[Tensor]:
