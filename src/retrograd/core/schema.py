@@ -161,7 +161,7 @@ class Schema:
         self.results = results  # the type of the result, or a tuple of types
         self.outputs = outputs  # the names of several results
         inputs, params, positional, listed = [], [], [], []
-        self.defaults, self.exact, self._by_name = {}, {}, {}
+        self.defaults, self.exact, self._by_name, self._conversions = {}, {}, {}, None
         for p in parameters:  # one loop: importing the library makes hundreds of schemas
             name, kind, default, keyword_only, _ = p
             self._by_name[name] = p
@@ -182,7 +182,7 @@ class Schema:
         self.positional_params = tuple([p.name for p in params if not p.keyword_only])
         # Whether integers after the inputs are one param together: x.reshape(2, 3).
         self.spreads = bool(params) and params[0].type == "int..."
-        self.last_positional = positional[-1] if positional else None
+        self.last_positional = positional[-1].name if positional else None
         if listed and not (self.variadic or self.lists_anywhere):
             raise ValueError(f"schema {self}: only the last tensor argument may be a list")
 
@@ -211,11 +211,23 @@ class Schema:
     def bind(self, args, kwargs):
         """Return the inputs of a call as one flat tuple, and its params by name; a TypeError says what is wrong."""
         given = self.given(args, kwargs)
-        try:
-            params = {p.name: self._convert(p, given) for p in self.params}
-        except _ForeignParamError:
-            return self._bind_foreign(given)
+        params = {}
+        for name, kind, optional, default, parameter in self._conversions or self._list_conversions():
+            value = given.get(name, REQUIRED)
+            if value is REQUIRED and default is not REQUIRED:
+                value = default
+            elif type(value) is not kind and not (value is None and optional):
+                try:
+                    value = self._convert(parameter, given)
+                except _ForeignParamError:
+                    return self._bind_foreign(given)
+            params[name] = value
         return self._flatten(given), params
+
+    def _list_conversions(self):
+        """Return what `bind` asks of each param, listed at its first call: importing makes hundreds of schemas."""
+        self._conversions = [(p.name, _ALREADY.get(p.type), "?" in p.type, p.default, p) for p in self.params]
+        return self._conversions
 
     def _bind_foreign(self, given):
         """Bind a call whose params include objects of other classes, which stay as they are."""
@@ -236,17 +248,17 @@ class Schema:
 
     def _positional(self, args):
         given = {}
-        for index, (parameter, value) in enumerate(zip(self.parameters, args, strict=False)):
-            if parameter.keyword_only:
+        for (name, kind, _, keyword_only, _), value in zip(self.parameters, args, strict=False):
+            if keyword_only:
                 break
-            if parameter.type == "int..." and (_is_one(value) or (args[index + 1 :] and not _is_list(value))):
-                given[parameter.name] = args[index:]
+            rest = len(given)  # the index of the value
+            if kind == "int..." and (_is_one(value) or (rest + 1 < len(args) and not _is_list(value))):
+                given[name] = args[rest:]
                 return given
-            listed = parameter.type != "Tensor[]" or isinstance(value, (list, tuple))
-            if not listed and parameter is self.last_positional:  # einsum("ij,jk->ik", a, b)
-                given[parameter.name] = args[index:]
+            if kind == "Tensor[]" and not isinstance(value, (list, tuple)) and name == self.last_positional:
+                given[name] = args[rest:]  # einsum("ij,jk->ik", a, b)
                 return given
-            given[parameter.name] = value
+            given[name] = value
         if len(args) > len(given):
             named = next((f"; name the others: {p.name}=..." for p in self.parameters if p.keyword_only), "")
             raise TypeError(f"{self}: takes {len(given)} positional arguments, got {len(args)}{named}")
@@ -285,16 +297,16 @@ class Schema:
 
     def _flatten(self, given):
         flat = []
-        for p in self.inputs:
-            if p.name not in given and p.default is REQUIRED:
-                raise TypeError(f"{self}: missing argument {p.name!r}")
-            value = given.get(p.name, p.default)
-            if not p.is_list:
+        for name, kind, default, _, _ in self.inputs:
+            value = given.get(name, default)
+            if value is REQUIRED:
+                raise TypeError(f"{self}: missing argument {name!r}")
+            if "[]" not in kind:
                 flat.append(value)
             elif isinstance(value, (list, tuple)):
                 flat.extend(value)
-            elif value is not None or not p.type.endswith("?"):
-                raise TypeError(f"{self.name}(): {p.name} must be a list of tensors, got {type(value).__name__}")
+            elif value is not None or not kind.endswith("?"):
+                raise TypeError(f"{self.name}(): {name} must be a list of tensors, got {type(value).__name__}")
         return tuple(flat)
 
     def group(self, args):
