@@ -289,6 +289,9 @@ def result_type(*operands):
     >>> result_type(np.zeros(3, "float32"), np.zeros((), "float64"))
     dtype('float32')
     """
+    found = _only_dtype(operands)
+    if found is not None:
+        return found
     ranks = [None, None, None]
     for operand in operands:
         dtype = getattr(operand, "dtype", None)
@@ -296,6 +299,24 @@ def result_type(*operands):
         dtype = of_scalar(operand) if dtype is None else dtype
         ranks[rank] = dtype if ranks[rank] is None else promote(ranks[rank], dtype)
     return _outrank(ranks[0], _outrank(ranks[1], ranks[2]))
+
+
+_CATEGORY_OF_NUMBER = {bool: 0, int: 1, float: 2, complex: 3}
+
+
+def _only_dtype(operands):
+    """Return the dtype that all arrays among operands have, if numbers do not change it: the usual case, fast."""
+    found, most = None, 0
+    for operand in operands:
+        dtype = getattr(operand, "dtype", None)
+        if dtype is None:
+            number = _CATEGORY_OF_NUMBER.get(type(operand), 4)
+            most = number if number > most else most
+        elif found is None:
+            found = dtype
+        elif found is not dtype:
+            return None
+    return found if found is not None and category(found) >= most else None
 
 
 def check_requires_grad(dtype):

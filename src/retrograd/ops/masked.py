@@ -4,6 +4,7 @@ from typing import overload
 
 from retrograd.core import Aval, Definition, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.dispatch import call_fast
 from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.ops.as_strided import unravel_index
 from retrograd.ops.batching import batch_all
@@ -32,6 +33,8 @@ def scalar_like(name, value, x):
     if not hasattr(value, "dtype"):
         if isinstance(value, complex) and x.dtype.kind != "c":
             raise TypeError(f"{name}: the value is complex, which {x.dtype} can't hold")
+        if type(value) in (bool, int, float, complex):
+            return call_fast(registry["full"], (), {"size": (), "fill_value": value, "dtype": x.dtype})
         return registry["full"]((), value, dtype=x.dtype)
     value = as_tensor(value)
     if value.ndim:

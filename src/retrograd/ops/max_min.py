@@ -18,7 +18,7 @@ from retrograd.ops.family import (
     restore_dims,
     shift_dims,
 )
-from retrograd.ops.gather import take_along_dim
+from retrograd.ops.gather import gather
 from retrograd.ops.pointwise import eq, isnan, logical_and, logical_or, maximum, minimum, where
 from retrograd.ops.reduce import numpy_axes, reduced_aval, reduction_samples
 from retrograd.ops.reduce import sum as sum_over
@@ -222,7 +222,7 @@ def values_and_indices(x, indices, dim, keepdim=True):
     """The elements of x at these indices along `dim`, which receive the gradient, and the indices."""
     if x.ndim == 0:
         return ValuesAndIndices(registry["clone"](x), indices)
-    values = take_along_dim(x, indices, dim)
+    values = gather(x, dim, indices)
     if keepdim:
         return ValuesAndIndices(values, indices)
     shape = reduced_shape(x.shape, (canonical_dim("chosen", dim, x.ndim),), False)

@@ -307,7 +307,7 @@ def _is_view_of_leaf(x):
 
 def check_broadcasts_to(name, x, src):
     """Raise RuntimeError unless src broadcasts to the shape of x."""
-    if src.shape == x.shape:
+    if src.shape == x.shape or src.shape == ():
         return
     reason = f"a value of shape {src.shape} does not fit into shape {x.shape}"
     try:

@@ -7,6 +7,7 @@ y)).  Without `center` the mean of x counts as 0, and mean(v) is not subtracted.
 import math
 
 from retrograd.core import Aval, Internal, op, registry
+from retrograd.core.dispatch import call_fast
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import kernels_support
 from retrograd.ops.pointwise import rsqrt
@@ -160,8 +161,15 @@ class norm_rows_grad(Internal):
 def norm_trailing_dims(x, ndim, weight, bias, eps, center=True):
     """Rows of the last `ndim` dimensions of x, standardized, times weight, plus bias; either may be None."""
     lead, count = math.prod(x.shape[: x.ndim - ndim]), math.prod(x.shape[x.ndim - ndim :])
-    weight = registry["ones"]((count,), dtype=x.dtype) if weight is None else reshape(weight, (count,))
-    bias = registry["zeros"]((count,), dtype=x.dtype) if bias is None else reshape(bias, (count,))
+    weight = _as_row(weight, count, "ones", x.dtype)
+    bias = _as_row(bias, count, "zeros", x.dtype)
     if ndim == 1 < x.ndim:
         return norm_rows([x, weight, bias], eps=eps, center=center)
     return reshape(norm_rows([reshape(x, (lead, count)), weight, bias], eps=eps, center=center), x.shape)
+
+
+def _as_row(tensor, count, absent, dtype):
+    """Return a weight or bias as a vector; None as ones or zeros."""
+    if tensor is None:
+        return call_fast(registry[absent], (), {"size": (count,), "dtype": dtype})
+    return tensor if tensor.ndim == 1 else reshape(tensor, (count,))
