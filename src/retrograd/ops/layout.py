@@ -53,6 +53,9 @@ channels_last, channels_last_3d = memory_format("channels_last"), memory_format(
 _ORDERS = {channels_last: (0, 2, 3, 1), channels_last_3d: (0, 2, 3, 4, 1)}
 
 
+_new, _item = tuple.__new__, tuple.__getitem__  # half the time of `x.shape[0]` is finding them by `super()`
+
+
 class _SizeType(type):
     def __instancecheck__(cls, value):
         return isinstance(value, tuple) and all(isinstance(s, int) for s in value)
@@ -76,8 +79,8 @@ class Size(tuple, metaclass=_SizeType):
         return math.prod(self)
 
     def __getitem__(self, key):
-        part = super().__getitem__(key)
-        return Size(part) if isinstance(key, slice) else part
+        part = _item(self, key)
+        return _new(Size, part) if type(key) is slice else part
 
     def __add__(self, other):
         return Size(super().__add__(other))
@@ -303,9 +306,9 @@ def has_format(x, fmt):
     if x.level is not None:
         strides = example_strides(x) if fmt is contiguous_format and compound(x) is None else None
         return strides is not None and (0 in x.shape or is_row_major(x.shape, strides))
-    order = format_order(fmt, x.ndim)
     if fmt is contiguous_format:
         return bool(x.value.flags.c_contiguous)
+    order = format_order(fmt, x.ndim)
     if compound(x) is not None:
         raise RuntimeError(f"memory_format: a tensor of shape {x.shape} has components, which {fmt!r} can't order")
     return bool(x.value.transpose(order).flags.c_contiguous)

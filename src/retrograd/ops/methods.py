@@ -393,15 +393,16 @@ class Elements(int):
         return (int(self), self._shape)
 
     def __call__(self, dim=None):
+        shape = self._shape
         if dim is None:
-            return self._shape
-        ndim = len(self._shape)
+            return shape
+        ndim = len(shape)
         if not -ndim <= operator.index(dim) < ndim:
             raise IndexError(
                 f"size: Dimension out of range (expected to be in range of [{-max(ndim, 1)}, {max(ndim, 1) - 1}], but "
                 f"got {dim})"
             )
-        size = self._shape[dim]
+        size = shape[dim]
         return size.size_of_dim(dim) if isinstance(size, SymbolicSize) else size
 
 
