@@ -47,6 +47,7 @@ OPTIONS: dict[str, list[str]] = {
     "auto_schedule": ["--rounds", "9"],
     "simulator": [],
     "small_calls": ["--rounds", "9"],
+    "usual_calls": ["--rounds", "9"],
     "memory_bound": ["--rounds", "5"],
     "post_validation": ["--rounds", "3"],
     "searched_schedules": [],
