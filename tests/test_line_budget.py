@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "retrograd"
 BUDGET = {
     "amp": 500,
     "autograd": 8700,
-    "backend": 9300,
+    "backend": 9330,
     "backends": 200,
     "bench": 1100,
     "cli": 3300,

@@ -13,7 +13,7 @@ from retrograd.kernels.host_values import on_host
 __all__ = [
     "LinAlgError",
     "cholesky_lower",
-    "cholesky_or_nan",
+    "cholesky_partial",
     "cofactors",
     "copy_result",
     "determinant",
@@ -376,9 +376,34 @@ def invert_or_nan(a):
     return _or_nan("linalg.inv_ex", np.linalg.inv, a)
 
 
-def cholesky_or_nan(a):
-    """Return the lower Cholesky factor; NaN for matrices that are not positive definite."""
-    return _or_nan("linalg.cholesky_ex", np.linalg.cholesky, a)
+def cholesky_partial(a):
+    """Return the lower Cholesky factor; of other matrices the columns found before the first minor that is indefinite.
+
+    Its further columns have the lower triangle of the Schur complement, as LAPACK's potrf leaves them.
+    """
+    out = _or_nan("linalg.cholesky_ex", np.linalg.cholesky, a)
+    for place in np.argwhere(np.isnan(out).any((-2, -1)) & ~np.isnan(a).any((-2, -1))):
+        with np.errstate(all="ignore"):  # a matrix may have infinite elements
+            out[tuple(place)] = _leading_columns(a[tuple(place)])
+    return out
+
+
+def _leading_columns(a):
+    out = np.tril(a)
+    known = int(first_indefinite_minor(a)) - 1
+    if known > 0:
+        factor = np.linalg.cholesky(a[:known, :known])
+        below = np.linalg.solve(factor, a[known:, :known].conj().T).conj().T
+        out[:known, :known], out[known:, :known] = factor, below
+        out[known:, known:] -= np.tril(below @ below.conj().T)
+    return out
+
+
+def _is_definite(a):
+    try:
+        return not np.isnan(np.linalg.cholesky(a)).any()
+    except np.linalg.LinAlgError:
+        return False
 
 
 def first_indefinite_minor(a):
@@ -388,8 +413,7 @@ def first_indefinite_minor(a):
         good, bad = 0, a.shape[-1] + 1
         while bad - good > 1:  # bisection: minors are positive definite up to some order
             middle = (good + bad) // 2
-            definite = not np.isnan(cholesky_or_nan(a[place][:middle, :middle])).any()
-            good, bad = (middle, bad) if definite else (good, middle)
+            good, bad = (middle, bad) if _is_definite(a[place][:middle, :middle]) else (good, middle)
         out[place] = bad if bad <= a.shape[-1] else 0
     return out
 

@@ -41,12 +41,12 @@ def _definite_samples(r):
 
 @op("cholesky_factor(Tensor A, *, bool check) -> Tensor")
 class cholesky_factor(Internal, Gufunc, fit=None):
-    """The lower Cholesky factor; of matrices that are not positive definite NaN, or an error."""
+    """The lower Cholesky factor; of matrices that are not positive definite its first columns, or an error."""
 
     core = "(m,m)->(m,m)"
 
     def impl(xp, A, *, check):
-        return xp.cholesky_lower(A) if check else xp.cholesky_or_nan(A)
+        return xp.cholesky_lower(A) if check else xp.cholesky_partial(A)
 
     def vjp_A(g, out):
         inner = _halve_diagonal(tril, matmul(mT(out), g))
@@ -138,7 +138,8 @@ class CholeskyEx(NamedTuple):
 class linalg_cholesky_ex(Composite):
     """Return `linalg.cholesky` and, in `info`, the order of the leading minor that is not positive definite, or 0.
 
-    Matrices without a factor give NaN, or with check_errors a LinAlgError.
+    Matrices without a factor give its columns before that order, and the Schur complement after them; or with
+    check_errors a LinAlgError.
     """
 
     def compose(A, *, upper, check_errors) -> CholeskyEx:
