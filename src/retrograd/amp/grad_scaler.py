@@ -90,8 +90,8 @@ class GradScaler(SuggestsKeywords):
         """Divide the gradients of an optimizer's parameters by the scale, for example before clipping.
 
         Raises RuntimeError if they are unscaled already, or stepped since the last `update()`, and ValueError for
-        gradients in float16, before anything changes. If gradients are divided among ranks, as by `fully_shard` and
-        `ZeroRedundancyOptimizer(shard_gradients=True)`, all ranks must call it.
+        gradients in float16, before anything changes. If gradients are divided among ranks, as by `fully_shard`,
+        `ZeroRedundancyOptimizer(shard_gradients=True)` and a `Pipeline` over processes, all ranks must call it.
         """
         if not self._enabled:
             return

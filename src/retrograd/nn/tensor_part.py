@@ -44,6 +44,10 @@ class GradientHolder:
         """Return the tensors of this rank whose `.grad` has its elements of the gradients of some parameters."""
         raise NotImplementedError
 
+    def norm_members(self, tensors: Iterable[Tensor]) -> list[Tensor]:
+        """Return those of `holders` that a norm over all ranks counts here, and not on another rank that has them."""
+        return list(tensors)
+
     def stack_over_ranks(self, x: Tensor) -> Tensor:
         """Return the scalars of all ranks as a vector."""
         raise NotImplementedError
@@ -52,10 +56,12 @@ class GradientHolder:
 class DividedGradients(NamedTuple):
     """Gradients that are divided among the same ranks: the tensors with this rank's elements, maybe none.
 
-    dtype: of the parameters.  stack_over_ranks: returns the scalars of all ranks that have other elements, as a vector.
+    counted: those that a norm over all ranks counts here.  dtype: of the parameters.  stack_over_ranks: returns the
+    scalars of all ranks that have other elements, as a vector.
     """
 
     tensors: list[Any]
+    counted: list[Any]
     dtype: Any
     stack_over_ranks: Callable[[Tensor], Tensor]
 
@@ -87,8 +93,10 @@ def split_by_division(params: Iterable[Any]) -> tuple[list[Any], list[DividedGra
             parts.setdefault(p.mesh_and_placement, []).append(p)
         else:
             whole.append(p)
-    divided = [DividedGradients(list(each), each[0].dtype, each[0].stack_over_ranks) for each in parts.values()]
+    divided = [
+        DividedGradients(list(each), list(each), each[0].dtype, each[0].stack_over_ranks) for each in parts.values()
+    ]
     for holder, each in held.items():
         tensors = [x for x in holder.holders(each) if x.grad is not None]
-        divided.append(DividedGradients(tensors, each[0].dtype, holder.stack_over_ranks))
+        divided.append(DividedGradients(tensors, holder.norm_members(tensors), each[0].dtype, holder.stack_over_ranks))
     return whole, divided

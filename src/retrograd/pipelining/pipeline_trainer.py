@@ -42,6 +42,7 @@ from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of, merge
 from retrograd.pipelining.runtime.replica_buffers import ReplicaBuffers
 from retrograd.pipelining.runtime.rng_plan import RngPlan
 from retrograd.pipelining.runtime.stage_copies import StageCopies
+from retrograd.pipelining.runtime.stage_gradients import StageGradients, set_gradients_of_step
 from retrograd.pipelining.runtime.step_status import StepStatus
 from retrograd.pipelining.runtime.unsplit import check_unsplit, predict_unsplit, step_unsplit
 from retrograd.pipelining.schedules.actions import Action, Schedule
@@ -188,6 +189,7 @@ class Pipeline(SuggestsKeywords):
         self._captures = Captures(self.model, cutter, self._synchronize, max_captures)
         self._rng_plan = RngPlan(self._joined_draws)
         self._stale = False  # whether parameters here are older than those of the ranks that train them
+        self._stage_gradients: StageGradients | None = None
         self._running = threading.Lock()
         self._agreement = Agreement()
         self._steps = StepStatus()
@@ -559,6 +561,10 @@ class Pipeline(SuggestsKeywords):
         reports, timeline = self._run(captured, batches, loss, turn)
         backward_to_inputs(captured, batches, merge_dicts(report.input_gradients for report in reports))
         self._stale = self._transport.local is not None
+        ranks = self.processes // self._replicas
+        if ranks > 1 and self._stage_gradients is None:
+            self._stage_gradients = StageGradients(self.model, self.rank, ranks, self.owners, self.on_ranks)
+        set_gradients_of_step(self.model, self._stage_gradients)
         return loss.mean(merge_dicts(report.results for report in reports)), timeline
 
     def _captured_step(

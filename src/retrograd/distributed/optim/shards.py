@@ -165,6 +165,9 @@ class GradientShards(GradientHolder):
         self._reducing = OncePerPass(self._begin, self._finish)
         self.enabled = True
         self._hooks = [p.register_post_accumulate_grad_hook(self._note) for p in self._params if p.requires_grad]
+        self._hold()
+
+    def _hold(self) -> None:
         for p in self._params:
             set_gradient_holder(p, self)
 
@@ -199,6 +202,7 @@ class GradientShards(GradientHolder):
                 break
 
     def _begin(self) -> None:
+        self._hold()  # a step of a pipeline may have ended it
         self._started, self._arrived = 0, set()
         for shard in self._shards:
             shard.drop()

@@ -10,6 +10,7 @@ from retrograd.core.blocks import generator_block
 from retrograd.distributed.groups import chosen_rank, initialized_group
 from retrograd.distributed.objects import all_gather_object, gather_object
 from retrograd.distributed.optim.shards import GradientShards, Piece, divide
+from retrograd.nn.tensor_part import gradient_holder
 from retrograd.optim.optimizer import Group, Optimizer, State
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
@@ -27,6 +28,7 @@ class ZeroRedundancyOptimizer(Optimizer):
     - optimizer_class: a class of `retrograd.optim`, called with `defaults`.
     - shard_gradients: average gradients here, without `DistributedDataParallel`, and keep those of this rank's share
       only (ZeRO 2).  They are reduced while the backward pass continues; after it, `.grad` of the parameters is None.
+      A `Pipeline` with replicas sums them itself, and leaves them in `.grad`, as one rank alone does.
     - parameters_as_bucket_view: without effect.
 
     Raises NotImplementedError for overlap_with_ddp, and for optimizers that have one state for all parameters, such as
@@ -85,7 +87,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         shards = divide(params, self.process_group, self._by_elements, BUCKET_MB)
         self._shards += shards
         self._pieces += [piece for shard in shards for piece in shard.pieces]
-        if self._shards_gradients:
+        if self._shards_gradients and self.process_group.size() > 1:
             self._gradients.append(GradientShards(params, shards, self.process_group))
         if self.optim is not None:
             self.optim.add_param_group(self._local(self.param_groups[-1]))
@@ -103,16 +105,17 @@ class ZeroRedundancyOptimizer(Optimizer):
             with enable_grad():
                 loss = closure()
         self._share_settings()
+        # Those of a step of a pipeline, whose replicas have summed them, are in `.grad` also if gradients are divided.
+        whole = [piece for piece in self._pieces if gradient_holder(piece.param) not in self._gradients]
         with no_grad():
             for piece in self._pieces:
                 piece.refresh()
-                if not self._shards_gradients:
-                    piece.tensor.grad = piece.part_of_gradient()
+            for piece in whole:
+                piece.tensor.grad = piece.part_of_gradient()
         self.optim.step()
         with no_grad():
-            for piece in self._pieces:
-                if not self._shards_gradients:
-                    piece.tensor.grad = None
+            for piece in whole:
+                piece.tensor.grad = None
             for shard in self._shards:
                 shard.exchange_values()
         self.consolidated = None

@@ -77,8 +77,9 @@ def clip_grad_norm_(
     """Scale the gradients of parameters in place so that their total norm is at most `max_norm`.
 
     Returns the norm before scaling. `error_if_nonfinite` raises RuntimeError if it is infinite or NaN, before anything
-    is scaled. `foreach` has no effect. If gradients are divided among ranks, as by `fully_shard` and
-    `ZeroRedundancyOptimizer(shard_gradients=True)`, the norm is that of the whole ones, and all ranks must call it.
+    is scaled. `foreach` has no effect. If gradients are divided among ranks, as by `fully_shard`, a `Pipeline` over
+    processes, and `ZeroRedundancyOptimizer(shard_gradients=True)`, the norm is that of the whole ones, and all ranks
+    must call it.
 
     >>> import retrograd as rg
     >>> x = rg.zeros(2, requires_grad=True)
@@ -92,10 +93,10 @@ def clip_grad_norm_(
     grads = [p.grad.detach() for p in whole]
     norms = list(grads)
     for each in divided:  # in the place of gradients that are divided, their norms on all ranks
-        own = [p.grad.detach() for p in each.tensors]
-        total = total_of_norms(norms_of([g for g in own if g.numel()], norm_type), norm_type)
+        counted = [p.grad.detach() for p in each.counted if p.grad.numel()]
+        total = total_of_norms(norms_of(counted, norm_type), norm_type)
         norms.append(each.stack_over_ranks(total.to(each.dtype)))
-        grads += own
+        grads += [p.grad.detach() for p in each.tensors]
     total = get_total_norm(norms, norm_type, error_if_nonfinite)
     _scale_gradients(grads, max_norm, total)
     return total
