@@ -264,7 +264,7 @@ NO_MATCH = object()  # instead of a result: a guard does not hold
 class GuardedCall:
     """A function of tensors, `play`, that replaces the calls of another one for which all guards hold.
 
-    It is for positional arguments without containers, and checks all in one function: whoever has more guards checks
+    It is for positional arguments without containers, and checks all in one function: a caller with more guards checks
     them one after another. The guards are as the functions above take them, and others with a method `holds`; `arrays`
     are the ids of arrays that no argument may have. `modes` are the grad mode, or None for any, and the default dtype.
     `explain` gets the errors of `play`.
