@@ -265,7 +265,7 @@ MUTATIONS = (
         Call("registry['sum']", "self.all_examples(cotangent)[0]")),
     Mutation("levels/batch.py", "VmapLevel._process_random_same",
         "vmap: with randomness='same', the stream continues from example to example",
-        Statement("source.set_state")),
+        Statement("source._set_plain_state")),
     Mutation("core/level.py", "grad_mode_below",
         "levels: no_grad inside vmap does not affect the outer graph",
         Expression("state.grad_enabled if level.mode_below is None else level.mode_below",
