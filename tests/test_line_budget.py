@@ -27,7 +27,7 @@ BUDGET = {
     "higher_order": 800,
     "hips": 900,
     "implicit": 700,
-    "interop": 6600,
+    "interop": 6630,
     "kernels": 10100,
     "levels": 1700,
     "library": 3600,

@@ -4,7 +4,10 @@ import importlib.util
 import os
 import re
 import shutil
+import subprocess
+import sys
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -62,6 +65,29 @@ def test_ranks_that_have_written_nothing_are_starting(job):
     assert "no step of a pipeline has ended yet" in page
     assert page.count("starts") == 3
     assert "wait for" not in page
+
+
+LAUNCHER = """
+from retrograd.cli.jobs import Job, describe_job
+from retrograd.pipelining.transports.status_file import status_folder
+with status_folder() as folder:
+    describe_job(folder, Job(["train.py"], ranks=1))
+    print(folder, flush=True)
+    input()
+"""
+
+
+def test_a_job_whose_launcher_was_killed_is_not_shown(tmp_path):
+    running = subprocess.Popen(
+        [sys.executable, "-c", LAUNCHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    with running:
+        folder = Path(running.stdout.readline().strip())
+        assert find_jobs(tmp_path) == [folder]
+        running.kill()
+    assert folder.exists()
+    assert find_jobs(tmp_path) == []
 
 
 def test_the_view_follows_the_run_until_it_ends_and_counts_waits(job):

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from retrograd.cli.errors import UsageError
 from retrograd.pipelining.transports.fingerprint import format_ranks
-from retrograd.pipelining.transports.status_file import JOB, PREFIX, last_action, last_step
+from retrograd.pipelining.transports.status_file import JOB, PREFIX, has_ended, last_action, last_step
 
 _WAITS = re.compile(r"(?P<action>.*), waits for .* from rank (?P<rank>\d+)")
 
@@ -41,7 +41,8 @@ class JobStatus(NamedTuple):
 def find_jobs(folder: Path | None = None) -> list[Path]:
     """Return the folders of the jobs of this host, the latest one first."""
     found = (folder or Path(tempfile.gettempdir())).glob(f"{PREFIX}*/{JOB}")
-    return [path.parent for path in sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)]
+    latest_first = sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+    return [path.parent for path in latest_first if not has_ended(path.parent)]
 
 
 def read_job(folder: Path) -> JobStatus | None:

@@ -6,13 +6,9 @@ killed, so files of a save without a lock are leftovers, also those of another j
 
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
+from retrograd.interop.file_locks import is_locked, lock_file
 
 _FILE = re.compile(r"\.?save-(\d+)(-rank-\d+\.safetensors|\.manifest|\.started)(\..*\.tmp)?")
 
@@ -31,9 +27,7 @@ class RunningSave:
         """
         number = max((number for _, number in _numbered(folder)), default=0) + 1
         mark = os.open(_mark_of(folder, number), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-        if fcntl is not None:
-            with suppress(OSError):  # the file system has no locks: see `_may_run`
-                fcntl.flock(mark, fcntl.LOCK_EX)
+        lock_file(mark)
         remove_leftovers(folder, completed, number)
         return cls(number, mark)
 
@@ -67,17 +61,7 @@ def _mark_of(folder: Path, number: int) -> Path:
 def _may_run(folder: Path, number: int, completed: int | None) -> bool:
     """Return whether a process may be writing a save; without locks, whether it is later than the checkpoint."""
     try:
-        mark = os.open(_mark_of(folder, number), os.O_RDWR)
+        found = is_locked(_mark_of(folder, number))
     except FileNotFoundError:
         return False
-    try:
-        if fcntl is None:
-            return number > (completed or 0)
-        fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return number > (completed or 0)
-    finally:
-        os.close(mark)
-    return False
+    return number > (completed or 0) if found is None else found

@@ -10,6 +10,7 @@ from typing import Any
 from zlib import crc32
 
 from retrograd.core.blocks import generator_block
+from retrograd.interop.file_locks import is_locked, lock_file
 
 # The environment variable of the files: for launchers their folder, for a rank the path of its file, named by its rank.
 STATUS_VARIABLE = "RETROGRAD_STATUS"
@@ -17,6 +18,7 @@ ACTION = 256  # bytes of the last action, which a file begins with
 SIZE = 512  # bytes of a file; the rest is the last step as JSON
 PREFIX = "retrograd-status-"  # of the names of folders
 JOB = "job.json"  # the launcher's file in the folder
+RUNNING = "running"  # a file that the launcher has locked: folders of killed launchers stay
 
 
 class StatusFile:
@@ -72,8 +74,22 @@ def first_with_error(text: str, rank: int) -> int:
 @generator_block
 def status_folder() -> Iterator[Path]:
     """Make a folder for the files of a launch, which exists while entered."""
-    with TemporaryDirectory(prefix=PREFIX) as folder:
+    with TemporaryDirectory(prefix=PREFIX) as folder, (Path(folder) / RUNNING).open("w") as running:
+        lock_file(running.fileno())
         yield Path(folder)
+
+
+def has_ended(folder: Path) -> bool:
+    """Return whether the launcher of a folder was killed, so that the folder stayed.
+
+    >>> with status_folder() as folder:
+    ...     has_ended(folder)
+    False
+    """
+    try:
+        return is_locked(folder / RUNNING) is False
+    except FileNotFoundError:
+        return False
 
 
 def create_status_file(folder: Path, rank: int) -> Path:
