@@ -74,7 +74,7 @@ def fully_shard(
     ...     for layer in model:
     ...         fully_shard(layer)
     ...     model(rg.ones(3, 4)).sum().backward()
-    ...     return [p.shape for p in model.parameters()], model[1].bias.grad
+    ...     return [p.shape for p in model.parameters()], model[1].bias.grad.to_local()
     >>> dist.run_threads(script, 2)[0]
     ([(3, 4), (3,), (1, 6), (1,)], tensor([3.]))
     """
