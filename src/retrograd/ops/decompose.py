@@ -75,6 +75,7 @@ class cholesky_info(Internal, CoreDims, differentiable=False):
     """The order of the first leading minor that is not positive definite, 0 if all are."""
 
     def impl(xp, A):
+        check_square("linalg.cholesky_ex", A)
         return xp.first_indefinite_minor(A)
 
     def shape(A):
