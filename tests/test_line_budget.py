@@ -15,7 +15,7 @@ BUDGET = {
     "backends": 200,
     "bench": 1100,
     "cli": 3300,
-    "compiler": 9700,
+    "compiler": 10100,
     "core": 7800,
     "cuda": 600,
     "distributed": 7400,

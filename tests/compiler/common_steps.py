@@ -100,7 +100,7 @@ def step(x, y):
         p.data.copy_(0.9 * p.data + 0.1 * q.data)
     return loss.detach()
 """),
-    "parameters whose data is replaced": (EAGER, """
+    "parameters whose data is replaced": (WHOLE, """
 def step(x, y):
     loss = F.mse_loss(model(x), y)
     loss.backward()
@@ -108,6 +108,81 @@ def step(x, y):
         p.data = p.data - 0.1 * p.grad
         p.grad = None
     return loss.detach()
+"""),
+    "gradients whose data is replaced": (WHOLE, """
+def step(x, y):
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    for p in model.parameters():
+        p.grad.data = p.grad.data.clamp(-0.01, 0.01)
+    optimizer.step()
+    return loss.detach()
+"""),
+    "an argument whose data is replaced": (WHOLE, """
+def step(x, y):
+    x.data = y + 1
+    y.data = x.data
+    x.mul_(2)
+    return x * 2, y * 1
+"""),
+    "two models that exchange their data": (WHOLE, """
+target = net()
+def step(x, y):
+    loss = F.mse_loss(model(x), y)
+    train(loss)
+    for p, q in zip(model.parameters(), target.parameters()):
+        q.data.mul_(0.9).add_(p.data, alpha=0.1)
+        kept = p.data
+        p.data = q.data
+        q.data = kept
+    return loss.detach(), model(x).detach(), target(x).detach()
+"""),
+    "two models that come to share their data": (WHOLE, """
+target = net()
+def step(x, y):
+    loss = F.mse_loss(model(x), y)
+    train(loss)
+    for p, q in zip(model.parameters(), target.parameters()):
+        q.data = p.data
+        p.data.mul_(0.9)
+    return loss.detach(), target(y).detach()
+"""),
+    "memory that a parameter has left": (WHOLE, """
+def step(x, y):
+    bias = model[0].bias
+    before = bias.data
+    bias.data = bias.data * 2
+    with rg.no_grad():
+        bias.add_(1)
+    before.mul_(3)
+    return before * 1, bias.detach() * 1
+"""),
+    "data that is replaced, and a result of a graph": (EAGER, """
+def step(x, y):
+    model[0].bias.data = model[0].bias.data * 0.9
+    return model(x)
+"""),
+    "a detached tensor of memory that a parameter has left": (EAGER, """
+def step(x, y):
+    before = model[0].bias.detach()
+    model[0].bias.data = model[0].bias.data * 2
+    return before
+"""),
+    "an optimizer that is made at each call": (PARTS, """
+def step(x, y):
+    fresh = rg.optim.Adam(model.parameters(), lr=0.1)
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    fresh.step()
+    fresh.zero_grad()
+    return loss.detach()
+"""),
+    "the version of a parameter": (PARTS, """
+def step(x, y):
+    with rg.no_grad():
+        model[0].bias.mul_(0.9)
+    return model(x).detach(), model[0].bias._version
 """),
     "an averaged model": (WHOLE, """
 averaged = rg.optim.swa_utils.AveragedModel(model)

@@ -35,6 +35,17 @@ WRITES = ["{a}.mul_({number})", "{a}.add_({b})", "{a}[1] = {b}[0]", "{a}.t()[0].
           "{a}.addcmul_({b}, {b}, value=0.5)", "{a}.fill_diagonal_({number})", "{a}[{b} > 0] = {number}",
           "{a}.t().add_({b})", "{a}.uniform_()"]  # fmt: skip
 
+REPLACED = [
+    "{a}.data = {b}.detach() * {number}",
+    "{a}.data = {a}.data.clamp(-1.0, 1.0)",
+    "{a}.data = {b}.data",
+    "{a}.data += {b}.data",
+    "{a}.data.mul_({number})",
+    "{a}.data = rg.ones(3, 3)",
+    "{a}.data, {b}.data = {b}.data, {a}.data",
+    "old = {a}.data; {a}.data = {b}.data.t() * 1; old.add_(1)",
+]
+
 
 def random_program(seed):
     """Return the code of a function of two tensors and a parameter."""
@@ -47,6 +58,9 @@ def random_program(seed):
         if choose.random() < 0.2 and len(known) > 3:
             a = choose.choice(known[3:])
             lines.append(choose.choice(WRITES).format(a=f"{a}.detach()", b=f"{b}.detach()", number=number))
+            continue
+        if choose.random() < 0.1:
+            lines.append(choose.choice(REPLACED).format(a=a, b=b, number=number))
             continue
         form = choose.choice(choose.choice([UNARY, BINARY, BINARY, VIEWS, CONSTANTS]))
         values.append(form.format(a=a, b=b, number=number))

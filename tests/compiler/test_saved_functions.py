@@ -329,7 +329,13 @@ def test_what_a_file_cannot_hold_is_named():
     generator = rg.Generator()
     base = rg.ones(4)
     first, second = base[:3], base[1:]
+
+    def replace_data(x):
+        x.data = x + 1
+        return x * 2
+
     cases = {
+        "sets the data of a tensor": (replace_data, (numbers(2),)),
         "a result requires grad": (nn.Linear(2, 2), (numbers(1, 2),)),
         "of type Generator can't be stored": (lambda x: x + rg.rand(2, generator=generator), (numbers(2),)),
         "share memory": (lambda x: x + first + second, (numbers(3),)),

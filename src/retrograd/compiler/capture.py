@@ -72,17 +72,25 @@ class Program:
         self._shared: list[int] = []
         self._relations: list[Relation] = []
 
-    def guard_tensors(self, tensors: list[Any], guards: dict[int, TensorGuard], grads: dict[int, Any]) -> None:
-        """Take the tensors from outside, apart from arguments, with their guards; `grads` are their .grad before."""
+    def guard_tensors(
+        self, tensors: list[Any], guards: dict[int, TensorGuard], grads: dict[int, Any], left: dict[int, Any]
+    ) -> None:
+        """Take the tensors from outside, apart from arguments, with their guards.
+
+        `grads` are their .grad before the call, `left` the arrays before it of those that have others after it.
+        """
         self.tensors = tensors
         self.tensor_guards = [guards[id(t)] for t in tensors]
-        self._ids = frozenset(id(t.value) for t in tensors)
-        self._shared = self._find_shared(self.arguments.tensors)
-        self._relations = find_relations(self.arguments.tensors, tensors, grads)
+        self._ids = frozenset(id(t.value) for t in tensors if id(t) not in left)
+        self._shared = self._ids_of_shared([left.get(id(t), t.value) for t in self.arguments.tensors])
+        self._relations = find_relations(self.arguments.tensors, tensors, grads, left)
 
     def _find_shared(self, tensors: list[Any]) -> list[int]:
         """Return the ids of arrays of arguments that the function also reads from elsewhere, 0 for the others."""
-        return [id(t.value) if id(t.value) in self._ids else 0 for t in tensors]
+        return self._ids_of_shared([t.value for t in tensors])
+
+    def _ids_of_shared(self, arrays: list[Any]) -> list[int]:
+        return [id(a) if id(a) in self._ids else 0 for a in arrays]
 
     def write(self, parts: Parts, is_planned: bool = True) -> None:
         """Write the code, planned or call by call."""
@@ -209,7 +217,7 @@ class Capture:
         refusal = self.arguments.refusal or reads_unknown or self.recorder.refusal
         if refusal:
             return refusal
-        self.recorder.record_grads()
+        self.recorder.record_replaced()
         self.recorder.check_changes()
         self.recorder.check_externals()
         if self.recorder.refusal:
@@ -257,6 +265,8 @@ class Capture:
         kept = {id(container) for container in self.arguments.containers} | self.surroundings.seen_ids()
         output: Any = OutputTree(self.result, self.recorder, kept, None if updates is None else updates.values())
         graph = None
+        if output.roots and self.recorder.first_arrays:
+            self.recorder.refuse("the code sets the data of a tensor, and returns a result that requires grad")
         if output.roots and not self.recorder.refusal:
             graph = CompiledGraph(GraphTemplate(output.roots, self.recorder), self._name)
             output = ConnectedTree(output, graph, self.recorder)
@@ -265,7 +275,7 @@ class Capture:
         instructions = without_dead_code(self.recorder.instructions, output.slots())
         program = Program(self.modes, self.arguments, self.surroundings.guards())
         grads = {key: watched.first_grad for key, watched in self.recorder.watched.items()}
-        program.guard_tensors(self._constants(), self.watch.tensor_guards, grads)
+        program.guard_tensors(self._constants(), self.watch.tensor_guards, grads, self.recorder.first_arrays)
         program.graph = graph
         if updates is not None:
             program.state, program.sets_state = updates.inputs, True

@@ -6,7 +6,7 @@ A backward pass copies the gradient of a leaf, because it cannot know who else h
 from dataclasses import replace
 
 from retrograd.backend import array_programs
-from retrograd.compiler.program import Call, Eager, Instruction, Layouts, SetGrad, Slot, makes, reads
+from retrograd.compiler.program import Call, Eager, Instruction, Layouts, SetData, SetGrad, Slot, makes, reads
 from retrograd.core.engine import copy_in_layout
 
 Memories = dict[Slot, Slot | None]  # of each array: the array that owns its memory, itself perhaps; None if unknown
@@ -32,7 +32,7 @@ def without_copies(
 
 def _memories_kept(instructions: list[Instruction], memories: Memories, wanted: list[Slot]) -> set[Slot | None]:
     """Return the arrays whose memory tensors have: results, gradients, and what functions are given."""
-    exposed = [slot for i in instructions if isinstance(i, SetGrad | Eager) for slot in reads(i)]
+    exposed = [slot for i in instructions if isinstance(i, SetGrad | SetData | Eager) for slot in reads(i)]
     return {memories.get(slot) for slot in (*wanted, *exposed)}
 
 

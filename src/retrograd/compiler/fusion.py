@@ -15,6 +15,7 @@ from retrograd.compiler.program import (
     FusedCalls,
     Instruction,
     Layouts,
+    SetData,
     SetGrad,
     Slot,
     Write,
@@ -76,7 +77,7 @@ class _Grouping:
         if isinstance(instruction, Call):
             self._close_makers(reads(instruction))
             self._note_single(instruction)
-        elif isinstance(instruction, SetGrad):
+        elif isinstance(instruction, SetGrad | SetData):
             self._close_makers(reads(instruction))
             for key in [key for key in self._open if not key[1]]:
                 self._close(key)  # a forward pass may raise where NumPy's warnings are errors

@@ -3,7 +3,19 @@
 from collections.abc import Iterable
 
 from retrograd.compiler.copies import Memories
-from retrograd.compiler.program import Add, Call, Eager, Instruction, Layouts, SetGrad, Slot, Write, makes, reads
+from retrograd.compiler.program import (
+    Add,
+    Call,
+    Eager,
+    Instruction,
+    Layouts,
+    SetData,
+    SetGrad,
+    Slot,
+    Write,
+    makes,
+    reads,
+)
 from retrograd.library.operator import CustomOperator
 
 
@@ -27,7 +39,7 @@ class MemoryEffects:
     def __init__(self, instructions: list[Instruction], memories: Memories, wanted: Iterable[Slot]) -> None:
         self._memories = memories
         self._made = {slot for instruction in instructions for slot in makes(instruction)}
-        given = [slot for i in instructions if isinstance(i, SetGrad | Eager) for slot in reads(i)]
+        given = [slot for i in instructions if isinstance(i, SetGrad | SetData | Eager) for slot in reads(i)]
         self._exposed = {*wanted, *given}
         written = [i.target for i in instructions if isinstance(i, Write | Add)]
         self._shared = {None, *[self.memory_of(slot) for slot in (*self._exposed, *written)]}

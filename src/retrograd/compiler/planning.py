@@ -11,7 +11,18 @@ from typing import Any
 
 from retrograd.backend import array_programs
 from retrograd.backend.planned_steps import Loop, New, View, plan_steps
-from retrograd.compiler.program import Call, FusedCalls, Instruction, Layouts, PlannedCalls, SetGrad, Slot, makes, reads
+from retrograd.compiler.program import (
+    Call,
+    FusedCalls,
+    Instruction,
+    Layouts,
+    PlannedCalls,
+    SetData,
+    SetGrad,
+    Slot,
+    makes,
+    reads,
+)
 from retrograd.compiler.specialization import specialize, trace_call
 from retrograd.core.dispatch import as_array
 from retrograd.core.engine import copy_in_layout, ones_array
@@ -51,7 +62,7 @@ def plan_calls(
     out: list[Instruction] = []
     run = _Run(layouts, last, quiet)
     for number, instruction in enumerate(instructions):
-        if isinstance(instruction, SetGrad) and run.takes(instruction):
+        if isinstance(instruction, SetGrad | SetData) and run.takes(instruction):
             continue
         found = _steps_of(instruction, layouts)
         if found is None or run.is_full() or not run.may_add(instruction, found):

@@ -14,6 +14,7 @@ from retrograd.compiler.program import (
     Instruction,
     PlannedCalls,
     Result,
+    SetData,
     SetGrad,
     Slot,
     Write,
@@ -24,6 +25,7 @@ from retrograd.core.dispatch import as_array
 from retrograd.core.operand_errors import explain
 from retrograd.core.state import at
 from retrograd.core.tensor import Version, bump_version, make, preserve_snapshots, version_of
+from retrograd.core.views import leave_memory
 
 FILE = "<compiled program>"  # of the code, in tracebacks
 _INDENT = "    "
@@ -82,7 +84,8 @@ class Source:
 
     def functions(self, instructions: list[Instruction]) -> list[tuple[Any, str]]:
         """Return the instructions that call a function of their own, with its name."""
-        return [(i, self._constants[id(i.function)]) for i in instructions if not isinstance(i, Write | Add | SetGrad)]
+        own = [i for i in instructions if not isinstance(i, Write | Add | SetGrad | SetData)]
+        return [(i, self._constants[id(i.function)]) for i in own]
 
     def name_of(self, tensor: External | Result) -> str:
         """Return the name of a tensor; the line that makes it is added if it is a result that has none."""
@@ -127,6 +130,9 @@ class Source:
         elif isinstance(instruction, SetGrad):
             made = "None" if instruction.result is None else self.name_of(instruction.result)
             self.add(f"{self.name_of(instruction.leaf)}._grad = {made}")
+        elif isinstance(instruction, SetData):
+            name, tag = self.name_of(instruction.tensor), self.constant(instruction.tag)
+            self.add(f"set_data({name}, a{int(instruction.source)}, {tag})")
         else:
             operands = [self._operand(operand) for operand in instruction.operands]
             self.add(f"{self.constant(instruction.function, 'f')}({', '.join(operands)})")
@@ -187,7 +193,7 @@ def write_source(
 
 def _may_warn(instruction: Instruction) -> bool:
     """Return whether NumPy may warn in an instruction; groups and plans of a backward pass see to that themselves."""
-    return not isinstance(instruction, FusedCalls | PlannedCalls | SetGrad)
+    return not isinstance(instruction, FusedCalls | PlannedCalls | SetGrad | SetData)
 
 
 def makes_and_reads(instruction: Instruction) -> list[Slot]:
@@ -254,6 +260,12 @@ def share_memory(array: Any, base: Any, tag: Any) -> Any:
     return out
 
 
+def set_data(tensor: Any, array: Any, tag: Any) -> None:
+    """Give a tensor other memory, as `tensor.data = ...` does."""
+    leave_memory(tensor)
+    tensor.value, tensor.tag = array, tag
+
+
 def replay_views(base: Any, chain: tuple, creation_meta: str, tag: Any) -> Any:
     """Return a view of a tensor by its chain of view operators."""
     out = base
@@ -276,5 +288,6 @@ _HELPERS = {
     "quiet": array_programs.quiet,
     "replay": replay_views,
     "result": make_result,
+    "set_data": set_data,
     "share": share_memory,
 }

@@ -62,6 +62,16 @@ class SetGrad:
 
 
 @dataclass(slots=True)
+class SetData:
+    """`tensor.data` becomes an array: the tensor leaves the memory that it had."""
+
+    tensor: Any  # an `External` or a `Result`
+    source: Slot
+    tag: Any
+    backward: bool = False
+
+
+@dataclass(slots=True)
 class Eager:
     """A function that runs as it is, on tensors: a method of an optimizer, or one that decides by values.
 
@@ -119,7 +129,7 @@ class External:
     number: int = 0
 
 
-Instruction = Call | FusedCalls | PlannedCalls | Write | Add | SetGrad | Eager
+Instruction = Call | FusedCalls | PlannedCalls | Write | Add | SetGrad | SetData | Eager
 
 
 def reads(instruction: Instruction) -> list[Slot]:
@@ -130,6 +140,8 @@ def reads(instruction: Instruction) -> list[Slot]:
         return [instruction.target, instruction.source]
     if isinstance(instruction, SetGrad):
         return result_slots(instruction.result)
+    if isinstance(instruction, SetData):
+        return [instruction.source, *result_slots(instruction.tensor)]
     return result_slots(list(instruction.operands))
 
 

@@ -26,6 +26,7 @@ from retrograd.compiler.program import (
     Instruction,
     Layouts,
     Result,
+    SetData,
     SetGrad,
     Slot,
     Write,
@@ -137,6 +138,8 @@ class ProgramWriter:
             return ["grad", self._ref(instruction.leaf), self._ref(instruction.result), backward]
         if isinstance(instruction, Eager):
             return ["eager", *self._method(instruction.function), self._operands(instruction.operands), backward]
+        if isinstance(instruction, SetData):
+            raise StorageError("it sets the data of a tensor to other memory")
         assert isinstance(instruction, Call)
         outs = [int(out) for out in instruction.outs]
         if instruction.op is None:
@@ -307,7 +310,7 @@ class ProgramReader:
             self._read_argument(f"p{i}", row)
         tensors = [self._refs[f"t{i}"].tensor for i in range(len(outside))]
         program = self._begin(call, modes)
-        program.guard_tensors(tensors, {id(t): guard for t, guard in zip(tensors, guards, strict=True)}, {})
+        program.guard_tensors(tensors, {id(t): guard for t, guard in zip(tensors, guards, strict=True)}, {}, {})
         pairs = [self._read_grad(f"g{i}", row) for i, row in enumerate(grads)]
         memories = dict([self._read_array(row) for row in arrays])
         loaded = [self._read_external(row) for row in externals]

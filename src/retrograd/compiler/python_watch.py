@@ -20,7 +20,7 @@ from retrograd.compiler.exception_handlers import catches_exceptions, may_suppre
 from retrograd.compiler.namespaces import is_library
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.surroundings import Surroundings, is_library_code, may_change_objects
-from retrograd.core import current
+from retrograd.core import Tensor, current
 from retrograd.core.guards import TensorGuard
 from retrograd.foundation.source_location import PACKAGE
 from retrograd.library import kernel_adapter
@@ -237,6 +237,9 @@ class PythonWatch:
         variables, method = frame.f_locals, _method_of(frame)
         owner = variables.get("self")
         given = [v for key, v in variables.items() if key not in ("self", "step", "__class__")]
+        if any(isinstance(v, Optimizer) and "param_groups" not in vars(v) for v in (owner, *given)):
+            self.recorder.refuse("the code makes an optimizer")
+            return
         if isinstance(owner, Optimizer):
             self.surroundings.note_optimizer(owner)
             if method is not None and method.__name__ == "zero_grad" and given == [False]:
@@ -367,6 +370,8 @@ def _kind_of(code: types.CodeType) -> str:
     module = code.co_filename.removeprefix(PACKAGE).removesuffix(".py")
     if code in (GradScaler.scale.__code__, GradScaler.is_enabled.__code__):
         return "scaler"
+    if code is vars(Tensor)["_version"].fget.__code__:
+        return "reads the version of a tensor"
     if code is saving.saved_tensors_hooks.__init__.__code__:
         return "saving"
     if module in _PURE_FUNCTIONS and code.co_qualname.startswith(_PURE_FUNCTIONS[module]):

@@ -1,5 +1,6 @@
 """The level that records a call: every kernel that runs on arrays, on all levels, in forward and backward passes."""
 
+import operator
 import sys
 import weakref
 from collections.abc import Callable
@@ -9,7 +10,19 @@ from typing import Any
 
 from retrograd.backend import array_programs
 from retrograd.compiler.exception_handlers import is_caught
-from retrograd.compiler.program import Add, Call, Eager, External, Instruction, Layouts, Result, SetGrad, Slot, Write
+from retrograd.compiler.program import (
+    Add,
+    Call,
+    Eager,
+    External,
+    Instruction,
+    Layouts,
+    Result,
+    SetData,
+    SetGrad,
+    Slot,
+    Write,
+)
 from retrograd.compiler.specialization import may_raise
 from retrograd.core import Tensor, call, current
 from retrograd.core.aval import Aval
@@ -60,6 +73,22 @@ def _position(t: Any) -> tuple:
     return t._requires_grad, id(t._grad_fn), t.output_nr, id(t._view), rebases
 
 
+class _Memory:
+    """The array and the version counter that a tensor has had until now."""
+
+    __slots__ = ("array", "tensor", "version")
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor, self.array, self.version = tensor, tensor.value, tensor.version
+
+    def is_left(self) -> bool:
+        """Return whether the tensor has another array now; if not, note its version counter."""
+        if self.tensor.value is not self.array:
+            return True
+        self.version = self.tensor.version  # which a tensor has only from its first view or write on
+        return False
+
+
 class Recorder(TransparentLevel, Watcher):
     """Records the instructions of one call. It is the lowest level, so all others compute through it.
 
@@ -88,6 +117,9 @@ class Recorder(TransparentLevel, Watcher):
         self.catching: set[Any] = set()  # the codes that were entered and handle exceptions
         self.watched: dict[int, Watched] = {}  # by the id of the tensor
         self._results: dict[int, tuple[Any, Any]] = {}  # by the id of a tensor: the tensor, and how to make it
+        self._memory: dict[int, _Memory] = {}  # of the tensors that a program has names for, by their ids
+        self._left: list[_Memory] = []  # what tensors have left: others may still share it
+        self.first_arrays: dict[int, Any] = {}  # by the id of a tensor from outside that has left it
 
     def refuse(self, reason: str) -> None:
         """Note why the call cannot be captured; the first reason counts."""
@@ -125,7 +157,7 @@ class Recorder(TransparentLevel, Watcher):
 
     def record_operator(self, op: Any, args: tuple, params: dict, out: Any) -> None:
         """Record the kernel of an operator that has run."""
-        self.record_grads()
+        self.record_replaced()
         several = type(out) is tuple
         outs = out if several else (out,)
         has_structure = isinstance(outs[-1], AuxOutput) if outs else False
@@ -253,7 +285,7 @@ class Recorder(TransparentLevel, Watcher):
         """Record the write of one tensor into another."""
         if self.refusal:
             return
-        self.record_grads()
+        self.record_replaced()
         if src is None:
             self.refuse("a tensor is detached in place")
         elif src.dtype != x.dtype:
@@ -298,7 +330,7 @@ class Recorder(TransparentLevel, Watcher):
         """Record an array that a backward pass has computed."""
         if self.refusal:
             return
-        self.record_grads()
+        self.record_replaced()
         found: list[Any] = [self.slot_of_array(a) if array_programs.is_array(a) else a for a in operands]
         for i, a in enumerate(operands):
             if array_programs.is_array(a) and found[i] is None:
@@ -329,8 +361,71 @@ class Recorder(TransparentLevel, Watcher):
         """Record from now on when the .grad of a tensor becomes another one, and check at the end what else changed."""
         if id(t) not in self.watched:
             self.watched[id(t)] = Watched(t)
+            self._note_memory(t)
+            if t._grad is not None:
+                self._note_memory(t._grad)
 
-    def record_grads(self) -> None:
+    def _note_memory(self, t: Any) -> None:
+        """Note the array of a tensor that a program has a name for."""
+        self._memory[id(t)] = _Memory(t)
+
+    def record_replaced(self) -> None:
+        """Record which tensors have other memory, or another .grad, than before."""
+        self._record_data()
+        self._record_grads()
+
+    def _record_data(self) -> None:
+        """Record which tensors have got other memory, as by `x.data = y`."""
+        changed = [memory for memory in self._memory.values() if memory.is_left()]
+        if not changed or self.refusal:
+            return
+        slots = [self._slot_of_new_memory(memory.tensor.value) for memory in changed]
+        for memory, slot in zip(changed, slots, strict=True):
+            if slot is None or not self._may_leave(memory):
+                self.refuse(f"the code changes the memory of a tensor of shape {memory.tensor.shape}")
+                return
+            self._record_leaving(memory, slot)
+
+    def _may_leave(self, memory: "_Memory") -> bool:
+        """Return whether a program can give a tensor other memory: it is no view, and has none from outside."""
+        t, version = memory.tensor, memory.version
+        shares = version is not None and any(
+            w.tensor is not t and w.tensor.version is version for w in self.watched.values()
+        )
+        return t._view is None and not shares and array_programs.is_plain(memory.array)
+
+    def _record_leaving(self, memory: "_Memory", slot: Slot) -> None:
+        t = memory.tensor
+        tensor = self.result_of(t)
+        if isinstance(tensor, External):
+            self.first_arrays.setdefault(id(t), memory.array)
+            self._slot_before(memory)  # perhaps something uses it later
+        self.instructions.append(SetData(tensor, slot, t.tag, current().running is not None))
+        self._left.append(memory)
+        self._note_memory(t)
+        if id(t) in self.watched:
+            self.watched[id(t)].value = t.value
+
+    def _slot_of_new_memory(self, array: Any) -> Slot | None:
+        """Return a slot for the array that a tensor has got; None if its origin is unknown."""
+        for memory in self._memory.values():
+            if memory.array is array or array_programs.is_alias(memory.array, array):
+                self._slot_before(memory)
+        found = self.slot_of_array(array)
+        if found is not None or not array_programs.is_plain(array):
+            return found
+        source = self._slot_of_alias(array)
+        if source is None:
+            return None
+        self._append_call(operator.getitem, (source, ...), array)
+        return self.slot_of_array(array)
+
+    def _slot_before(self, memory: "_Memory") -> None:
+        """Give the array that a tensor had until now a slot."""
+        if self.slot_of_array(memory.array) is None:
+            self.external(memory.tensor).slot = self._new_slot(memory.array)
+
+    def _record_grads(self) -> None:
         """Record which tensors have another .grad than before."""
         for watched in self.watched.values():
             t = watched.tensor
@@ -368,6 +463,7 @@ class Recorder(TransparentLevel, Watcher):
         found = self._results.get(id(t))
         if found is None:
             found = self._results[id(t)] = t, self._new_result(t)
+            self._note_memory(t)
         return found[1]
 
     def _new_result(self, t: Any) -> Result | None:
@@ -377,6 +473,8 @@ class Recorder(TransparentLevel, Watcher):
             self.refuse("a result is a leaf that the call has made")
         elif t._hooks is not None or t.version is INFERENCE:
             self.refuse("a result has hooks, or is made in inference mode")
+        elif t.version is not None and any(t.version is left.version for left in self._left):
+            self.refuse("a result shares the memory that another tensor has left")
         elif t._view is not None:
             return self._result_of_view(t)
         else:
@@ -407,7 +505,7 @@ class Recorder(TransparentLevel, Watcher):
         if not self.refusal:
             if self.catching and not is_safe:
                 self.refuse_if_caught(getattr(function, "__qualname__", "a function"))
-            self.record_grads()
+            self.record_replaced()
             self.check_changes()  # before the function makes changes of its own
             self.instructions.append(Eager(function, tuple(map(self._eager_operand, operands))))
 
@@ -420,6 +518,10 @@ class Recorder(TransparentLevel, Watcher):
         """Take over the .grad of leaves as a method has left it that runs as it is."""
         for watched in self.watched.values():
             watched.accept()
+            if watched.grad is not None:
+                self._note_memory(watched.grad)
+        for memory in [*self._memory.values()]:
+            self._note_memory(memory.tensor)
 
 
 def _is_on_ground(t: Any) -> bool:

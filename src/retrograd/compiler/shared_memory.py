@@ -12,20 +12,23 @@ from retrograd.core.tensor import INFERENCE
 Relation = tuple[int, bool, int, bool, bool]
 
 
-def find_relations(arguments: list[Any], constants: list[Any], grads: dict[int, Any]) -> list[Relation]:
-    """Return the pairs of tensors that share something, of which one may be another tensor in a later call.
+def find_relations(
+    arguments: list[Any], constants: list[Any], grads: dict[int, Any], left: dict[int, Any]
+) -> list[Relation]:
+    """Return the pairs of tensors that share something, of which one may be another in a later call.
 
-    `grads` are the .grad of tensors before the call, by the ids of these.
+    `grads` are the .grad of tensors before the call, by the ids of these, and `left` the arrays before the call of the
+    tensors that have others after it.
     """
     found: list[Relation] = []
     first: dict[tuple[int, bool], tuple[int, bool]] = {}
     for i, is_grad, t in _with_grads([*arguments, *constants], grads):
         may_differ = is_grad or i < len(arguments)
-        for shared, by_version in ((t.value, False), (t.version, True)):
+        for shared, by_version in ((left.get(id(t), t.value), False), (t.version, True)):
             if shared is None or shared is INFERENCE:
                 continue
             j, of_grad = first.setdefault((id(shared), by_version), (i, is_grad))
-            if (j, of_grad) != (i, is_grad) and (may_differ or of_grad or j < len(arguments)):
+            if (j, of_grad) != (i, is_grad) and (not by_version or may_differ or of_grad or j < len(arguments)):
                 found.append((j, of_grad, i, is_grad, by_version))
     return found
 

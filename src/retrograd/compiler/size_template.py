@@ -8,10 +8,10 @@ from typing import Any
 from retrograd.backend import array_programs
 from retrograd.compiler.output_tree import Constant, Rebuilt
 from retrograd.compiler.plain_values import is_plain_value, is_same
-from retrograd.compiler.program import Add, Call, Eager, External, Result, SetGrad, Slot, Write
+from retrograd.compiler.program import Add, Call, Eager, External, Result, SetData, SetGrad, Slot, Write
 from retrograd.foundation.symbolic_expr import Expression, Point, Quotient, fit, fit_quotients
 
-_RECORDS = (Call, Write, Add, SetGrad, Eager, Result, Constant, Rebuilt)
+_RECORDS = (Call, Write, Add, SetGrad, SetData, Eager, Result, Constant, Rebuilt)
 
 
 class MismatchError(Exception):

@@ -8,7 +8,7 @@ from typing import Any
 
 from retrograd.compiler.capture import Program
 from retrograd.compiler.player import code_function, explain_error
-from retrograd.compiler.program import Add, SetGrad, Write
+from retrograd.compiler.program import Add, SetData, SetGrad, Write
 
 _FUNCTIONS = {Write: "assign", Add: "add_into"}  # that the code calls for instructions without a function of their own
 Span = tuple[int, int]  # start and end in nanoseconds, as of `time.perf_counter_ns`
@@ -61,7 +61,7 @@ class TimedPlayer:
 
 def timed_calls(program: Program) -> list[Any]:
     """Return the instructions of a program that call a function."""
-    return [i for i in program.played if not isinstance(i, SetGrad)]
+    return [i for i in program.played if not isinstance(i, SetGrad | SetData)]
 
 
 def run_timed(program: Program, tensors: list[Any]) -> TimedRun:
