@@ -256,7 +256,7 @@ def step(x, y):
     train(loss)
     return loss.detach()
 """),
-    "a checkpoint with dropout": (PARTS, """
+    "a checkpoint with dropout": (WHOLE, """
 from retrograd.utils.checkpoint import checkpoint
 layers = nn.Sequential(model, nn.Dropout(0.5))
 def step(x, y):

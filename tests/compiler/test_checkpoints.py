@@ -55,13 +55,56 @@ def norms(model, x):
     return checkpoint(nn.functional.batch_norm, model(x), None, None, training=True, use_reentrant=False)
 
 
-FORMS = [segments, nested, reentrant, sequential, twice, with_the_penalty_of_its_gradient, norms]
+def under_a_budget(model, x):
+    return checkpoint_sequential(model, None, x, budget_bytes=200)
+
+
+def dropout_in_each_layer(model, x):
+    for layer in model:
+        x = checkpoint(lambda x, layer=layer: nn.functional.dropout(layer(x)), x, use_reentrant=False)
+    return x * rg.rand(4)
+
+
+def dropout_reentrant(model, x):
+    return checkpoint(lambda x: nn.functional.dropout(model(x), 0.3), x.requires_grad_(), use_reentrant=True)
+
+
+def dropout_nested(model, x):
+    def inner(x):
+        return nn.functional.dropout(checkpoint(dropped, x, use_reentrant=False)) + rg.randn(4)
+
+    def dropped(x):
+        return nn.functional.dropout(model(x), 0.2)
+
+    return checkpoint(inner, x, use_reentrant=False)
+
+
+def dropout_under_a_budget(model, x):
+    return checkpoint_sequential([*model, nn.Dropout(), model], None, x, budget_bytes=200)
+
+
+generator = rg.Generator()
+
+
+def numbers_of_a_generator(model, x):
+    return checkpoint(lambda x, g: model(x) * rg.rand(4, generator=g), x, generator, use_reentrant=False)
+
+
+def dropout_that_differs(model, x):
+    dropout = nn.functional.dropout
+    return checkpoint(lambda x: dropout(model(x)), x, use_reentrant=False, preserve_rng_state=False)
+
+
+FORMS = [segments, under_a_budget, nested, reentrant, sequential, twice, with_the_penalty_of_its_gradient, norms,
+         dropout_in_each_layer, dropout_reentrant, dropout_nested, dropout_under_a_budget, numbers_of_a_generator,
+         dropout_that_differs]  # fmt: skip
 
 
 def outcomes(form, compile):
     """Return what is observed of steps, and the step."""
     model = model_of(4, 3)
     optimizer = rg.optim.SGD(model.parameters(), lr=0.1)
+    generator.manual_seed(0)
 
     def step(x):
         optimizer.zero_grad()
@@ -71,7 +114,8 @@ def outcomes(form, compile):
         return loss.detach()
 
     call = compile(step)
-    return [(observe(call(numbers(5, 4, seed=i))), state_of(model.parameters())) for i in range(5)], call
+    seen = [(observe(call(numbers(5, 4, seed=i))), state_of(model.parameters())) for i in range(5)]
+    return [*seen, observe(rg.get_rng_state()), observe(generator.get_state())], call
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -83,6 +127,22 @@ def test_checkpoints_in_a_step_have_the_eager_bits(form):
     assert found == expected
     assert step.programs
     assert not step.refusal()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_checkpoints_in_a_compiled_model_have_the_eager_bits(form):
+    def outcomes(compile):
+        model = model_of(4, 3)
+        generator.manual_seed(0)
+        forward, seen = compile(lambda x: form(model, x)), []
+        for i in range(5):
+            forward(numbers(5, 4, seed=i)).square().mean().backward()
+            seen.append(state_of(model.parameters()))
+        return [*seen, observe(rg.get_rng_state()), observe(generator.get_state())]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such functions run eagerly
+        assert outcomes(rg.compile) == outcomes(lambda f: f)
 
 
 @pytest.mark.skipif(not kernels.compiled, reason="plans of plain Python have arrays of their own")

@@ -20,7 +20,8 @@ import retrograd as rg
 from retrograd import export, nn
 from retrograd.interop.program_files import GRAPH, TENSORS
 
-from ..files.damage import mutated
+from ..files.damage import mutatedfrom retrograd.utils.checkpoint import checkpoint
+
 from .comparison import numbers, observe
 
 Pair = collections.namedtuple("Pair", "total scaled")
@@ -334,7 +335,12 @@ def test_what_a_file_cannot_hold_is_named():
         x.data = x + 1
         return x * 2
 
+    def draw_again(x):
+        x = x.detach().requires_grad_()
+        return rg.autograd.grad(checkpoint(nn.functional.dropout, x, use_reentrant=False).sum(), x)
+
     cases = {
+        "draws random numbers again": (draw_again, (numbers(2),)),
         "sets the data of a tensor": (replace_data, (numbers(2),)),
         "a result requires grad": (nn.Linear(2, 2), (numbers(1, 2),)),
         "of type Generator can't be stored": (lambda x: x + rg.rand(2, generator=generator), (numbers(2),)),

@@ -238,7 +238,7 @@ def _with_results(plan: list, layouts: Layouts, wanted: set[Slot], single: Itera
     out: list[Instruction] = []
     for part in reversed(plan):
         for made in reversed(_instructions_of(part, layouts, live) if isinstance(part, list) else [part]):
-            if isinstance(made, Call) and made.outs[0] in single and made.outs[0] not in live:
+            if isinstance(made, Call) and made.outs and made.outs[0] in single and made.outs[0] not in live:
                 continue
             live.difference_update(makes(made))
             live.update(reads(made))

@@ -25,6 +25,8 @@ def is_pure(call: Call, layouts: Layouts) -> bool:
     A user's kernel may do anything, and runs as often as the eager code runs it.
     """
     op = call.op
+    if call.impure:
+        return False
     if op is not None and (isinstance(op, CustomOperator) or op.random or op.definition.impure):
         return False
     return all(layouts[slot][2] is not None for slot in (*reads(call), *call.outs))

@@ -30,6 +30,7 @@ class Call:
     op: Any = None
     backward: bool = False  # in a backward pass, which ignores the warnings of NumPy
     keeps: bool = False  # needed even if nobody reads its results: it may draw random numbers, warn or raise
+    impure: bool = False  # reads or changes the state of an object, and is no operator's kernel
 
 
 @dataclass(slots=True)

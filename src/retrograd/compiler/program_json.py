@@ -174,6 +174,8 @@ class ProgramWriter:
     def _function(self, call: Call) -> list:
         """Return the beginning of a row for a call that is no operator's: of a constant, or in a backward pass."""
         function: Any = call.function
+        if call.impure:
+            raise StorageError("it draws random numbers again, in a checkpoint")
         if isinstance(function, partial) and function.func is array_programs.copy:
             name = free_name("constant", {*self.tensors, *self._names.values()})
             self.tensors[name] = make(function.args[0], None, None)

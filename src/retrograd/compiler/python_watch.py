@@ -30,7 +30,7 @@ from retrograd.ops import as_tensor, generator, methods
 from retrograd.optim.lr_scheduler import LRScheduler
 from retrograd.optim.optimizer import Optimizer
 from retrograd.optim.swa_utils import AveragedModel
-from retrograd.utils import recompute
+from retrograd.utils import chain_checkpoint, recompute
 
 # Packages and modules of the library whose functions have no effects that an operator or a write does not show.
 _PURE = (
@@ -44,7 +44,7 @@ _PURE = (
     "library/kernel_adapter", "library/operator", "library/registration", "library/schema",
     "linalg", "masked", "nested", "nn", "ode", "ops", "pipelining/split/manual_stages", "pipelining/split/modal_module",
     "pipelining/split/mutations", "signal", "sparse", "special", "types",
-    "utils/checkpoint", "utils/operator_log", "utils/recompute", "_",
+    "utils/chain_checkpoint", "utils/checkpoint", "utils/operator_log", "utils/recompute", "utils/revolve", "_",
 )  # fmt: skip
 _IMPURE = {  # their functions have effects of other kinds, or read values: tests/compiler/functions_with_effects.txt
     "ops/printing": "prints or formats a tensor",
@@ -78,8 +78,9 @@ _OPAQUE = {  # functions that call code which no program replaces
     (kernel_adapter.__file__, "run"),
     (generator.__file__, "resolve_generator"),  # draws may be redirected by code around the call
     (generator.__file__, "draw"),
-    (recompute.__file__, "_state"),  # which is restored only if the recomputed code draws random numbers
 }
+_RANDOM_STATES = {recompute._state.__code__: "random state", recompute._restore.__code__: "random states"}
+_PACKS_NOTHING = (recompute.__file__, chain_checkpoint.__file__)
 _BUILTIN_FUNCTIONS = {
     "abs", "all", "any", "callable", "chr", "divmod", "format", "getattr", "hasattr", "isinstance", "issubclass",
     "iter", "len", "max", "min", "next", "ord", "pow", "repr", "round", "sorted", "sum", "setattr",
@@ -139,8 +140,11 @@ class PythonWatch:
         if self._outside is not None:
             if event == "return" and frame is self._outside:
                 self._return_inside()
-                if arg is not None and self._kinds[frame.f_code] == "optimizer":
+                kind = self._kinds[frame.f_code]
+                if arg is not None and kind == "optimizer":
                     self.recorder.refuse(f"{_name_of(frame)} returns a value")
+                if arg is not None and kind == "random state":
+                    self.recorder.record_state(frame.f_locals["generator"], arg)
         elif event == "call":
             self._on_call(frame)
         elif event == "c_call" and not _serves_library(frame):
@@ -180,7 +184,10 @@ class PythonWatch:
             if code in self._doubtful or may_change_objects(code):
                 self.doubtful_calls.update([(f.f_code, f.f_lasti) for f in self.recorder.frames_from(frame.f_back)])
             self.watch_tensors()
-        elif kind == "outside":
+        elif kind in ("outside", "random state"):
+            self._go_outside(frame)
+        elif kind == "random states":
+            self.recorder.record_restored_states(frame.f_locals["states"])
             self._go_outside(frame)
         elif kind == "optimizer":
             self._on_optimizer(frame)
@@ -270,10 +277,10 @@ class PythonWatch:
     def _on_saving(self, frame: Any) -> None:
         """Refuse hooks that pack saved tensors, as they run before the operator that saves is recorded.
 
-        Those of checkpoints pack nothing.
+        Those of checkpoints call no operators.
         """
         code = getattr(frame.f_locals.get("pack_hook"), "__code__", None)
-        if code is None or code.co_filename != recompute.__file__:
+        if code is None or code.co_filename not in _PACKS_NOTHING:
             self.recorder.refuse("the code packs saved tensors by hooks")
 
     def _is_inside_transform(self, name: str) -> bool:
@@ -284,6 +291,8 @@ class PythonWatch:
     def _go_outside(self, frame: Any) -> None:
         """Run a function outside of the recorder."""
         state = current()
+        if state.level is self.recorder:
+            self.recorder.record_replaced()  # what it does later is not recorded
         self._outside, self._level, self._watchers = frame, state.level, state.watchers
         state.watchers = tuple([w for w in state.watchers or () if w is not self.recorder]) or None
         if state.level is self.recorder:
@@ -363,6 +372,8 @@ def _kind_of(code: types.CodeType) -> str:
         return "user"
     if code in EAGER_FUNCTIONS:
         return "eager"
+    if code in _RANDOM_STATES:
+        return _RANDOM_STATES[code]
     if code is as_tensor._constant_tensor.__code__:
         return "constant"
     if code is methods.concrete.__code__:

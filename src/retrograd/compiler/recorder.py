@@ -10,6 +10,7 @@ from typing import Any
 
 from retrograd.backend import array_programs
 from retrograd.compiler.exception_handlers import is_caught
+from retrograd.compiler.generator_states import read_state, restore_state
 from retrograd.compiler.program import (
     Add,
     Call,
@@ -119,6 +120,7 @@ class Recorder(TransparentLevel, Watcher):
         self._results: dict[int, tuple[Any, Any]] = {}  # by the id of a tensor: the tensor, and how to make it
         self._memory: dict[int, _Memory] = {}  # of the tensors that a program has names for, by their ids
         self._left: list[_Memory] = []  # what tensors have left: others may still share it
+        self._states: dict[int, tuple[bytes, Slot]] = {}  # of random generators, by the id of the bytes
         self.first_arrays: dict[int, Any] = {}  # by the id of a tensor from outside that has left it
 
     def refuse(self, reason: str) -> None:
@@ -278,6 +280,30 @@ class Recorder(TransparentLevel, Watcher):
         backward = current().running is not None
         slots = (self._new_slot(out),)
         self.instructions.append(Call(function, operands, {}, slots, (False,), False, backward=backward))
+
+    # ------------------------------------------------------------------------------------------ random generators
+
+    def record_state(self, generator: Any, state: bytes) -> None:
+        """Record that the state of a generator was read; it is needed if code restores these bytes."""
+        if self.refusal:
+            return
+        array, read = read_state(generator), partial(read_state, generator)
+        slot = self._new_slot(array)
+        backward = current().running is not None
+        self.instructions.append(Call(read, (), {}, (slot,), (False,), False, backward=backward, impure=True))
+        self._states[id(state)] = state, slot
+
+    def record_restored_states(self, states: list[tuple[Any, bytes]]) -> None:
+        """Record that generators get states which they have had in the call."""
+        backward = current().running is not None
+        for generator, state in [] if self.refusal else states:
+            if id(state) not in self._states:
+                self.refuse("the code restores a state of a random generator from outside")
+                return
+            operands, params = (self._states[id(state)][1],), {"generator": generator}
+            self.instructions.append(
+                Call(restore_state, operands, params, (), (), True, backward=backward, keeps=True, impure=True)
+            )
 
     # --------------------------------------------------------------------------------- writes and backward passes
 

@@ -31,7 +31,7 @@ def _specialized(call: Call, layouts: Layouts) -> Call:
 
 def trace_call(call: Call, layouts: Layouts) -> KernelTrace | None:
     """Return the trace of a call's kernel; None if it has none, or if the call returns other arrays than the trace."""
-    if isinstance(call.op, CustomOperator) or not any(isinstance(a, Slot) for a in call.operands):
+    if isinstance(call.op, CustomOperator) or call.impure or not any(isinstance(a, Slot) for a in call.operands):
         return None  # a user's kernel runs in calls only
     operands = [layouts[a] if isinstance(a, Slot) else a for a in call.operands]
     trace = trace_kernel(call.function, operands, call.params)
