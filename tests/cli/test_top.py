@@ -6,19 +6,25 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from tests.case_groups import group_cases
 
 import retrograd as rg
+import retrograd.distributed as dist
+from retrograd import nn
 from retrograd.cli import main, top
 from retrograd.cli.jobs import Job, describe_job
 from retrograd.cli.top import awaited_ranks, find_jobs, read_job
+from retrograd.distributed.fsdp import fully_shard
 from retrograd.pipelining import Pipeline, pipeline_trainer
 from retrograd.pipelining.runtime.step_status import StepStatus
 from retrograd.pipelining.transports import spmd
+from retrograd.pipelining.transports.process_group import group_or_default
 from retrograd.pipelining.transports.rank_messaging import Peers
 from retrograd.pipelining.transports.status_file import (
     PREFIX,
@@ -112,11 +118,12 @@ def test_the_view_follows_the_run_until_it_ends_and_counts_waits(job):
 
 def test_ranks_that_wait_in_a_ring_wait_for_nobody_else():
     def ranks(*awaited):
-        return [top.RankStatus(rank, "F", other, {}) for rank, other in enumerate(awaited)]
+        return [top.RankStatus(rank, "F", others, {}) for rank, others in enumerate(awaited)]
 
-    assert awaited_ranks(ranks(1, 0)) == {}
-    assert awaited_ranks(ranks(1, None, 1)) == {1: [0, 2]}
-    assert awaited_ranks(ranks(5)) == {5: [0]}  # a rank on another host, of which nothing is known here
+    assert awaited_ranks(ranks([1], [0])) == {}
+    assert awaited_ranks(ranks([1], [], [1])) == {1: [0, 2]}
+    assert awaited_ranks(ranks([1, 2], [2], [], [0])) == {2: [0, 1, 3]}
+    assert awaited_ranks(ranks([5])) == {5: [0]}  # a rank on another host, of which nothing is known here
 
 
 def test_the_latest_job_is_shown_and_without_one_there_is_an_error(job, tmp_path, capsys, monkeypatch):
@@ -157,6 +164,63 @@ def test_steps_that_end_together_count_as_many(tmp_path, monkeypatch):
     assert last_step(tmp_path, 0) == {"step": 3, "loss": loss, "examples": 4, "seconds": 2.0, "at": 16.0}
 
 
+OPERATIONS = {
+    "all_reduce": lambda rank, group: dist.all_reduce(rg.ones(2), group=group),
+    "reduce": lambda rank, group: dist.reduce(rg.ones(2), 0, group=group),
+    "broadcast": lambda rank, group: dist.broadcast(rg.ones(2), 2, group=group),
+    "all_gather": lambda rank, group: dist.all_gather([rg.ones(1) for _ in range(3)], rg.ones(1), group=group),
+    "all_gather_into_tensor": lambda rank, group: dist.all_gather_into_tensor(rg.ones(3), rg.ones(1), group=group),
+    "reduce_scatter_tensor": lambda rank, group: dist.reduce_scatter_tensor(rg.ones(1), rg.ones(3), group=group),
+    "all_to_all_single": lambda rank, group: dist.all_to_all_single(rg.ones(3), rg.ones(3), group=group),
+    "barrier": lambda rank, group: dist.barrier(group),
+    "monitored_barrier": lambda rank, group: dist.monitored_barrier(group),
+    "all_gather_object": lambda rank, group: dist.all_gather_object([0, 0, 0], rank, group=group),
+    "broadcast_object_list": lambda rank, group: dist.broadcast_object_list([0], 2, group=group),
+    "new_group": lambda rank, group: dist.new_group([0, 1, 2]),
+    "async": lambda rank, group: dist.all_reduce(rg.ones(2), group=group, async_op=True).wait(),
+    "recv": lambda rank, group: exchange_from_last(rank, group, dist.send, dist.recv, rg.ones(1)),
+    "recv_object_list": lambda rank, group: exchange_from_last(
+        rank, group, dist.send_object_list, dist.recv_object_list, [0]
+    ),
+}
+MODELS = {"DDP": nn.parallel.DistributedDataParallel, "fully_shard": fully_shard}
+
+
+def exchange_from_last(rank, group, send, receive, value):
+    for other in (0, 1):
+        if rank == 2:
+            send(value, other, group=group)
+        elif rank == other:
+            receive(value, 2, group=group)
+
+
+@group_cases
+@pytest.mark.parametrize("name", [*OPERATIONS, *MODELS])
+def test_ranks_that_wait_in_an_operation_are_shown_to_wait_for_the_rank_that_has_not_come(job, name):
+    folder, files = job
+    pages = []
+
+    def script():
+        rank = dist.get_rank()
+        group_or_default(None).peers.status = files[rank]
+        group = dist.new_group([0, 1, 2])
+        model = MODELS[name](nn.Linear(3, 1)) if name in MODELS else None
+        if rank == 2:
+            deadline = time.monotonic() + 60
+            while not pages and time.monotonic() < deadline:  # any load: the others cannot come further
+                found = read_job(folder)
+                if awaited_ranks(found.ranks) == {2: [0, 1]}:
+                    pages.append(page_of(folder))
+            assert pages, found
+        if model is None:
+            OPERATIONS[name](rank, group)
+        else:
+            model(rg.ones(2, 3)).sum().backward()
+
+    dist.run_threads(script, 3)
+    assert "ranks 0-1 wait for rank 2: after " in pages[0]
+
+
 def test_a_rank_writes_the_message_it_waits_for_into_its_file_until_the_message_arrives(tmp_path):
     file, message = StatusFile(create_status_file(tmp_path, 0)), ("F", 1, 0, 0)
     texts = []
@@ -165,12 +229,13 @@ def test_a_rank_writes_the_message_it_waits_for_into_its_file_until_the_message_
         rank, size = 0, 2
 
         def poll(self):
-            texts.append(last_action(tmp_path, 0))
-            peers.mail[message] = spmd.pack(3)
+            if last_action(tmp_path, 0) != "RECV_F1.0<0":  # short waits are not shown
+                texts.append(last_action(tmp_path, 0))
+                peers.mail[message] = spmd.pack(3)
             return []
 
         def moving(self):
-            return True
+            return False
 
     peers = Peers(Channel())
     peers.status = file

@@ -1,10 +1,9 @@
 """`retrograd top`: what the ranks of a running `retrograd run` on this host do, live."""
 
 import json
-import re
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,17 +14,23 @@ from rich.text import Text
 
 from retrograd.cli.errors import UsageError
 from retrograd.pipelining.transports.fingerprint import format_ranks
-from retrograd.pipelining.transports.status_file import JOB, PREFIX, has_ended, last_action, last_step
-
-_WAITS = re.compile(r"(?P<action>.*), waits for .* from rank (?P<rank>\d+)")
+from retrograd.pipelining.transports.status_file import (
+    JOB,
+    PREFIX,
+    Wait,
+    has_ended,
+    last_action,
+    last_step,
+    read_wait,
+)
 
 
 class RankStatus(NamedTuple):
-    """The status of a rank: its action, the rank that it waits for, and the numbers of its last step."""
+    """The status of a rank: its action, the ranks that it waits for, and the numbers of its last step."""
 
     rank: int
     action: str
-    awaited: int | None
+    awaited: tuple[int, ...]
     step: dict[str, float]
 
 
@@ -49,36 +54,49 @@ def read_job(folder: Path) -> JobStatus | None:
     """Return the status of a job; None if it has ended."""
     try:
         job = json.loads((folder / JOB).read_text())
-        return JobStatus(
-            job["command"], job["transport"], job["started"], [_read_rank(folder, r) for r in range(job["ranks"])]
-        )
+        return JobStatus(job["command"], job["transport"], job["started"], _read_ranks(folder, job["ranks"]))
     except FileNotFoundError:
         return None
 
 
-def _read_rank(folder: Path, rank: int) -> RankStatus:
-    text = last_action(folder, rank)
-    waits = _WAITS.fullmatch(text)
-    action, awaited = (text, None) if waits is None else (waits["action"], int(waits["rank"]))
-    return RankStatus(rank, action, awaited, last_step(folder, rank))
+def _read_ranks(folder: Path, count: int) -> list[RankStatus]:
+    texts = {rank: last_action(folder, rank) for rank in range(count) if (folder / str(rank)).exists()}
+    found = []
+    for rank in range(count):
+        text = texts.get(rank, "")
+        wait = read_wait(text)
+        awaited = () if wait is None else _awaited(wait, text, texts)
+        found.append(RankStatus(rank, text if wait is None else wait.action, awaited, last_step(folder, rank)))
+    return found
+
+
+def _awaited(wait: Wait, text: str, texts: Mapping[int, str]) -> tuple[int, ...]:
+    """Return the ranks that a wait is for; in an operation of several ranks, those that do not wait in it too."""
+    if not wait.together:
+        return tuple(wait.ranks)
+    others = [rank for rank in wait.ranks if texts.get(rank) != text]
+    return tuple([rank for rank in others if rank in texts] or others)  # of other hosts, nothing is known
 
 
 def awaited_ranks(ranks: Iterable[RankStatus]) -> dict[int, list[int]]:
     """Map each rank that others wait for, and that itself waits for none, to those, also over further ranks.
 
-    >>> status = [RankStatus(0, "F", None, {}), RankStatus(1, "F", 0, {}), RankStatus(2, "F", 1, {})]
+    >>> status = [RankStatus(0, "F", (), {}), RankStatus(1, "F", (0,), {}), RankStatus(2, "F", (1,), {})]
     >>> awaited_ranks(status)
     {0: [1, 2]}
     """
     waits = {status.rank: status.awaited for status in ranks}
     found: dict[int, list[int]] = {}
-    for rank in waits:
-        path, last = {rank}, rank
-        while (following := waits.get(last)) is not None and following not in path:
-            path.add(following)
-            last = following
-        if last != rank and waits.get(last) is None:
-            found.setdefault(last, []).append(rank)
+    for rank, awaited in waits.items():
+        reached, new = {rank}, list(awaited)
+        while new:
+            following = new.pop()
+            if following not in reached:
+                reached.add(following)
+                new += waits.get(following, ())
+        for last in sorted(reached - {rank}):
+            if not waits.get(last):
+                found.setdefault(last, []).append(rank)
     return found
 
 
@@ -96,7 +114,7 @@ class View:
         """Return the page at a time, in seconds since 1970."""
         self._looks += 1
         for status in job.ranks:
-            self._waits[status.rank] = self._waits.get(status.rank, 0) + (status.awaited is not None)
+            self._waits[status.rank] = self._waits.get(status.rank, 0) + bool(status.awaited)
         title = f"{job.command}   {len(job.ranks)} ranks, {job.transport}, {_duration(now - job.started)}"
         lines = [title, self._training_line(job, now), *self._waiting_lines(job)]
         return Group(*[Text(line) for line in lines], self._table(job))
@@ -123,7 +141,7 @@ class View:
     def _table(self, job: JobStatus) -> Table:
         table = Table("rank", "action", "waits for", "waits", "step", box=None, pad_edge=False)
         for status in job.ranks:
-            awaited = "" if status.awaited is None else f"rank {status.awaited}"
+            awaited = format_ranks(status.awaited) if status.awaited else ""
             share = f"{self._waits[status.rank] / self._looks:.0%}"
             step = f"{status.step['step']:.0f}" if status.step else ""
             table.add_row(str(status.rank), status.action or "starts", awaited, share, step)

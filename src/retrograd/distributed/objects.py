@@ -124,7 +124,7 @@ def recv_object_list(
         object_list[:] = pickle.loads(take_direct(members, found[0], "objects"))
         return []
 
-    Work(members, "recv_object_list", steps()).wait()
+    Work(members, "recv_object_list", steps(), sender=source).wait()
     return members.ranks[found[0]]
 
 

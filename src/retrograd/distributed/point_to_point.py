@@ -95,7 +95,7 @@ class _Receive(Work):
         self._tensor, self._from, self._subject = tensor, source, subject
         waiting = group.peers.receives
         waiting.append(self)
-        super().__init__(group, "recv", self._steps_of_receive())
+        super().__init__(group, "recv", self._steps_of_receive(), sender=source)
 
     def _steps_of_receive(self) -> Steps:
         found: list[int] = []

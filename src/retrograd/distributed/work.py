@@ -10,6 +10,7 @@ from retrograd.pipelining.transports.fingerprint import Fingerprint, format_rank
 from retrograd.pipelining.transports.interface import PeerLost
 from retrograd.pipelining.transports.process_group import ProcessGroup
 from retrograd.pipelining.transports.spmd import default_timeout, report_ranks
+from retrograd.pipelining.transports.status_file import wait_for, wait_with
 
 # A running operation: it yields functions that return whether it may continue, and returns the tensors it has written.
 Steps = Generator[Callable[[], Any], None, list[Tensor]]
@@ -36,8 +37,17 @@ class Work:
 
     _done = True  # of a handle whose arguments were wrong
 
-    def __init__(self, group: ProcessGroup, call: str, steps: Steps, compared: Fingerprint | None = None) -> None:
-        # compared: of an operation that no rank passes before all have started it.
+    def __init__(
+        self,
+        group: ProcessGroup,
+        call: str,
+        steps: Steps,
+        compared: Fingerprint | None = None,
+        sender: int | None = None,
+    ) -> None:
+        # compared: of an operation that no rank passes before all have started it.  sender: the only rank of the group
+        # that it waits for.
+        self._sender = sender
         self._group, self._call, self._steps, self._compared = group, call, steps, compared
         self._ready: Callable[[], Any] = _always
         self._done = False
@@ -66,7 +76,7 @@ class Work:
         peers = self._group.peers
         before, peers.doing = peers.doing, lambda: f"waits in {self._call}"
         try:
-            if not peers.until(self._advance_or_fail, seconds, AWAKE):
+            if not peers.until(self._advance_or_fail, seconds, AWAKE, self._wait_text):
                 peers.overdue = True
                 raise TimeoutError(
                     f"rank {self._group.rank()} has waited {seconds:g} s for the other ranks in {self._call}; "
@@ -74,6 +84,8 @@ class Work:
                 )
         finally:
             peers.doing = before
+            if peers.status is not None and not peers.status.in_launch:
+                peers.status.write(f"after {self._call}")
         if self._error is not None:
             raise self._error
         return True
@@ -122,6 +134,12 @@ class Work:
     def source_rank(self) -> int:
         """Return the rank in the group that has sent the received message; -1 for other operations."""
         return -1 if self.source is None else self.source
+
+    def _wait_text(self) -> str:
+        peers = self._group.peers
+        if self._sender is None:
+            return wait_with(self._call, peers.members)
+        return wait_for(self._call, "a message", peers.ranks[self._sender])
 
     def _timeout(self) -> float:
         found = self._group.transport.timeout

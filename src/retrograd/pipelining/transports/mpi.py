@@ -102,7 +102,7 @@ class _Connection:
                     f"does not come computes, loads data, or hangs: see timeout="
                 )
         (own, _), (collective, _) = self._made
-        self.peers = Peers(_MPIChannel(mpi, own), comm=collective)
+        self.peers = Peers(_MPIChannel(mpi, own), comm=collective, status=open_status_file())
         report_uncaught_errors(self.peers)
         return self.peers
 

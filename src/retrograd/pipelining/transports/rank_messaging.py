@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
-from retrograd.pipelining.transports.fingerprint import Fingerprint
+from retrograd.pipelining.transports.fingerprint import Fingerprint, format_ranks
 from retrograd.pipelining.transports.status_file import StatusFile
 
 Packed = tuple[bytes, Sequence[Any]]  # the result of `wire.pack`: a header, buffers
@@ -104,14 +104,26 @@ class Peers:
     comm: mpi4py's communicator for collective operations, if the ranks are processes of MPI.  timed_out: the operation
     on it that this rank has given up, after which those of the ranks do not match.  overdue: whether this rank has
     waited for an operation until its timeout.
+    ranks: the numbers of the ranks in the group of all processes.  status: the file in which `retrograd top` finds what
+    this rank does, or None.
     slowest: seconds of the longest completed launch.  clock: returns the seconds that timeouts are measured in.
     """
 
-    def __init__(self, channel: Channel, clock: Callable[[], float] = time.monotonic, comm: Any = None) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        clock: Callable[[], float] = time.monotonic,
+        comm: Any = None,
+        status: StatusFile | None = None,
+        ranks: Sequence[int] = (),
+    ) -> None:
         self.channel = channel
         self.comm = comm
         self.clock = clock
         self.rank, self.size = channel.rank, channel.size
+        self.ranks = tuple(ranks) or tuple(range(channel.size))
+        self.members = format_ranks(sorted(self.ranks))  # in the texts of waits
+        self.status = status
         self.launch = 0
         self.over = False
         self.differs = False
@@ -121,7 +133,6 @@ class Peers:
         self.overdue = False
         self.left: dict[int, Origin | None] = {}
         self.doing: Callable[[], str] = _idle_text
-        self.status: StatusFile | None = None
         self.mail: dict[Subject, Packed] = {}
         self.direct: dict[tuple[int, Any], deque[Packed]] = {}
         self.group_packets: dict[Any, list[Packet]] = {}
@@ -190,17 +201,35 @@ class Peers:
             self._handlers[kind](rank, subject, (header, buffers))
         return bool(packets)
 
-    def until(self, done: Callable[[], Any], timeout: float | None, awake: int = Backoff.AWAKE) -> bool:
-        """Process packets until `done()` is true; return False after `timeout` seconds.  awake: as in `Backoff`."""
-        backoff, start = Backoff(awake), self.clock()
-        while not done():
-            if self.poll() or self.channel.moving():
-                backoff.turns = 0
-            else:
-                backoff()
-            if timeout is not None and self.clock() - start > timeout:
-                return bool(done())
-        return True
+    def until(
+        self,
+        done: Callable[[], Any],
+        timeout: float | None,
+        awake: int = Backoff.AWAKE,
+        wait: Callable[[], str] | None = None,
+    ) -> bool:
+        """Process packets until `done()` is true; return False after `timeout` seconds.
+
+        awake: as in `Backoff`.  wait: returns the text of the wait for the status file.
+        """
+        backoff, start, shown = Backoff(awake), self.clock(), False
+        status = None if wait is None else self.status
+        try:
+            while not done():
+                if self.poll() or self.channel.moving():
+                    backoff.turns = 0
+                else:
+                    backoff()
+                    # The shortest waits are not shown, so they cost nothing.
+                    if status is not None and not shown and backoff.turns > Backoff.SPINS:
+                        shown = True
+                        status.write_wait(wait())  # type: ignore[misc]
+                if timeout is not None and self.clock() - start > timeout:
+                    return bool(done())
+            return True
+        finally:
+            if shown:
+                status.end_wait()  # type: ignore[union-attr]
 
     def send_message(self, rank: int, message: Subject, packed: Packed) -> None:
         """Send a message of the work to another rank, with the digest of this rank's fingerprint."""
@@ -270,6 +299,8 @@ class Peers:
         not come to the operation may hang, and none can finish without this one.
         """
         self.doing = lambda: "its script is over"
+        if self.status is not None:
+            self.status.write(self.doing())
         self.broadcast(Kind.LEFT, error)
         limited = self.lost or (self.overdue and error is not None)
         return self.until(lambda: len(self.left) == self.size - 1, patience if limited else None)

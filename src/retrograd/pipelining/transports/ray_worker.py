@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from retrograd.pipelining.transports.rank_messaging import Head, Kind, Peers
 from retrograd.pipelining.transports.ray import Mailbox, join
+from retrograd.pipelining.transports.status_file import open_status_file
 from retrograd.pipelining.transports.uncaught import error_at_end, uncaught_report
 
 THREADS = 4  # for concurrent calls: the script, its output, messages
@@ -112,7 +113,7 @@ class Worker:
 
 def _exit_code(script: Script, peers: Peers) -> int:
     try:
-        _execute(script)
+        _execute(script, peers)
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return (end.code or 0) & 0xFF  # as the system does with the code of a process
@@ -125,8 +126,9 @@ def _exit_code(script: Script, peers: Peers) -> int:
     return 0
 
 
-def _execute(script: Script) -> None:
+def _execute(script: Script, peers: Peers) -> None:
     os.environ.update(script.environment)
+    peers.status = open_status_file()
     os.chdir(script.folder)
     sys.argv = list(script.command)
     name = script.command[0]

@@ -15,7 +15,7 @@ from retrograd.pipelining.transports.fingerprint import (
 from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost, RankMismatchError
 from retrograd.pipelining.transports.rank_messaging import EMPTY, Packed, Peers
 from retrograd.pipelining.transports.serialization import pack, unpack
-from retrograd.pipelining.transports.status_file import StatusFile, open_status_file
+from retrograd.pipelining.transports.status_file import StatusFile, wait_for, wait_with
 
 # The default timeout: a multiple of the longest launch so far, and its minimum in seconds.
 TIMEOUT_FACTOR, SHORTEST_TIMEOUT = 20.0, 600.0
@@ -37,7 +37,7 @@ def launch(
     if peers.lost:
         raise PeerLost(f"a step has ended without {format_ranks(peers.lost)}; start the script again")
     start = peers.clock()
-    peers.status = peers.status or open_status_file()
+    inside = peers.status is not None and peers.status.in_launch
     link = _ProcessLink(peers, default_timeout(peers.slowest) if timeout is None else timeout)
     peers.doing = link.state
     peers.begin(fingerprint or Fingerprint.of_work(work))
@@ -54,6 +54,8 @@ def launch(
         raise
     finally:
         peers.close()
+        if peers.status is not None:
+            peers.status.in_launch = inside
 
 
 def default_timeout(slowest: float) -> float:
@@ -80,17 +82,20 @@ class _Patience:
             (hint, self._print_hint),
         ]
 
-    def until(self, done: Callable[[], Any], awaited: Callable[[], str]) -> bool:
-        """Wait until `done()` is true; return False after the timeout.  awaited: what this rank waits for."""
+    def until(self, done: Callable[[], Any], awaited: Callable[[], str], wait: Callable[[], str]) -> bool:
+        """Wait until `done()` is true; return False after the timeout.
+
+        awaited: returns what this rank waits for, wait: the text for its status file.
+        """
         waited = 0.0
         while self._signs and self._signs[0][0] < self.timeout:
             after, give_sign = self._signs[0]
-            if self._peers.until(done, after - waited):
+            if self._peers.until(done, after - waited, wait=wait):
                 return True
             del self._signs[0]
             give_sign(after, awaited())
             waited = after
-        return self._peers.until(done, self.timeout - waited)
+        return self._peers.until(done, self.timeout - waited, wait=wait)
 
     def _print_hint(self, waited: float, awaited: str) -> None:
         print(
@@ -141,7 +146,14 @@ def _wait_for_all(peers: Peers, patience: _Patience) -> None:
 
 def _wait(peers: Peers, patience: _Patience) -> None:
     timeout = patience.timeout
-    while not patience.until(lambda: peers.over or not peers.missing, lambda: f"the end of {_missing(peers)}"):
+
+    def over() -> bool:
+        return peers.over or not peers.missing
+
+    def wait() -> str:
+        return wait_with(peers.fingerprint.fields.get("call", "the end of a step"), peers.members)
+
+    while not patience.until(over, lambda: f"the end of {_missing(peers)}", wait):
         answers = peers.ask(peers.missing, timeout)  # a rank that answers is slow but alive
         silent = [rank for rank in peers.missing if rank not in answers]
         if silent:
@@ -198,6 +210,8 @@ class _ProcessLink:
         self.rank = peers.rank
         self.patience = _Patience(peers, timeout)
         self._status: StatusFile | None = peers.status
+        if self._status is not None:
+            self._status.in_launch = True
         self.doing = "starts"
         self._awaited: tuple[Message, int] | None = None
         self._peers = peers
@@ -245,18 +259,16 @@ class _ProcessLink:
         def arrived() -> bool:
             return any(one in mail for _, one in arrivals)
 
-        waits = self._status is not None and not arrived()
-        if waits:
-            self._status.write(self.state())  # type: ignore[union-attr]
+        def wait() -> str:
+            return wait_for(self.doing, str(message), peers.ranks[rank])
+
         timeout = self.patience.timeout
-        if not self.patience.until(lambda: arrived() or peers.over, lambda: f"{message} from rank {rank}"):
+        if not self.patience.until(lambda: arrived() or peers.over, lambda: f"{message} from rank {rank}", wait):
             raise TimeoutError(
                 f"rank {self.rank} has waited {timeout:g} s for {message} from rank {rank}:\n"
                 f"{report_ranks(peers, timeout)}"
             )
         self._awaited = None
-        if waits:
-            self._status.write(self._doing)  # type: ignore[union-attr]
         if peers.over:
             self._stop()
 

@@ -3,10 +3,11 @@
 import json
 import mmap
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from retrograd.core.blocks import generator_block
@@ -33,9 +34,24 @@ class StatusFile:
     def __init__(self, path: Path) -> None:
         with path.open("r+b") as file:
             self._memory = mmap.mmap(file.fileno(), SIZE)
+        self.action = ""
+        self.in_launch = False  # then the actions are those of a pipeline
 
     def write(self, text: str) -> None:
         """Replace the action; only its first 256 bytes are kept."""
+        if text != self.action:  # DDP ends the same operation once for each bucket
+            self.action = text
+            self._write(text)
+
+    def write_wait(self, text: str) -> None:
+        """Show a wait, as `wait_for` and `wait_with` describe it, until `end_wait`."""
+        self._write(text)
+
+    def end_wait(self) -> None:
+        """Show the action again."""
+        self._write(self.action)
+
+    def _write(self, text: str) -> None:
         self._memory[:ACTION] = text.encode()[:ACTION].ljust(ACTION, b"\0")
 
     def write_step(self, **values: int | float) -> None:
@@ -43,6 +59,48 @@ class StatusFile:
         data = json.dumps(values).encode()
         if len(data) <= SIZE - ACTION:
             self._memory[ACTION:] = data.ljust(SIZE - ACTION, b"\0")
+
+
+_WAIT = re.compile(r"(?P<action>.*), waits (?P<kind>for .* from|with) ranks? (?P<ranks>[\d, -]+)")
+
+
+class Wait(NamedTuple):
+    """A wait as text in a status file: for a message, or for all ranks to come to the same operation."""
+
+    action: str
+    ranks: list[int]  # of the senders, or of all that take part in the operation
+    together: bool
+
+
+def wait_for(action: str, message: str, sender: int) -> str:
+    """Return the text of a wait for a message from a rank.
+
+    >>> wait_for("RECV_F1.0<0", "F1.0", 0)
+    'RECV_F1.0<0, waits for F1.0 from rank 0'
+    """
+    return f"{action}, waits for {message} from rank {sender}"
+
+
+def wait_with(call: str, members: str) -> str:
+    """Return the text of a wait in an operation, which is the same on all ranks of it.
+
+    members: the ranks as `format_ranks` writes them.
+    """
+    return f"{call}, waits with {members}"
+
+
+def read_wait(text: str) -> Wait | None:
+    """Return the wait that an action describes, or None.
+
+    >>> read_wait(wait_with("all_reduce", "ranks 0-2, 5"))
+    Wait(action='all_reduce', ranks=[0, 1, 2, 5], together=True)
+    """
+    found = _WAIT.fullmatch(text)
+    if found is None:
+        return None
+    runs = [[int(end) for end in run.split("-") if end.strip()] for run in found["ranks"].split(",")]
+    ranks = [rank for run in runs if run for rank in range(run[0], run[-1] + 1)]
+    return Wait(found["action"], ranks, found["kind"] == "with")
 
 
 def open_status_file() -> StatusFile | None:

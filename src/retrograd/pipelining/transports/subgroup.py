@@ -17,7 +17,8 @@ class Subgroup:
     """
 
     def __init__(self, peers: Peers, ranks: Sequence[int], key: Any, timeout: float | None, comm: Any = None) -> None:
-        self.peers = Peers(_SubgroupChannel(peers, ranks, key), peers.clock, comm)
+        numbers = [peers.ranks[rank] for rank in ranks]
+        self.peers = Peers(_SubgroupChannel(peers, ranks, key), peers.clock, comm, peers.status, numbers)
         self.timeout = timeout
         self.world: int | None = len(ranks)
         self.local = [self.peers.rank]
