@@ -26,6 +26,22 @@ def test_numpy_refuses_a_tensor_whose_gradients_would_be_lost():
     assert rg.ones(2, requires_grad=True).numpy(force=True).tolist() == [1.0, 1.0]
 
 
+def test_sequences_are_repeated_and_extended_by_tensors():
+    count, labels = rg.tensor(2), rg.tensor([3, 4])
+    assert [0] * count == [0, 0]
+    assert count * "ab" == "abab"
+    assert (1, 2) * count == (1, 2, 1, 2)
+    collected = [1]
+    collected += labels
+    assert [int(label) for label in collected] == [1, 3, 4]
+    with pytest.raises(TypeError, match="concatenate list"):
+        [1, 2] + labels  # noqa: RUF005
+    with pytest.raises(TypeError, match="got list"):
+        labels + [1, 2]  # noqa: RUF005
+    with pytest.raises(TypeError, match="deleting items"):
+        del labels[0]
+
+
 def test_masks_combine():
     x = rg.arange(6)
     assert ((x > 1) & (x < 4)).tolist() == [False, False, True, True, False, False]

@@ -32,6 +32,8 @@ class Arithmetic(TensorBase):
         return call2(ADD, self, other)
 
     def __radd__(self, other):
+        if takes_over(other, "__add__"):
+            return NotImplemented
         return call2(ADD, other, self)
 
     def __sub__(self, other):
@@ -40,6 +42,8 @@ class Arithmetic(TensorBase):
         return call2(SUB, self, other)
 
     def __rsub__(self, other):
+        if takes_over(other, "__sub__"):
+            return NotImplemented
         return call2(SUB, other, self)
 
     def __mul__(self, other):
@@ -48,6 +52,8 @@ class Arithmetic(TensorBase):
         return call2(MUL, self, other)
 
     def __rmul__(self, other):
+        if takes_over(other, "__mul__"):
+            return NotImplemented
         return call2(MUL, other, self)
 
     def __truediv__(self, other):
@@ -56,6 +62,8 @@ class Arithmetic(TensorBase):
         return call2(DIV, self, other)
 
     def __rtruediv__(self, other):
+        if takes_over(other, "__truediv__"):
+            return NotImplemented
         return call2(DIV, other, self)
 
     def __floordiv__(self, other):
@@ -64,6 +72,8 @@ class Arithmetic(TensorBase):
         return call2(FLOOR_DIVIDE, self, other)
 
     def __rfloordiv__(self, other):
+        if takes_over(other, "__floordiv__"):
+            return NotImplemented
         return call2(FLOOR_DIVIDE, other, self)
 
     def __mod__(self, other):
@@ -72,6 +82,8 @@ class Arithmetic(TensorBase):
         return call2(REMAINDER, self, other)
 
     def __rmod__(self, other):
+        if takes_over(other, "__mod__"):
+            return NotImplemented
         return call2(REMAINDER, other, self)
 
     def __matmul__(self, other):
@@ -80,6 +92,8 @@ class Arithmetic(TensorBase):
         return call2(MATMUL, self, other)
 
     def __rmatmul__(self, other):
+        if takes_over(other, "__matmul__"):
+            return NotImplemented
         return call2(MATMUL, other, self)
 
     def __pow__(self, other, modulo=None):
@@ -88,6 +102,8 @@ class Arithmetic(TensorBase):
         return call2(POW, self, other)
 
     def __rpow__(self, other, modulo=None):
+        if takes_over(other, "__pow__"):
+            return NotImplemented
         return call2(POW, other, self)
 
     def __neg__(self):

@@ -33,14 +33,17 @@ def is_foreign(a):
 _NUMBERS = (int, float, complex)  # not in place: compiled code would not ask the __class__ of sizes that are traced
 
 
-def takes_over(a, reflected):
-    """Return whether an operand that no operator takes has the reflected method, such as `__radd__`."""
+def takes_over(a, method):
+    """Return whether an operand that no operator takes has the method of the other side, such as `__radd__`.
+
+    Then Python calls that one; after a reflected method, as for `[0] * tensor`, it repeats or extends the sequence.
+    """
     if isinstance(a, TensorBase):
         return False
     kind = type(a)
     if kind is float or kind is int:  # asked most often, as in `is_foreign`
         return False
-    return hasattr(kind, reflected) and not (isinstance(a, _NUMBERS) or is_array(a) or is_foreign(a))
+    return hasattr(kind, method) and not (isinstance(a, _NUMBERS) or is_array(a) or is_foreign(a))
 
 
 def from_torch(kind):

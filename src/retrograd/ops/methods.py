@@ -222,6 +222,11 @@ def __index__(x) -> int:
 
 
 @method
+def __delitem__(x, index) -> None:
+    raise TypeError("Tensor does not support deleting items: keep the others by x[mask], or join what is around by cat")
+
+
+@method
 def __and__(x, other) -> Tensor:
     return NotImplemented if takes_over(other, "__rand__") else registry["bitwise_and"](x, other)
 
@@ -253,12 +258,12 @@ def __rshift__(x, other) -> Tensor:
 
 @method
 def __rlshift__(x, other) -> Tensor:
-    return registry["bitwise_left_shift"](other, x)
+    return NotImplemented if takes_over(other, "__lshift__") else registry["bitwise_left_shift"](other, x)
 
 
 @method
 def __rrshift__(x, other) -> Tensor:
-    return registry["bitwise_right_shift"](other, x)
+    return NotImplemented if takes_over(other, "__rshift__") else registry["bitwise_right_shift"](other, x)
 
 
 @method
