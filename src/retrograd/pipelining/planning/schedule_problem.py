@@ -7,7 +7,7 @@ from typing import NamedTuple
 from retrograd.pipelining.planning.simulate import Cost, checked_seconds, zero_cost
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.lowering import Edges, StageGraph
-from retrograd.pipelining.schedules.stage_placement import StagesByRank, stages_by_rank
+from retrograd.pipelining.schedules.stage_placement import Directions, StagesByRank, stages_by_rank
 
 KINDS = (Kind.F, Kind.I, Kind.W, Kind.B)
 F, I, W, B = range(4)  # noqa: E741
@@ -123,7 +123,7 @@ def make_problem(
     """
     recomputed = inputs or {}
     stages = len(placement)
-    graph = StageGraph(dict(enumerate(placement)), edges)
+    graph = StageGraph(Directions.of(placement), edges)
     codes = [(kind, stage) for kind in KINDS for stage in range(stages)]
     seconds = [checked_seconds(cost, Action(kind, stage, 0)) for kind, stage in codes]
     needs = [_needs(graph, kind, stage, cost, overhead) for kind, stage in codes]
@@ -154,13 +154,13 @@ def make_problem(
 def _before_recomputation(need: Need, graph: StageGraph, stage: int, seconds: float) -> Need:
     """Return a need of a backward pass as one of the recomputation before it, during which a gradient may arrive."""
     source, transit, receiving = need
-    local = graph.rank_of[source % len(graph.rank_of)] == graph.rank_of[stage]
-    return need if local else (source, transit - seconds, receiving)
+    remote = graph.remote(stage, [source % len(graph.directions.placements[0])], 0)
+    return need if not remote else (source, transit - seconds, receiving)
 
 
 def _needs(graph: StageGraph, kind: Kind, stage: int, cost: Cost, overhead: Cost) -> list[Need]:
     """Return what a computation waits for: of its own stage, and of others."""
-    stages = len(graph.rank_of)
+    stages = len(graph.directions.placements[0])
     if kind is Kind.W:
         return [(I * stages + stage, 0.0, 0.0)]
     receive, sources = graph.inputs(Action(kind, stage, 0))
@@ -168,7 +168,7 @@ def _needs(graph: StageGraph, kind: Kind, stage: int, cost: Cost, overhead: Cost
     found = [] if kind is Kind.F else [(F * stages + stage, 0.0, 0.0)]
     for source in sources:
         times = 0.0, 0.0
-        if graph.rank_of[source] != graph.rank_of[stage]:
+        if graph.remote(stage, [source], 0):
             receiving = checked_seconds(overhead, Action(receive, stage, 0, source))
             times = _transit(graph, of, source, stage, cost, overhead), receiving
         found.append((first * stages + source, *times))

@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
 from retrograd.pipelining.schedules.activations import activation_changes
-from retrograd.pipelining.schedules.lowering import Edges, StageGraph, execution_order, is_lowered, lower
+from retrograd.pipelining.schedules.lowering import (
+    Edges,
+    StageGraph,
+    directions_of,
+    execution_order,
+    is_lowered,
+    lower,
+)
+from retrograd.pipelining.schedules.stage_placement import Directions
 from retrograd.pipelining.timeline.timeline import Event, Timeline
 
 Cost = Callable[[Action], float]
@@ -129,7 +137,8 @@ def simulate_costs(
     schedule: computations only, from `make_schedule` or `stream_schedule`, with moves of activations and, from
     `add_reductions`, sums of gradients over replicas that take as long.  cost, overhead: as for `simulate`, but called
     once per kind, stage and peer, because all microbatches are assumed to be equal.  placement: the rank of
-    each stage, as `stage_ranks` returns it; None: taken from the schedule, whose actions are then listed in memory.
+    each stage, as `stage_ranks` returns it, for schedules in one direction; None: taken from the schedule, whose
+    actions are then listed in memory.
 
     Raises ValueError as `simulate`.
 
@@ -142,7 +151,7 @@ def simulate_costs(
         listed = [list(actions) for actions in schedule]
         schedule, graph = listed, StageGraph.of_schedule(listed, edges)
     else:
-        graph = StageGraph(dict(enumerate(placement)), edges)
+        graph = StageGraph(Directions.of(placement), edges)
     clocks = _Clocks(schedule, graph, cost, overhead)
     if not clocks.run():
         rank, action = min(clocks.blocked.items())
@@ -165,6 +174,7 @@ def consecutive_steps(schedule: Schedule, steps: int) -> list[list[Action]]:
     (51.0, 48.0)
     """
     size = 1 + max(action.micro_batch for actions in schedule for action in actions)
+    size += size % len(directions_of(schedule).placements)  # the next step begins with the first direction, too
     return [
         [
             action._replace(micro_batch=action.micro_batch + number * size)
@@ -252,8 +262,8 @@ class _Step(NamedTuple):
 class _Clocks:
     """The clock of every rank, and the arrival of each message.
 
-    With `events`, every action is recorded. Without, an action of the same kind and stage as an earlier one reuses
-    its steps, and computations perform the receives and sends that a lowered program lists as actions.
+    With `events`, every action is recorded. Without, an action of the same kind and stage as an earlier one of its rank
+    reuses its steps, and computations perform the receives and sends that a lowered program lists as actions.
     """
 
     def __init__(
@@ -271,16 +281,16 @@ class _Clocks:
         self.cost = cost
         self.overhead = overhead
         self.events = events
-        # By stage: the steps of F, of B, of I, of W, and of the other kinds.
-        self.step_cache: tuple[dict[int, _Step], ...] = ({}, {}, {}, {})
-        self.rare_steps: dict[Kind, dict[int, _Step]] = defaultdict(dict)
+        # By rank and stage: the steps of F, of B, of I, of W, and of the other kinds.
+        self.step_cache: list[tuple[dict[int, _Step], ...]] = [({}, {}, {}, {}) for _ in range(ranks)]
+        self.rare_steps: list[dict[Kind, dict[int, _Step]]] = [defaultdict(dict) for _ in range(ranks)]
         self.starts: list[float | None] = [None] * ranks
         self.now = [0.0] * ranks
         self.busy = [0.0] * ranks
         # By the stages of a message, or by stage and the ranks of a reduction.
         self.channels: dict[tuple[int, ...], ArrivalTimes] = defaultdict(dict)
         self.storage = [_Storage() for _ in range(ranks)]
-        self.fetches: dict[int, _Moves] = {}  # by stage
+        self.fetches: dict[tuple[int, int], _Moves] = {}  # by rank and stage
         self.awaited: list[ArrivalTimes | None] = [None] * ranks
         self.blocked: dict[int, Action] = {}
         self.runnable = list(range(ranks))
@@ -299,9 +309,9 @@ class _Clocks:
         awaited, wake, (forward_steps, backward_steps, input_steps, weight_steps) = (
             self.awaited,
             self.runnable.append,
-            self.step_cache,
+            self.step_cache[rank],
         )
-        rare_steps, events = self.rare_steps, self.events
+        rare_steps, events = self.rare_steps[rank], self.events
         for action in actions:
             kind, stage, micro_batch, _ = action
             if kind is F:
@@ -361,22 +371,22 @@ class _Clocks:
             return _Step(0.0, (), [self._send_cost(rank, action)])
         if action.kind.is_reduction:
             return self._reduction_step(rank, action)
-        return _Step(checked_seconds(self.cost, action), self._fetched(action))
+        return _Step(checked_seconds(self.cost, action), self._fetched(rank, action))
 
     def _move_step(self, rank: int, action: Action) -> _Step:
         """Return the step of a move, which begins it and waits for an earlier one; its cost is that of the stage."""
         storing = action.kind is Kind.OFFLOAD
         moves = _Moves(self.storage[rank], checked_seconds(self.cost, action), storing)
         if not storing:
-            self.fetches[action.stage] = moves
-            for steps in self.step_cache[1:3]:  # of backward passes that do not wait for it yet
+            self.fetches[rank, action.stage] = moves
+            for steps in self.step_cache[rank][1:3]:  # of backward passes that do not wait for it yet
                 steps.pop(action.stage, None)
         return _Step(0.0, [(moves, 0.0)] if storing else (), [(moves, rank, 0.0, 0.0)])
 
-    def _fetched(self, action: Action) -> list[tuple[ArrivalTimes, float]]:
+    def _fetched(self, rank: int, action: Action) -> list[tuple[ArrivalTimes, float]]:
         """Return the channel of the activations that a backward pass waits for, if they are fetched."""
-        if action.kind in (B, I) and action.stage in self.fetches:
-            return [(self.fetches[action.stage], 0.0)]
+        if action.kind in (B, I) and (rank, action.stage) in self.fetches:
+            return [(self.fetches[rank, action.stage], 0.0)]
         return []
 
     def _reduction_step(self, rank: int, action: Action) -> _Step:
@@ -399,7 +409,7 @@ class _Clocks:
         transfers = self.graph.add_transfers(action)
         return _Step(
             checked_seconds(self.cost, action),
-            [self._receive_cost(step) for step in transfers if step.kind.is_receive] + self._fetched(action),
+            [self._receive_cost(step) for step in transfers if step.kind.is_receive] + self._fetched(rank, action),
             [self._send_cost(rank, step) for step in transfers if step.kind.is_send],
         )
 
@@ -410,7 +420,7 @@ class _Clocks:
         _, source, target, _ = send.message
         return (
             self.channels[source, target],
-            rank - rank % self.ranks_per_replica + self.graph.rank_of[target],
+            rank - rank % self.ranks_per_replica + self.graph.directions.rank(target, send.micro_batch),
             checked_seconds(self.overhead, send),
             checked_seconds(self.cost, send),
         )

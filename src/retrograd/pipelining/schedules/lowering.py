@@ -3,10 +3,11 @@
 import math
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
 from retrograd.pipelining.schedules.actions import Action, Kind, Message, Schedule
+from retrograd.pipelining.schedules.stage_placement import Directions
 
 Edges = Collection[tuple[int, int]]
 
@@ -23,7 +24,8 @@ def chain(stages: int) -> set[tuple[int, int]]:
 def lower(schedule: Schedule, edges: Edges) -> list[list[Action]]:
     """Return the schedule with its sends and receives: the program that each rank runs.
 
-    schedule: computations only, as from `make_schedule`; a stage belongs to the rank that computes it.
+    schedule: computations only, as from `make_schedule`; a stage belongs to the rank that computes it, or to two
+     ranks, one for the even and one for the odd microbatches.
     edges: (from_stage, to_stage) of the stage graph, any acyclic graph: a skip connection goes directly from
     the stage that produces the value to the one that uses it, and its gradient directly back.
 
@@ -199,10 +201,10 @@ _BEFORE = {
 
 
 class StageGraph:
-    """The rank of each stage, and the edges between stages."""
+    """The rank of each stage, in one direction or two, and the edges between stages."""
 
-    def __init__(self, rank_of: Mapping[int, int], edges: Edges) -> None:
-        self.rank_of = rank_of
+    def __init__(self, directions: Directions, edges: Edges) -> None:
+        self.directions = directions
         self.edges = set(edges)
         self.sources: dict[int, list[int]] = defaultdict(list)
         self.targets: dict[int, list[int]] = defaultdict(list)
@@ -214,17 +216,19 @@ class StageGraph:
     @classmethod
     def of_schedule(cls, schedule: Schedule, edges: Edges) -> "StageGraph":
         """Return the graph of a schedule's stages. Raises ValueError if two ranks compute one stage."""
-        return cls(ranks_of(schedule), edges)
+        return cls(directions_of(schedule), edges)
 
     def _check_edge(self, source: int, target: int) -> None:
         if source == target:
             raise ValueError(f"edge {source} -> {target} joins a stage to itself")
         for stage in (source, target):
-            if stage not in self.rank_of:
+            if stage not in self.directions.placements[0]:
                 raise ValueError(f"edge {source} -> {target}: no rank computes stage {stage}")
 
-    def remote(self, stage: int, others: list[int]) -> list[int]:
-        return [other for other in others if self.rank_of[other] != self.rank_of[stage]]
+    def remote(self, stage: int, others: list[int], micro_batch: int) -> list[int]:
+        """Return those of the other stages that are on another rank for a microbatch."""
+        rank = self.directions.rank
+        return [other for other in others if rank(other, micro_batch) != rank(stage, micro_batch)]
 
     def inputs(self, action: Action) -> tuple[Kind, list[int]]:
         """Return the kind of receive, and the source stages, of a computation."""
@@ -252,9 +256,9 @@ class StageGraph:
         receive, sources = self.inputs(action)
         send, targets = self.outputs(action)
         return [
-            *(Action(receive, stage, micro_batch, peer) for peer in self.remote(stage, sources)),
+            *(Action(receive, stage, micro_batch, peer) for peer in self.remote(stage, sources, micro_batch)),
             action,
-            *(Action(send, stage, micro_batch, peer) for peer in self.remote(stage, targets)),
+            *(Action(send, stage, micro_batch, peer) for peer in self.remote(stage, targets, micro_batch)),
         ]
 
     def dependencies(self, action: Action) -> list[Action]:
@@ -273,7 +277,7 @@ class StageGraph:
 
     def _delivery(self, receive: Kind, stage: int, micro_batch: int, source: int) -> Action:
         """Return the action that delivers a value: its receive, or its computation if on the same rank."""
-        if self.rank_of[source] != self.rank_of[stage]:
+        if self.remote(stage, [source], micro_batch):
             return Action(receive, stage, micro_batch, source)
         return Action(Kind(receive[-1]), source, micro_batch)
 
@@ -288,21 +292,30 @@ def _format_position(rank: int, position: int, action: Action) -> str:
     return f"rank {rank}, position {position}, {action}"
 
 
-def ranks_of(schedule: Schedule) -> dict[int, int]:
-    """Return the rank that computes each stage. Raises ValueError if several do."""
-    ranks: dict[int, int] = {}
+def directions_of(schedule: Schedule) -> Directions:
+    """Return the rank that computes each stage; two of them if they differ for even and odd microbatches.
+
+    Raises ValueError if several ranks compute a stage for other reasons.
+
+    >>> from retrograd.pipelining.schedules import make_schedule
+    >>> one, two = (directions_of(make_schedule(name, 2, 4)) for name in ("1f1b", "chimera"))
+    >>> one.ranks(0), two.ranks(0), two.ranks(1)
+    ([0], [0, 1], [1, 0])
+    """
+    even, odd = placements = [dict[int, int](), dict[int, int]()]
     for rank, actions in enumerate(schedule):
-        for stage in {action.stage for action in actions if action.peer is None}:
-            if ranks.setdefault(stage, rank) != rank:
+        for stage, direction in {(a.stage, a.micro_batch % 2) for a in actions if a.peer is None}:
+            if placements[direction].setdefault(stage, rank) != rank:
                 position, action = next(
                     (index, action)
                     for index, action in enumerate(actions)
-                    if action.stage == stage and action.peer is None
+                    if (action.stage, action.micro_batch % 2) == (stage, direction) and action.peer is None
                 )
-                raise ValueError(
-                    f"{_format_position(rank, position, action)}: rank {ranks[stage]} computes stage {stage} too"
-                )
-    return ranks
+                other = placements[direction][stage]
+                raise ValueError(f"{_format_position(rank, position, action)}: rank {other} computes stage {stage} too")
+    if all(even.get(stage, rank) == rank for stage, rank in odd.items()):
+        return Directions([even | odd])
+    return Directions([odd | even, even | odd])  # a stage without even microbatches is where the odd ones are
 
 
 def _as_backward(action: Action) -> Action:
@@ -349,10 +362,11 @@ def _check_transfer(where: str, rank: int, action: Action, graph: StageGraph) ->
     ends = (source, target) if action.kind[-1] == "F" else (target, source)
     if ends not in graph.edges:
         raise ValueError(f"{where}: the stage graph has no edge {ends[0]} -> {ends[1]}")
-    if graph.rank_of[source] == graph.rank_of[target]:
-        raise ValueError(f"{where}: stages {source} and {target} are both on rank {graph.rank_of[source]}")
-    if graph.rank_of[action.stage] != rank:
-        raise ValueError(f"{where}: stage {action.stage} is on rank {graph.rank_of[action.stage]}")
+    home = graph.directions.rank(action.stage, action.micro_batch)
+    if not graph.remote(source, [target], action.micro_batch):
+        raise ValueError(f"{where}: stages {source} and {target} are both on rank {home}")
+    if home != rank:
+        raise ValueError(f"{where}: stage {action.stage} is on rank {home}")
 
 
 def _check_complete(done: set[Action], graph: StageGraph, micro_batches: list[int]) -> None:
@@ -360,11 +374,12 @@ def _check_complete(done: set[Action], graph: StageGraph, micro_batches: list[in
     reductions = [
         kind for kind in (Kind.REDUCE_GRAD, Kind.WAIT_GRAD) if any(action.kind.is_reduction for action in done)
     ]
-    for stage, rank in sorted(graph.rank_of.items()):
+    for stage in sorted(graph.directions.placements[0]):
         for kind in reductions:
             if Action(kind, stage, 0) not in done:
-                raise ValueError(f"rank {rank} never runs {Action(kind, stage, 0)}")
+                raise ValueError(f"rank {graph.directions.rank(stage, 0)} never runs {Action(kind, stage, 0)}")
         for micro_batch in micro_batches:
+            rank = graph.directions.rank(stage, micro_batch)
             kinds = [Kind.F, Kind.B] if training else [Kind.F]
             if Action(Kind.I, stage, micro_batch) in done:
                 kinds.append(Kind.W)
@@ -383,9 +398,12 @@ def _check_received(schedule: Schedule) -> None:
 
 def _describe_deadlock(schedule: Schedule, positions: list[int], buffer: int | None) -> str:
     """Return the cycle of waiting ranks as text, followed from a blocked rank."""
-    rank_of = ranks_of(schedule)
+    placements = directions_of(schedule).placements
     blocked = {rank: schedule[rank][at] for rank, at in enumerate(positions) if at < len(schedule[rank])}
-    awaited_rank = {rank: rank_of.get(_matching_action(action).stage) for rank, action in blocked.items()}
+    awaited_rank = {
+        rank: placements[action.micro_batch % len(placements)].get(_matching_action(action).stage)
+        for rank, action in blocked.items()
+    }
     visited: list[int] = []
     rank: int | None = min(blocked)
     # A blocked rank waits for one other rank. Following these edges either repeats a rank, which closes a cycle, or

@@ -1,6 +1,7 @@
-"""Three placements of stages on ranks, one for each family of schedules."""
+"""Placements of stages on ranks: three for one direction, and their mirror image for a second one."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from retrograd.pipelining.schedules.actions import Action
 
@@ -37,6 +38,58 @@ def zigzag(stages: int, ranks: int) -> list[int]:
     """
     round_trip = [*range(ranks), *reversed(range(ranks))]
     return [round_trip[stage % (2 * ranks)] for stage in range(stages)]
+
+
+def mirrored(placement: Sequence[int], ranks: int) -> list[int]:
+    """Return a placement from the last rank to the first: of the second direction.
+
+    >>> mirrored(blocks(4, 2), 2)
+    [1, 1, 0, 0]
+    """
+    return [ranks - 1 - rank for rank in placement]
+
+
+def block_of(rank_stages: StagesByRank, rank: int, direction: int) -> list[int]:
+    """Return the stages that a rank runs in a direction, from the stages of each rank in the first one.
+
+    >>> block_of([[0, 1], [2, 3]], 0, 0), block_of([[0, 1], [2, 3]], 0, 1)
+    ([0, 1], [2, 3])
+    """
+    return rank_stages[len(rank_stages) - 1 - rank if direction else rank]
+
+
+class Directions(NamedTuple):
+    """The rank of each stage in one direction, or in two: the even microbatches take the first, the odd ones the other.
+
+    Every part that asks where a stage runs a microbatch asks here.
+
+    >>> two = Directions.of([0, 1], [1, 0])
+    >>> two.rank(0, micro_batch=4), two.rank(0, micro_batch=5), two.ranks(0), two.stages(1)
+    (0, 1, [0, 1], [0, 1])
+    """
+
+    placements: Sequence[Mapping[int, int]]
+
+    @staticmethod
+    def of(*placements: Sequence[int]) -> "Directions":
+        """Return the directions with these placements."""
+        return Directions([dict(enumerate(placement)) for placement in placements])
+
+    def direction(self, micro_batch: int) -> int:
+        """Return the direction that a microbatch takes."""
+        return micro_batch % len(self.placements)
+
+    def rank(self, stage: int, micro_batch: int) -> int:
+        """Return the rank on which a stage runs a microbatch."""
+        return self.placements[self.direction(micro_batch)][stage]
+
+    def ranks(self, stage: int) -> list[int]:
+        """Return all ranks of a stage, that of the first direction first."""
+        return list(dict.fromkeys(placement[stage] for placement in self.placements))
+
+    def stages(self, rank: int) -> list[int]:
+        """Return all stages of a rank, in order."""
+        return [stage for stage in sorted(self.placements[0]) if rank in self.ranks(stage)]
 
 
 def stages_by_rank(placement: list[int]) -> StagesByRank:

@@ -10,7 +10,7 @@ from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.atomic_write import atomic_replace, open_regular_file, shorten
 from retrograd.pipelining.planning.simulate import Cost, simulate, unit_cost
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule, parse
-from retrograd.pipelining.schedules.lowering import Edges, chain, ranks_of
+from retrograd.pipelining.schedules.lowering import Edges, chain
 from retrograd.pipelining.timeline.timeline import Event, Timeline
 
 Path = str | os.PathLike[str]
@@ -54,7 +54,7 @@ def format_grid(
 
 def _simulated(schedule: Schedule, costs: Cost | Mapping[Kind, float], edges: Edges | None) -> Timeline:
     if edges is None:
-        edges = chain(max(ranks_of(schedule), default=-1) + 1)
+        edges = chain(1 + max((action.stage for actions in schedule for action in actions), default=-1))
     if not isinstance(costs, Mapping):
         return simulate(schedule, edges, costs)
     seconds = costs
@@ -174,7 +174,7 @@ class _CellIndex:
     def __init__(self, source: str) -> None:
         self.source = source
         self.cells_by_action: dict[Action, str] = {}
-        self.rank_of: dict[int, tuple[int, str]] = {}
+        self.rank_of: dict[tuple[int, int], tuple[int, str]] = {}  # by stage, and even or odd microbatches
 
     def read(self, rank: int, column: int, cell: str) -> list[Action]:
         position = f"line {rank + 1}, column {column + 1}"
@@ -190,7 +190,7 @@ class _CellIndex:
         if action in self.cells_by_action:
             raise ValueError(f"{action} is at {self.cells_by_action[action]} already")
         self.cells_by_action[action] = position
-        other, at = self.rank_of.setdefault(action.stage, (rank, position))
+        other, at = self.rank_of.setdefault((action.stage, action.micro_batch % 2), (rank, position))
         if other != rank:
             raise ValueError(f"{action} is on rank {rank}, but stage {action.stage} is on rank {other}, see {at}")
 
