@@ -26,7 +26,7 @@ def test_the_version_is_the_package_s(capsys):
         ("--stages", "2.5", "integer from 1 to 8"),
         ("--micro-batches", "0", "from 1 to 180"),
         ("--micro-batches", "181", "from 1 to 180"),
-        ("--schedule", "zigzag", "1f1b, dualpipev, eager1f1b"),
+        ("--schedule", "zigzag", "1f1b, chimera, dualpipe, dualpipev"),
         ("--epochs", "0", "at least 1"),
         ("--seed", "-1", "at least 0"),
     ],
@@ -37,6 +37,12 @@ def test_a_bad_option_is_named_with_its_value_and_what_is_allowed(option, value,
     (line,) = capsys.readouterr().err.splitlines()
     assert all(word in line for word in (option, value, allowed))
     assert not folder.exists()
+
+
+def test_an_odd_number_of_stages_is_refused_in_two_directions(tmp_path, capsys):
+    assert main(["demo", "--output", str(tmp_path / "out"), "--schedule", "chimera", "--stages", "3"]) == 2
+    assert "--stages is 3; Chimera runs in two directions over an even number" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_unknown_option_is_named(capsys):

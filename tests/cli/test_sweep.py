@@ -50,4 +50,6 @@ def test_searched_schedules_are_as_good_as_named_ones_within_the_memory():
 def test_no_schedule_on_the_front_is_worse_than_another():
     rows = sweep([4, 8], [1, 2], [16])
     for one in pareto_front(rows):
-        assert not any(row.memory <= one.memory and row.bubble < one.bubble * (1 - 1e-9) for row in rows)
+        others = [row for row in rows if row.copies == 1]
+        assert not any(row.memory <= one.memory and row.bubble < one.bubble * (1 - 1e-9) for row in others)
+        assert one.copies == 1

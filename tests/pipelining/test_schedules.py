@@ -10,6 +10,7 @@ from retrograd.pipelining.schedules import (
     default_ranks,
     get_schedule,
     make_schedule,
+    stage_directions,
     stage_ranks,
     stream_schedule,
 )
@@ -21,6 +22,7 @@ from ..case_groups import group_cases
 
 V_SHAPED = ["zbvzerobubble", "dualpipev", "v-half", "v-min"]
 LOOPED = ["interleaved1f1b", "loopedbfs", "interleavedzerobubble"]
+TWO_DIRECTIONS = ["chimera", "dualpipe"]  # over even numbers of ranks
 BLOCKS = ["gpipe", "1f1b", "zb-h1", "zb-h2"]
 
 
@@ -53,6 +55,8 @@ def promised_peaks(name, p, v, m):
         "hanayo": [p * v] * p,
         "v-half": [v * ((p + 2) // 2) if v > 1 else p] * p,
         "v-min": [v * ((p + 4) // 3) if v > 1 else p] * p,
+        "chimera": [v * min(p, p // 2 + min(rank, p - 1 - rank) + 1) for rank in range(p)],
+        "dualpipe": [v * (p + 1)] * p,
     }
     return [min(bound, m * v) for bound in bounds[name]]
 
@@ -65,6 +69,8 @@ def promised_depth(name, p, v, m):
         "interleaved1f1b-warmup": max(1, largest_round(p, m) - p + 1) if v > 1 else 1,
         "loopedbfs": m // p if v > 1 else 0,
         "interleavedzerobubble": p if v > 1 else 1,
+        "chimera": max(p // 2, v),  # of both directions together
+        "dualpipe": p - 1,
     }
     return depths.get(name, 1)
 
@@ -73,7 +79,7 @@ def promised_depth(name, p, v, m):
 @pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize("v", [1, 2, 3])
 def test_every_schedule_is_complete_in_a_possible_order_and_within_its_memory_and_buffer(name, v):
-    for p in range(1, 9):
+    for p in range(1, 9) if name not in TWO_DIRECTIONS else (2, 4, 6, 8):
         for m in range(1 + (p + v) % 4, 17, 4):  # a quarter of all, to be quick
             schedule = make_schedule(name, p * v, m, ranks=p)
             peaks = [peak_activations(actions) for actions in schedule]
@@ -88,7 +94,9 @@ def test_the_micro_batches_of_a_stage_come_in_order_for_every_kind(name):
             for stage in {action.stage for action in actions}:
                 for kinds in ((Kind.F,), (Kind.B, Kind.I), (Kind.B, Kind.W)):
                     numbers = [a.micro_batch for a in actions if a.stage == stage and a.kind in kinds]
-                    assert numbers == list(range(7))
+                    step = 2 if name in TWO_DIRECTIONS else 1
+                    assert numbers == list(range(numbers[0], 7, step))
+                    assert numbers[0] < step
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
@@ -96,8 +104,9 @@ def test_a_streamed_schedule_is_the_one_in_lists_and_stages_are_where_the_placem
     for stages, ranks in ((4, 4), (4, 2), (6, 2)):
         schedule = make_schedule(name, stages, 5, ranks=ranks)
         assert [list(actions) for actions in stream_schedule(name, stages, 5, ranks=ranks)] == schedule
-        placement = stage_ranks(name, stages, ranks)
-        assert {(a.stage, rank) for rank, actions in enumerate(schedule) for a in actions} == set(enumerate(placement))
+        directions = stage_directions(name, stages, ranks)
+        assert all(directions.rank(a.stage, a.micro_batch) == r for r, row in enumerate(schedule) for a in row)
+        assert [directions.rank(stage, 0) for stage in range(stages)] == stage_ranks(name, stages, ranks)
         assert all(isinstance(action, Action) for actions in schedule for action in actions)
 
 
@@ -218,7 +227,7 @@ def test_names_are_found_however_they_are_written():
 
 @pytest.mark.parametrize("name", ["2f2b", "", None, 1])
 def test_an_unknown_name_is_refused_with_the_known_ones(name):
-    with pytest.raises(ValueError, match=r"known are 1f1b, dualpipev, eager1f1b, gpipe"):
+    with pytest.raises(ValueError, match=r"known are 1f1b, chimera, dualpipe, dualpipev, eager1f1b, gpipe"):
         get_schedule(name)
 
 

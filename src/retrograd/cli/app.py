@@ -23,7 +23,7 @@ from retrograd.cli.jobs import Job
 from retrograd.cli.run import LAUNCHERS
 from retrograd.cli.run import run as run_job
 from retrograd.pipelining.planning.sweep import RankCosts
-from retrograd.pipelining.schedules import SCHEDULES, get_schedule
+from retrograd.pipelining.schedules import SCHEDULES, get_schedule, stage_ranks
 
 OUTPUTS = ("first", "all")
 
@@ -45,6 +45,13 @@ def _integer_parser(option: str, low: int, high: int | None = None) -> Callable[
         return number
 
     return parse
+
+
+def _check_stages(schedule: str, stages: int) -> None:
+    try:
+        stage_ranks(schedule, stages)
+    except ValueError as error:
+        raise UsageError(f"--stages is {stages}; {error}") from None
 
 
 def _schedule(text: str) -> str:
@@ -152,6 +159,7 @@ def demo(
 
     Takes some seconds, and works without a network. Ctrl-C saves a checkpoint, from which --resume continues.
     """
+    _check_stages(schedule, stages)
     return digits.run(digits.Settings(stages, micro_batches, schedule, epochs, seed, output, resume, quiet, compile))
 
 

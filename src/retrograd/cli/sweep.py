@@ -57,11 +57,12 @@ def _by_size(rows: Sequence[Swept]) -> dict[tuple[int, int], list[Swept]]:
 def _print(title: str, rows: Sequence[Swept]) -> None:
     front = pareto_front(rows)
     table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0), header_style="bold")
-    for number, name in enumerate(("schedule", "stages per rank", "memory", "step", "bubble", "best for its memory")):
+    names = "schedule", "stages per rank", "copies", "memory", "step", "bubble", "best for its memory"
+    for number, name in enumerate(names):
         table.add_column(name, justify="right" if number else "left", no_wrap=True)
     for row in sorted(rows, key=lambda row: (row.memory, row.bubble)):
         texts = f"{row.memory:.2f}", f"{row.step:.2f}", f"{row.bubble:.4f}", "*" if row in front else ""
-        table.add_row(row.schedule, str(row.per_rank), *texts, style="green" if row in front else None)
+        table.add_row(row.schedule, str(row.per_rank), str(row.copies), *texts, style="green" if row in front else None)
     Console(markup=False, highlight=False, width=100).print(table)
 
 

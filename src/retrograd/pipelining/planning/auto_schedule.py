@@ -18,7 +18,7 @@ from retrograd.pipelining.planning.simulate import Cost, zero_cost
 from retrograd.pipelining.planning.stage_cost import TrialStep, measure_stages
 from retrograd.pipelining.planning.stage_memory import measure_memory
 from retrograd.pipelining.planning.storage_cost import common_storage_cost
-from retrograd.pipelining.schedules import SCHEDULES
+from retrograd.pipelining.schedules import one_directional
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.gpipe import gpipe
 from retrograd.pipelining.schedules.program import AUTO, Program, make_program
@@ -274,7 +274,7 @@ def _moves(storage: LinearCost, saved: Mapping[int, float], *in_memory: Mapping[
 def _forwards(placement: Sequence[int], micro_batches: int) -> list[list[Action]]:
     """Return the forwards of each rank, in the order of a named schedule with this placement."""
     ranks = stages_by_rank(list(placement))
-    orders = (kind.order for kind in SCHEDULES.values() if kind.place(len(placement), len(ranks)) == list(placement))
+    orders = (kind.order for kind in one_directional() if kind.place(len(placement), len(ranks)) == list(placement))
     return [
         [action for action in actions if action.kind is Kind.F] for actions in next(orders, gpipe)(ranks, micro_batches)
     ]

@@ -1,6 +1,7 @@
 """Turn measurements into a plan: split, simulate, compare."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from random import Random
@@ -26,12 +27,13 @@ from retrograd.pipelining.planning.report import (
 from retrograd.pipelining.planning.schedule_search import FoundSchedule, search_schedule
 from retrograd.pipelining.planning.simulate import Cost, peak_activations, simulate, simulate_costs
 from retrograd.pipelining.planning.stage_cost import StageCosts, measure_stages
-from retrograd.pipelining.schedules import get_schedule, make_schedule, stage_ranks
+from retrograd.pipelining.schedules import get_schedule, make_schedule, stage_directions
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.activations import runs_of
 from retrograd.pipelining.schedules.lowering import Edges, lower
 from retrograd.pipelining.schedules.program import AUTO
 from retrograd.pipelining.schedules.replicas import add_reductions, share_sizes
+from retrograd.pipelining.schedules.stage_placement import Directions
 from retrograd.pipelining.split.manual_stages import AnyPipe
 from retrograd.pipelining.split.pipe import Pipe, split_as_traced
 from retrograd.pipelining.timeline.timeline import Timeline
@@ -170,11 +172,11 @@ class Planner:
         settings = self.settings
         if settings.storage is None or settings.memory_limit is None or not self._same_shares:
             return None
-        actions, placement = self._actions(name, ends)
+        actions, directions = self._actions(name, ends)
         fixed, _ = self._stage_memory(ends)
         limits = [settings.memory_limit] * settings.ranks
-        for stage, rank in enumerate(placement):
-            limits[rank] -= fixed[stage]
+        for rank in range(settings.ranks):
+            limits[rank] -= sum(fixed[stage] for stage in directions.stages(rank))
         edges, costs = self.splits[ends].pipe.carried(), self._costs(ends)
 
         def seconds(schedule: list[list[Action]]) -> float:
@@ -218,9 +220,15 @@ class Planner:
     def _split(self, name: str, several: int, sufficient_limits: list[int]) -> tuple[tuple[int, ...], bool]:
         """Return the last operators of the stages, and whether they fit; if not, append a sufficient limit to
         `sufficient_limits`."""
-        schedule = self._schedule(name, several * self.settings.ranks)
-        held = {stage: most for actions in schedule for stage, most in in_flight(actions).items()}
+        schedule, directions = self._schedule(name, several * self.settings.ranks), get_schedule(name).directions
+        if directions > 1 and self.settings.replicas > 1:
+            raise ValueError("plan: a schedule in two directions has no replicas")
+        held: dict[int, int] = defaultdict(int)
+        for actions in schedule:
+            for stage, most in in_flight(actions).items():
+                held[stage] = max(held[stage], most)
         numbers = [held[stage] for stage in range(len(held))]
+        several *= directions  # a rank has as many stages
         message, copies, limit = self.settings.messages.seconds, self.settings.copies, self.settings.memory_limit
         ends = split(self.operators, numbers, message, copies)
         if limit is None or max(self._memory(name, ends)[1]) <= limit:
@@ -242,7 +250,7 @@ class Planner:
         """Return per rank the peak bytes of saved tensors, and the total bytes."""
         fixed, saved = self._stage_memory(ends)
         weights = dict(enumerate(saved))
-        actions, placement = self._actions(name, ends, fitted)
+        actions, directions = self._actions(name, ends, fitted)
         if name == AUTO:
             peaks = self.found[tuple(ends)].peaks
         elif fitted:
@@ -250,9 +258,7 @@ class Planner:
             peaks = [peak_bytes(row, stages) for row in actions]
         else:
             peaks = [peak_activations(row, weights) for row in actions]
-        total = peaks.copy()
-        for stage, rank in enumerate(placement):
-            total[rank] += fixed[stage]
+        total = [peak + sum(fixed[stage] for stage in directions.stages(rank)) for rank, peak in enumerate(peaks)]
         return peaks, total
 
     def _stage_memory(self, ends: Sequence[int]) -> tuple[list[float], list[float]]:
@@ -260,27 +266,41 @@ class Planner:
         ranges = list(_stage_spans(ends))
         return [self.memory.fixed(*span) for span in ranges], [self.memory.saved(*span) for span in ranges]
 
-    def _actions(self, name: str, ends: Sequence[int], fitted: bool = False) -> tuple[list[list[Action]], list[int]]:
-        """Return the computations of every rank of a replica, and the rank of each stage."""
+    def _actions(self, name: str, ends: Sequence[int], fitted: bool = False) -> tuple[list[list[Action]], Directions]:
+        """Return the computations of every rank of a replica, and the ranks of each stage."""
         if name == AUTO:
             found = self.found[tuple(ends)]
-            return found.schedule, found.placement
-        placement = stage_ranks(name, len(ends), self.settings.ranks)
-        return (self.fitted[name, tuple(ends)] if fitted else self._schedule(name, len(ends))), placement
+            return found.schedule, Directions.of(found.placement)
+        directions = stage_directions(name, len(ends), self.settings.ranks)
+        return (self.fitted[name, tuple(ends)] if fitted else self._schedule(name, len(ends))), directions
 
     # ------------------------------------------------------------------------------------------------- simulating
 
     def _choice(self, name: str, ends: tuple[int, ...], fits: bool, fitted: bool = False) -> Choice:
         found = self.splits[ends]
-        actions, ranks = self._actions(name, ends, fitted)
+        actions, directions = self._actions(name, ends, fitted)
         summary = simulate_costs(self._with_sums(actions), found.pipe.carried(), *self._costs(ends))
         activations, memory = self._memory(name, ends, fitted)
         work = self.settings.replicas * sum(summary.busy)
         step = max(summary.span, work / self.settings.cores if self.settings.cores else 0.0)
+        step += self._seconds_of_copies(ends, directions)
         sizes = tuple(activations), tuple(memory)
         everything = [action for row in actions for action in row]
         stored = [tuple(sorted({stage for stage, _ in runs_of(everything, kind)})) for kind in (Kind.OFFLOAD, Kind.R)]
-        return Choice(name, tuple(ranks), step, summary.bubble, *sizes, fits, self.settings.replicas, *stored)
+        ranks = tuple(directions.rank(stage, 0) for stage in range(len(ends)))
+        return Choice(name, ranks, step, summary.bubble, *sizes, fits, self.settings.replicas, *stored)
+
+    def _seconds_of_copies(self, ends: tuple[int, ...], directions: Directions) -> float:
+        """Return how long a rank exchanges the gradients of stages that another rank has, too, after the step."""
+        if len(directions.placements) == 1:
+            return 0.0
+        messages, fixed = self.settings.messages, self._stage_memory(ends)[0]
+        sizes = [
+            sum(fixed[stage] for stage in directions.stages(rank)) / self.settings.copies
+            for rank in range(self.settings.ranks)
+        ]
+        ways = messages.sending, messages.latency, messages.receiving
+        return 2 * sum(one.seconds(max(sizes)) for one in ways)  # there, and the sum back
 
     def _with_sums(self, actions: list[list[Action]]) -> list[list[Action]]:
         """Return the computations of a replica with the sums of gradients, if there are others."""

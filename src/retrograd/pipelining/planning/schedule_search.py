@@ -15,7 +15,7 @@ from retrograd.pipelining.planning.memory_fit import StageBytes, fit_memory, pea
 from retrograd.pipelining.planning.schedule_problem import B, I, Order, Problem, Times, W, make_problem, run, run_filled
 from retrograd.pipelining.planning.simulate import Cost, simulate_costs, zero_cost
 from retrograd.pipelining.planning.step_bound import busy_bound, step_bound
-from retrograd.pipelining.schedules import SCHEDULES, make_schedule, stage_ranks
+from retrograd.pipelining.schedules import make_schedule, one_directional
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.activations import runs_of
 from retrograd.pipelining.schedules.lowering import Edges, chain
@@ -263,7 +263,7 @@ def _limits(memory_limit: float | Sequence[float] | None, ranks: int) -> list[fl
 
 def _placements(stages: int, ranks: int) -> list[list[int]]:
     """Return the placements of the named schedules, each once."""
-    return [list(found) for found in dict.fromkeys(tuple(stage_ranks(name, stages, ranks)) for name in SCHEDULES)]
+    return [list(found) for found in dict.fromkeys(tuple(kind.place(stages, ranks)) for kind in one_directional())]
 
 
 def _least_limit(problem: Problem) -> float:
@@ -359,7 +359,7 @@ class _Search:
     def _named(self) -> Iterator[tuple[str, float]]:
         """Try the named schedules; yield what the objective is."""
         ranks = len(self.problem.limits)
-        for kind in SCHEDULES.values():
+        for kind in one_directional():
             if kind.place(self.problem.stages, ranks) == self.problem.placement:
                 schedule = make_schedule(kind.name, self.problem.stages, self.problem.micro_batches, ranks=ranks)
                 found = self._try(self.problem.orders(schedule), kind.name)

@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 from retrograd.foundation.suggestions import did_you_mean, suggest_in_module
 from retrograd.pipelining.schedules.actions import Action
+from retrograd.pipelining.schedules.chimera import chimera
 from retrograd.pipelining.schedules.controllable_memory import v_half, v_min
+from retrograd.pipelining.schedules.dual_pipe import dual_pipe
 from retrograd.pipelining.schedules.dual_pipe_v import dual_pipe_v
 from retrograd.pipelining.schedules.gpipe import gpipe
 from retrograd.pipelining.schedules.hanayo import hanayo
@@ -14,9 +16,11 @@ from retrograd.pipelining.schedules.looped_bfs import looped_bfs
 from retrograd.pipelining.schedules.one_f_one_b import eager_one_f_one_b, one_f_one_b
 from retrograd.pipelining.schedules.stage_placement import (
     ComputeOrders,
+    Directions,
     StagesByRank,
     blocks,
     looped,
+    mirrored,
     stages_by_rank,
     zigzag,
 )
@@ -30,6 +34,8 @@ __all__ = [
     "default_ranks",
     "get_schedule",
     "make_schedule",
+    "one_directional",
+    "stage_directions",
     "stage_ranks",
     "stream_schedule",
 ]
@@ -38,16 +44,21 @@ ScheduleFunction = Callable[[StagesByRank, int], ComputeOrders]
 
 
 class ScheduleKind(NamedTuple):
-    """A schedule: its name, order function, stage placement, and default number of stages per rank."""
+    """A schedule: its name, order function, stage placement, default stages per rank, and number of directions.
+
+    In two directions, `place` is the placement of the even microbatches, and the odd ones have its mirror image.
+    """
 
     name: str
     order: ScheduleFunction
     place: Callable[[int, int], list[int]]
     per_rank: int
+    directions: int = 1
 
     def __repr__(self) -> str:
         functions = f"order={self.order.__name__}, place={self.place.__name__}"
-        return f"ScheduleKind({self.name!r}, {functions}, per_rank={self.per_rank})"
+        directions = f", directions={self.directions}" if self.directions > 1 else ""
+        return f"ScheduleKind({self.name!r}, {functions}, per_rank={self.per_rank}{directions})"
 
 
 SCHEDULES: dict[str, ScheduleKind] = {
@@ -67,6 +78,8 @@ SCHEDULES: dict[str, ScheduleKind] = {
         ScheduleKind("Hanayo", hanayo, zigzag, 2),
         ScheduleKind("V-Half", v_half, zigzag, 2),
         ScheduleKind("V-Min", v_min, zigzag, 2),
+        ScheduleKind("Chimera", chimera, blocks, 1, directions=2),
+        ScheduleKind("DualPipe", dual_pipe, blocks, 1, directions=2),
     )
 }
 
@@ -112,7 +125,7 @@ def default_ranks(name: str, stages: int) -> int:
 def stage_ranks(name: str, stages: int, ranks: int | None = None) -> list[int]:
     """Return the rank of each stage under the schedule called `name`; every rank has equally many.
 
-    Raises as `make_schedule`.
+    In two directions, it is the rank for the even microbatches; see `stage_directions`.  Raises as `make_schedule`.
 
     >>> stage_ranks("1f1b", 4, 2), stage_ranks("interleaved1f1b", 4, 2), stage_ranks("zbv", 4, 2)
     ([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0])
@@ -126,7 +139,31 @@ def stage_ranks(name: str, stages: int, ranks: int | None = None) -> list[int]:
         raise ValueError(
             f"{stages} stages cannot be spread evenly over {ranks} ranks; stages must be a multiple of ranks"
         )
+    if schedule.directions > 1 and ranks % 2:
+        raise ValueError(f"{schedule.name} runs in two directions over an even number of ranks, got {ranks}")
     return schedule.place(stages, ranks)
+
+
+def stage_directions(name: str, stages: int, ranks: int | None = None) -> Directions:
+    """Return where each stage runs a microbatch under the schedule called `name`; raises as `make_schedule`.
+
+    >>> directions = stage_directions("chimera", 4, 2)
+    >>> [directions.ranks(stage) for stage in range(4)]
+    [[0, 1], [0, 1], [1, 0], [1, 0]]
+    """
+    placement = stage_ranks(name, stages, ranks)
+    if get_schedule(name).directions == 1:
+        return Directions.of(placement)
+    return Directions.of(placement, mirrored(placement, max(placement) + 1))
+
+
+def one_directional() -> list[ScheduleKind]:
+    """Return the schedules under which each stage has one rank.
+
+    >>> [kind.name for kind in SCHEDULES.values() if kind not in one_directional()]
+    ['Chimera', 'DualPipe']
+    """
+    return [kind for kind in SCHEDULES.values() if kind.directions == 1]
 
 
 def make_schedule(name: str, stages: int, micro_batches: int, *, ranks: int | None = None) -> list[list[Action]]:
@@ -136,7 +173,7 @@ def make_schedule(name: str, stages: int, micro_batches: int, *, ranks: int | No
     `default_ranks(name, stages)`. `stage_ranks` returns the rank of each stage.
 
     Raises TypeError for non-integers; ValueError for values that are too small, stages that cannot
-    be divided evenly among the ranks, and an unknown name.
+    be divided evenly among the ranks, an odd number of ranks for a schedule in two directions, and an unknown name.
 
     >>> from retrograd.pipelining.schedules.actions import format_schedule
     >>> print(format_schedule(make_schedule("1f1b", stages=2, micro_batches=3)))

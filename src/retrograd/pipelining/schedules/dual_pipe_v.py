@@ -28,11 +28,15 @@ def dual_pipe_v(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
         return one_f_one_b(rank_stages, micro_batches)
     if per_rank > 2:
         return split_order(rank_stages, micro_batches, limit=per_rank * ranks + 1)
-    return [_order(rank, ranks, stages, micro_batches) for rank, stages in enumerate(rank_stages)]
+    return [v_order(rank, ranks, stages, micro_batches) for rank, stages in enumerate(rank_stages)]
 
 
-def _order(rank: int, ranks: int, stages: list[int], micro_batches: int) -> PhaseBuilder:
-    """Return the order of one rank for at least 2 p microbatches, which fill the pipeline."""
+def v_order(rank: int, ranks: int, stages: list[int], micro_batches: int) -> PhaseBuilder:
+    """Return the order of one rank with two stages, for at least 2 p microbatches, which fill the pipeline.
+
+    >>> " ".join(map(str, v_order(0, 1, [0, 1], 1)))
+    'F0.0 F1.0 B1.0 B0.0'
+    """
     order = PhaseBuilder(micro_batches)
     (f1, b1, i1), (f2, b2, i2) = ([(kind, stage) for kind in (Kind.F, Kind.B, Kind.I)] for stage in stages)
     full, extra = max(micro_batches, 2 * ranks), ranks - 1 - rank

@@ -6,9 +6,10 @@ from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
 
-from retrograd.pipelining.schedules import get_schedule, make_schedule, stage_ranks
+from retrograd.pipelining.schedules import get_schedule, make_schedule, stage_directions, stage_ranks
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
-from retrograd.pipelining.schedules.lowering import Edges, lower, validate
+from retrograd.pipelining.schedules.lowering import Edges, directions_of, lower, validate
+from retrograd.pipelining.schedules.stage_placement import Directions
 from retrograd.pipelining.schedules.tables import read_csv
 
 AUTO = "auto"  # a schedule that is searched for in the first step
@@ -20,8 +21,14 @@ class Program(NamedTuple):
     """The actions of every rank, the rank of each stage, and a checksum of both."""
 
     actions: list[list[Action]]
-    placement: list[int]
+    directions: Directions
     digest: str
+
+    @property
+    def placement(self) -> list[int]:
+        """Return the rank of each stage; in two directions, that of the even microbatches."""
+        first = self.directions.placements[0]
+        return [first[stage] for stage in sorted(first)]
 
     def unordered(self) -> set[int]:
         """Return the stages that run microbatches backward out of order."""
@@ -49,20 +56,22 @@ def default_stages(schedule: ScheduleLike, ranks: int | None) -> int | None:
     return None if ranks is None else ranks * kind.per_rank
 
 
-def load_schedule(schedule: ScheduleLike, stages: int | None, ranks: int | None) -> str | Schedule:
+def load_schedule(schedule: ScheduleLike, stages: int | None, ranks: int | None, replicas: int = 1) -> str | Schedule:
     """Return a schedule's name, or its actions, read from the file if it is a path.
 
-    Raises ValueError for an unknown schedule, or stages that cannot be divided among the ranks, and OSError
-    if there is no such file.
+    Raises ValueError for an unknown schedule, stages that cannot be divided among the ranks, and replicas of a schedule
+    in two directions; OSError if there is no such file.
     """
     if not _is_name(schedule):
         return read_csv(schedule) if isinstance(schedule, (str, os.PathLike)) else schedule
     name = str(schedule)
     if name == AUTO:
         return name
-    get_schedule(name)
-    if stages is not None and ranks is not None:
-        stage_ranks(name, stages, ranks)
+    if get_schedule(name).directions > 1 and replicas > 1:
+        raise ValueError(f"{name} runs two copies of each stage in two directions, and no replicas; got {replicas}")
+    count = ranks if stages is None else stages
+    if count is not None:
+        stage_ranks(name, count, ranks)
     return name
 
 
@@ -85,7 +94,7 @@ def make_program(
     """
     make = _cached_program if _is_name(schedule) else _build_program
     program = make(schedule, stages, micro_batches, frozenset(edges), ranks, forward_only)  # type: ignore[arg-type]
-    return Program([actions.copy() for actions in program.actions], program.placement.copy(), program.digest)
+    return Program([actions.copy() for actions in program.actions], program.directions, program.digest)
 
 
 def _build_program(
@@ -97,7 +106,11 @@ def _build_program(
     program = lower(compute, edges)
     validate(program, edges)
     digest = crc32(repr(program).encode())
-    return Program(program, _placement(compute, stages, micro_batches, ranks), f"{digest:08x}")
+    directions = directions_of(compute)
+    _check_sizes(compute, directions, stages, micro_batches, ranks)
+    if _is_name(schedule):  # of which one direction may have no microbatches
+        directions = stage_directions(schedule, stages, ranks)  # type: ignore[arg-type]
+    return Program(program, directions, f"{digest:08x}")
 
 
 _cached_program = lru_cache(maxsize=8, typed=True)(_build_program)  # the same for every step, and takes milliseconds
@@ -115,9 +128,9 @@ def _computations(schedule: ScheduleLike, stages: int, micro_batches: int, ranks
     return [[a for a in actions if a.peer is None and not a.kind.is_reduction] for actions in loaded]
 
 
-def _placement(compute: Schedule, stages: int, micro_batches: int, ranks: int | None) -> list[int]:
-    """Return the rank of each stage; ValueError if the schedule is for other sizes."""
-    placement = {action.stage: rank for rank, actions in enumerate(compute) for action in actions}
+def _check_sizes(compute: Schedule, directions: Directions, stages: int, micro_batches: int, ranks: int | None) -> None:
+    """Raise ValueError if the schedule is for other sizes."""
+    placement = directions.placements[0]
     numbers = {action.micro_batch for actions in compute for action in actions}
     found = (sorted(placement), sorted(numbers), len(compute))
     if found != (list(range(stages)), list(range(micro_batches)), ranks or len(compute)):
@@ -125,4 +138,3 @@ def _placement(compute: Schedule, stages: int, micro_batches: int, ranks: int | 
             f"the schedule is for {len(placement)} stages, {len(numbers)} micro-batches and {len(compute)} ranks, "
             f"but there are {stages}, {micro_batches} and {ranks or len(compute)}"
         )
-    return [placement[stage] for stage in range(stages)]

@@ -56,6 +56,8 @@ def replicate(programs: Sequence[Program | None], reduce_gradients: bool) -> Pro
 
     reduce_gradients: insert REDUCE_GRAD after the last backward of each stage, and WAIT_GRAD at the end.
 
+    Raises ValueError for programs in two directions.
+
     >>> from retrograd.pipelining.schedules.actions import format_schedule
     >>> from retrograd.pipelining.schedules.program import make_program
     >>> print(format_schedule(replicate([make_program("gpipe", 1, 1, {})] * 2, reduce_gradients=True).actions))
@@ -65,15 +67,17 @@ def replicate(programs: Sequence[Program | None], reduce_gradients: bool) -> Pro
     actions: list[list[Action]] = []
     assert programs[0] is not None, "the first replica has microbatches"
     first, start = programs[0], 0
+    if len(first.directions.placements) > 1:
+        raise ValueError("a schedule that runs two copies of each stage in two directions has no replicas")
     for program in programs:
         rows = [[]] * len(first.actions) if program is None else program.actions
         for rank, row in enumerate(rows):
             moved = [Action(kind, stage, number + start, peer) for kind, stage, number, peer in row]
-            own_stages = [stage for stage, home in enumerate(first.placement) if home == rank]
+            own_stages = first.directions.stages(rank)
             actions.append(_with_reductions(moved, own_stages) if reduce_gradients else moved)
         start += 1 + max((action.micro_batch for row in rows for action in row), default=-1)
     digest = crc32(repr(([program and program.digest for program in programs], reduce_gradients)).encode())
-    return Program(actions, first.placement, f"{digest:08x}")
+    return Program(actions, first.directions, f"{digest:08x}")
 
 
 def add_reductions(schedule: Sequence[Sequence[Action]]) -> list[list[Action]]:
