@@ -34,27 +34,37 @@ RANKS = 2
 
 
 class Tied(nn.Module):
-    """A model whose first and last stage share a weight, with a running statistic, a skip connection, and dropout."""
+    """A model whose first and last stage share a weight, with a skip connection, and dropout.
 
-    def __init__(self, layers):
+    counting: whether it has a running statistic, too.
+    """
+
+    def __init__(self, layers, counting=True):
         super().__init__()
         self.embed = nn.Embedding(7, 6)
         self.layers = nn.ModuleList([nn.Linear(6, 6) for _ in range(layers)])
         self.dropout = nn.Dropout(0.3)
+        self.counting = counting
         self.seen = nn.Buffer(rg.zeros(6))
 
     def forward(self, ids):
         h = start = self.embed(ids)
         for layer in self.layers:
             h = self.dropout(layer(h).tanh())
-        self.seen += h.detach().sum(0)
+        if self.counting:
+            self.seen += h.detach().sum(0)
         return (h + start) @ self.embed.weight.T
 
 
-def make_model(layers=6):
+def make_model(layers=6, counting=True):
     """Return the same model in every process."""
     rg.manual_seed(0)
-    return Tied(layers).to(rg.float64)
+    return Tied(layers, counting).to(rg.float64)
+
+
+def model_for(schedule):
+    """Return a model that a schedule, a name or another one, can run: in two directions, none with a statistic."""
+    return make_model(counting=schedule not in ("chimera", "dualpipe"))
 
 
 def data(rows=7):
@@ -75,9 +85,8 @@ def trained(model, step, steps=3):
     return losses, rg.rand(2).tolist()
 
 
-def unsplit():
+def unsplit(model):
     """Return the same without a pipeline."""
-    model = make_model()
 
     def step(x, y):
         loss = cross_entropy(model(x), y)
@@ -89,8 +98,8 @@ def unsplit():
 
 def check_schedule(transport, name, **options):
     """Check that a pipeline under a schedule trains as the unsplit model does, whatever calls come in between."""
-    losses, after, expected = unsplit()
-    model = make_model()
+    losses, after, expected = unsplit(model_for(name))
+    model = model_for(name)
     pipeline = Pipeline(
         model,
         2 * RANKS,
@@ -120,7 +129,7 @@ def check_train_steps(transport, name, ranks=RANKS, replicas=1):
     x, y = data()
     found = []
     for way in ("step", "before", "after"):
-        model = make_model()
+        model = model_for(name)
         optimizer = AdamW(model.parameters(), lr=0.1)
         sizes = {"ranks": ranks, "replicas": replicas, "micro_batches": 3}
         pipeline = Pipeline(model, 2 * RANKS, schedule=name, loss_fn=cross_entropy, transport=transport, **sizes)
@@ -332,15 +341,16 @@ def failures(transport):
     """Return the differences, by check."""
     checks = {name: lambda name=name: check_schedule(transport, name) for name in sorted(SCHEDULES)}
     checks["deterministic"] = lambda: check_schedule(transport, "interleaved1f1b", deterministic=True)
+    checks["deterministic, chimera"] = lambda: check_schedule(transport, "chimera", deterministic=True)
     checks["auto"] = lambda: check_schedule(transport, AutoSchedule(seconds=0.2, rounds=1))
     checks["auto, offload"] = lambda: check_schedule(transport, offload_settings(2 * RANKS))
     changed = with_offload(with_recomputation(make_schedule("zbv", 2 * RANKS, 3, ranks=RANKS), [0, 2]), [1, 3])
     checks["recomputation and offload"] = lambda: check_schedule(transport, changed)
     for name in ("1f1b", "zbv"):
         checks[f"compiled, {name}"] = lambda name=name: check_schedule(transport, name, compile=True)
-    for name in ("1f1b", "zbv", "interleaved1f1b"):
+    for name in ("1f1b", "zbv", "interleaved1f1b", "chimera"):
         checks[f"branches, {name}"] = lambda name=name: check_branches(transport, name)
-    for name in ("1f1b", "zbv", "zb-h2"):
+    for name in ("1f1b", "zbv", "zb-h2", "chimera", "dualpipe"):
         checks[f"several steps, {name}"] = lambda name=name: check_train_steps(transport, name)
     checks["several steps, replicas"] = lambda: check_train_steps(transport, "1f1b", 1, RANKS)
     checks["segments"] = lambda: check_segments(transport)

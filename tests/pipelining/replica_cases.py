@@ -14,7 +14,7 @@ import retrograd.distributed as dist
 from retrograd import nn
 from retrograd.nn.functional import cross_entropy, mse_loss
 from retrograd.pipelining import Pipeline
-from retrograd.pipelining.schedules import SCHEDULES
+from retrograd.pipelining.schedules import one_directional
 
 REPLICAS = RANKS = 2
 
@@ -127,7 +127,7 @@ def check_buffers():
 def main():
     """Print the differences, by check."""
     dist.init_process_group()
-    checks = {name: lambda name=name: check_mesh(name, False) for name in sorted(SCHEDULES)}
+    checks = {kind.name: lambda name=kind.name: check_mesh(name, False) for kind in one_directional()}
     checks["deterministic"] = lambda: check_mesh("zbv", True)
     checks["buffers"] = check_buffers
     found = {}

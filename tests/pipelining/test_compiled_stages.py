@@ -18,7 +18,7 @@ RANKS, MICRO_BATCHES = 2, 3
 
 def train(schedule, compile, model=None, **options):
     """Return the bits of losses, gradients and states in steps of a pipeline, with a prediction between them."""
-    model = model or matrix.make_model()
+    model = model or matrix.model_for(schedule)
     options = {"ranks": RANKS, "micro_batches": MICRO_BATCHES, "loss_fn": cross_entropy, **options}
     pipeline = Pipeline(model, 2 * RANKS, schedule=schedule, compile=compile, transport="threads", **options)
     optimizer, (x, y), found = rg.optim.SGD(model.parameters(), lr=0.5), matrix.data(), []

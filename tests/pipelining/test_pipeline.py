@@ -46,7 +46,7 @@ class Skipping(nn.Module):
 
 
 class Tied(nn.Module):
-    """A model whose first and last stage share a weight."""
+    """A model of four stages, whose first and last one share a weight."""
 
     def __init__(self):
         super().__init__()
@@ -56,7 +56,9 @@ class Tied(nn.Module):
     def forward(self, ids):
         x = self.embed(ids)
         pipe_split()
-        x = self.mix(x).tanh()
+        x = self.mix(x)
+        pipe_split()
+        x = x.tanh()
         pipe_split()
         return x @ self.embed.weight.T
 

@@ -14,14 +14,14 @@ from retrograd.nn.functional import cross_entropy, mse_loss
 from retrograd.optim import AdamW
 from retrograd.pipelining import Pipeline, PipelineError, make_schedule, with_recomputation
 from retrograd.pipelining.checkpoint import Checkpoints
-from retrograd.pipelining.schedules import SCHEDULES
+from retrograd.pipelining.schedules import one_directional
 from retrograd.pipelining.transports.failures import causes
 from retrograd.pipelining.transports.interface import PeerLost
 
 from . import replica_cases as cases
 from .rank_threads import run_ranks
 
-NAMES = sorted(SCHEDULES)
+NAMES = sorted(kind.name for kind in one_directional())
 
 
 def make_pipeline(model, **options):

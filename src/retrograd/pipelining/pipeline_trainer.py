@@ -76,7 +76,9 @@ class Pipeline(SuggestsKeywords):
     replicas: how many pipelines there are, each with a share of the microbatches of a batch.  Gradients are summed over
      all replicas, so that every replica trains the same parameters.
     schedule: a name, see `make_schedule`; the path of a CSV file, see `read_csv`; the action list of each rank; or
-     "auto" for a schedule that is searched for in the first step, see `AutoSchedule`.
+     "auto" for a schedule in one direction that is searched for in the first step, see `AutoSchedule`.  Under
+     "chimera" and "dualpipe", microbatches enter at both ends, so that each stage has two ranks, which sum its
+     gradients after the step.
     micro_batches: the number of microbatches per batch.
     loss_fn: maps the model's output and the target to the mean loss of a microbatch, a 0-d tensor.  None if the
      model returns its loss, see `TrivialLossWrapper`.
@@ -84,7 +86,7 @@ class Pipeline(SuggestsKeywords):
      the one started by `retrograd run` or `mpiexec`, else threads.
     timeout: seconds that a rank waits for a message before it raises an error; None: see `get_transport`.
     deterministic: sum gradients in the order of an unsplit step, microbatch by microbatch, to the last bit, under
-     every schedule.  Costs memory if parameters are shared by stages.
+     every schedule.  Costs memory if parameters are shared by stages, or stages have two ranks.
     watch_nan: stop the step if a value or gradient sent between stages is NaN.
     loss_reduction: "mean", or "sum" if `loss_fn` sums, in which case the losses of microbatches are summed, too.
     count_fn: maps the target of a microbatch to the number of elements its loss is the mean over, if these are not
@@ -96,7 +98,8 @@ class Pipeline(SuggestsKeywords):
      `step` returns is not scaled.  May be set between steps.
     max_captures: the number of captures for microbatches of one kind, if the model's control flow depends on values.
     compile: whether the stages run by `rg.compile`, with the same losses and gradients to the last bit.  Split backward
-     passes of zero-bubble schedules, repeated forward passes, and replicas on threads except the first run eagerly.
+     passes of zero-bubble schedules, repeated forward passes, and replicas on threads except the first run eagerly, as
+     does the second direction on threads.
 
     The first batch is captured, and later batches run the captured graph.  Other shapes, other values of
     non-tensor arguments, and switching modules between training and evaluation cause a new capture, and so do other
@@ -104,7 +107,8 @@ class Pipeline(SuggestsKeywords):
     capture.
 
     Raises ValueError for an unknown schedule or transport, numbers below 1, a number of `stages` that differs
-    from the split or cannot be divided among the ranks, and more replicas than microbatches.
+    from the split or cannot be divided among the ranks, more replicas than microbatches, and, in two directions, for
+    replicas, an odd number of ranks, and models that write to buffers (when they do).
 
     >>> import retrograd as rg
     >>> model = rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.Tanh(), rg.nn.Linear(8, 1))
@@ -162,7 +166,7 @@ class Pipeline(SuggestsKeywords):
         self._ranks = ranks
         self._auto = AutoSearch.of(schedule, self._transport, self._ranks)
         named = AUTO if isinstance(schedule, AutoSchedule) else schedule
-        self.schedule = load_schedule(named, stages, self._ranks)
+        self.schedule = load_schedule(named, stages, self._ranks, replicas)
         self.micro_batches = micro_batches
         self.loss_fn = loss_fn
         self.loss_scale = loss_scale
@@ -329,7 +333,7 @@ class Pipeline(SuggestsKeywords):
         captured, first_batches, _ = found[0]
         program = self._program_of(captured)
         fingerprint = self._fingerprint(captured, program, first_batches)
-        copies = self._stage_copies([capture for captured, _, _ in found for capture in captured])
+        copies = self._stage_copies([capture for captured, _, _ in found for capture in captured], program)
         gradients = self._gradients(program, copies)
         jobs = [self._job(*one, nullcontext(), copies, gradients) for one in found]
         results = self._run_training(jobs, copies, settings, fingerprint)
@@ -481,7 +485,7 @@ class Pipeline(SuggestsKeywords):
             return {name: list(range(self.processes)) for name in names}
         program = self._program(pipes[:1], self.micro_batches)
         mesh = ReplicaMesh(self._replicas, len(program.actions) // self._replicas)
-        found = ranks_of_tensors(self.model, stages_of(pipes), program.placement)
+        found = ranks_of_tensors(self.model, stages_of(pipes), program.directions)
         return {name: sorted(r for rank in ranks for r in mesh.peers(rank)) for name, ranks in found.items()}
 
     @property
@@ -497,7 +501,7 @@ class Pipeline(SuggestsKeywords):
         pipes = [one.pipe for one in self._captures.all()]
         if not pipes:
             return dict.fromkeys(self.model.state_dict(), 0)
-        return rank_of_tensors(self.model, stages_of(pipes), self._program(pipes[:1], self.micro_batches).placement)
+        return rank_of_tensors(self.model, stages_of(pipes), self._program(pipes[:1], self.micro_batches).directions)
 
     def on_ranks(self, work: Callable[[int], Any]) -> list[Any]:
         """Run `work(rank)` for every rank in its process, and return all results in every process.
@@ -592,19 +596,20 @@ class Pipeline(SuggestsKeywords):
             raise NotImplementedError("Pipeline: running inside a function transform is not supported")
         program = self._program_of(captured, forward_only=loss is None)
         fingerprint = self._fingerprint(captured, program, batches)
-        copies = self._stage_copies(captured)
+        copies = self._stage_copies(captured, program)
         job = self._job(captured, batches, loss, turn, copies, self._gradients(program, copies))
         reports = self._launch(copies, job.gradients, len(job.program), lambda link: Rank(link, job).run(), fingerprint)
         timeline = timeline_of(job.program, reports, one_clock=self._transport.local is None)
         self._record(timeline)
         return reports, timeline
 
-    def _stage_copies(self, captured: Sequence[Captured]) -> StageCopies:
-        """Return all stages that may take part in the steps of these microbatches, for each replica."""
+    def _stage_copies(self, captured: Sequence[Captured], program: Program) -> StageCopies:
+        """Return all stages that may take part in the steps of these microbatches, for each replica or direction."""
         pipes = [one.pipe for one in captured]
         branches = [one.pipe for one in self._captures.all() if one.expected]  # may have copies of parameters
         stages = stages_of(dict.fromkeys([*pipes, *branches]))
-        return StageCopies(stages, self._replicas if self._transport.local is None else 1)
+        count = self._replicas * len(program.directions.placements)
+        return StageCopies(stages, count if self._transport.local is None else 1)
 
     def _job(
         self,
@@ -619,12 +624,11 @@ class Pipeline(SuggestsKeywords):
         pipes = [one.pipe for one in captured]
         program = self._program_of(captured, forward_only=loss is None)
         local = self._transport.local
-        shares = share_sizes(len(batches), self._replicas if local is None else 1)
-        replica_of = [replica for replica, size in enumerate(shares) for _ in range(size)]
+        numbers = self._copy_numbers(program, len(batches))
         return Job(
             program.actions,
-            program.placement,
-            [copies.of(replica, pipe.stages) for replica, pipe in zip(replica_of, pipes, strict=True)],
+            program.directions,
+            [copies.of(number, pipe.stages) for number, pipe in zip(numbers, pipes, strict=True)],
             [pipe.named_inputs(batch.args, batch.kwargs) for pipe, batch in zip(pipes, batches, strict=True)],
             [batch.weight * self.loss_scale for batch in batches],
             loss,
@@ -635,10 +639,19 @@ class Pipeline(SuggestsKeywords):
             self.watch_nan,
             0 if self.recorder is None else self.recorder.most_spans(len(program.actions)),
             replicas=self._replicas,
-            buffers=ReplicaBuffers(copies.by_replica()[0], program.placement, self._mesh(program))
+            buffers=ReplicaBuffers(copies.by_replica()[0], program.directions, self._mesh(program))
             if self._replicas > 1 and local
             else None,
         )
+
+    def _copy_numbers(self, program: Program, micro_batches: int) -> list[int]:
+        """Return which copy of its stages each microbatch runs: of its replica, or of its direction."""
+        if self._transport.local is not None:
+            return [0] * micro_batches
+        if self._replicas == 1:
+            return [program.directions.direction(number) for number in range(micro_batches)]
+        shares = share_sizes(micro_batches, self._replicas)
+        return [replica for replica, size in enumerate(shares) for _ in range(size)]
 
     def _mesh(self, program: Program) -> ReplicaMesh:
         return ReplicaMesh(self._replicas, len(program.actions) // self._replicas)
@@ -647,7 +660,7 @@ class Pipeline(SuggestsKeywords):
         stages, *others = copies.by_replica()
         return Gradients(
             stages,
-            program.placement,
+            program.directions,
             self._transport.local,
             unordered=program.unordered(),
             by_micro_batch=self.deterministic,

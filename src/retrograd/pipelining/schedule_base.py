@@ -14,7 +14,7 @@ from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.microbatch_loss import note_missing_target
 from retrograd.pipelining.runtime.rank import Job, Rank, Report
 from retrograd.pipelining.runtime.stage import PipelineStageBase
-from retrograd.pipelining.schedules import stage_ranks
+from retrograd.pipelining.schedules import stage_directions
 from retrograd.pipelining.schedules.action_names import ComputationType, NamedAction
 from retrograd.pipelining.schedules.actions import Action, Schedule
 from retrograd.pipelining.schedules.idle_slots import Row, with_idle_slots
@@ -104,7 +104,7 @@ class PipelineSchedule(SuggestsKeywords):
 
     @property
     def stage_index_to_group_rank(self) -> dict[int, int]:
-        """The rank of every stage."""
+        """The rank of every stage; in two directions, that of the even microbatches."""
         return dict(enumerate(self._program(forward_only=False).placement))
 
     def _set_order(self, order: Schedule) -> None:
@@ -124,12 +124,12 @@ class PipelineSchedule(SuggestsKeywords):
         if (self.schedule is None and self._order is None) or None in numbers:
             return
         count, rank, ranks = self._stages[0].num_stages, self._stages[0].group_rank, self._stages[0].group_size
-        placement = (
-            stage_ranks(str(self.schedule), count, ranks)
+        directions = (
+            stage_directions(str(self.schedule), count, ranks)
             if self._order is None
-            else self._program(forward_only=False).placement
+            else self._program(forward_only=False).directions
         )
-        expected = [stage for stage, assigned_rank in enumerate(placement) if assigned_rank == rank]
+        expected = directions.stages(rank)
         actual = sorted(stage.stage_index for stage in self._stages)
         if actual != expected:
             raise ValueError(
@@ -204,10 +204,10 @@ class PipelineSchedule(SuggestsKeywords):
             run = _Run(self, arg_mbs, kwarg_mbs, targets, loss_kwargs or {}, has_backward)
             run.launch(self.group)
         if losses is not None and run.losses:
-            losses[:] = [run.losses[i] for i in range(self._n_microbatches)]
+            losses[:] = [run.losses[i] for i in sorted(run.losses)]
         if not return_outputs or not run.outputs:
             return None
-        return merge_chunks([run.outputs[i] for i in range(self._n_microbatches)], self._output_merge_spec)
+        return merge_chunks([run.outputs[i] for i in sorted(run.outputs)], self._output_merge_spec)
 
     def _split_inputs(self, args: tuple, kwargs: dict[str, Any]) -> tuple[list[tuple], list[dict[str, Any]]]:
         if not args and not kwargs:
@@ -254,11 +254,14 @@ class _Run:
         first = next(iter(self.stages.values()))
         count = len(self.inputs)
         gradients = Gradients(
-            list(self.stages.values()), self.program.placement, [group.rank()], unordered=self.program.unordered()
+            [self.stages[index] for index in sorted(self.stages)],  # of both ranks with the same stages in one order
+            self.program.directions,
+            [group.rank()],
+            unordered=self.program.unordered(),
         )
         job = Job(
             self.program.actions,
-            self.program.placement,
+            self.program.directions,
             [[self.stages.get(index) for index in range(first.num_stages)]] * count,
             self.inputs,
             [1 / count if self.schedule.scale_grads else 1.0] * count,

@@ -6,25 +6,28 @@ from typing import Any
 from retrograd import autograd
 from retrograd.nn import Module
 from retrograd.pipelining.runtime.stage import PipelineStageBase
+from retrograd.pipelining.schedules.stage_placement import Directions
 
 
-def rank_of_tensors(model: Module, stages: Sequence[PipelineStageBase], ranks: Sequence[int]) -> dict[str, int]:
-    """Map each parameter and buffer name to the rank of the first stage that has it, or 0 if none has.
+def rank_of_tensors(model: Module, stages: Sequence[PipelineStageBase], directions: Directions) -> dict[str, int]:
+    """Map each parameter and buffer name to the first rank of the first stage that has it, or 0 if none has.
 
-    ranks: the rank of each stage.
+    directions: the ranks of each stage.
     """
-    return {name: found[0] for name, found in ranks_of_tensors(model, stages, ranks).items()}
+    return {name: found[0] for name, found in ranks_of_tensors(model, stages, directions).items()}
 
 
-def ranks_of_tensors(model: Module, stages: Sequence[PipelineStageBase], ranks: Sequence[int]) -> dict[str, list[int]]:
+def ranks_of_tensors(
+    model: Module, stages: Sequence[PipelineStageBase], directions: Directions
+) -> dict[str, list[int]]:
     """Map each parameter and buffer name to the ranks of the stages that have it, the first stage first; [0] if none.
 
-    ranks: the rank of each stage.
+    directions: the ranks of each stage.
     """
     found: dict[int, dict[int, None]] = {}
     for stage in stages:
         for tensor in (*stage.submod.parameters(), *stage.submod.buffers()):
-            found.setdefault(id(tensor), {})[ranks[stage.stage_index]] = None
+            found.setdefault(id(tensor), {}).update(dict.fromkeys(directions.ranks(stage.stage_index)))
     return {name: [*found.get(id(tensor), [0])] for name, tensor in model.state_dict(keep_vars=True).items()}
 
 

@@ -155,12 +155,12 @@ class TrialStep:
 
     def _times(self, transport: Transport) -> list[list[tuple[float, float]]]:
         """Run the step, and return the start and end of every action."""
-        actions, placement = self.program.actions, self.program.placement
+        actions, directions = self.program.actions, self.program.directions
         inputs = self.pipe.named_inputs(self.batch.args, self.batch.kwargs)
-        with Gradients(self.pipe.stages, placement, transport.local) as gradients:
+        with Gradients(self.pipe.stages, directions, transport.local) as gradients:
             job = Job(
                 actions,
-                placement,
+                directions,
                 [self.pipe.stages] * self.micro_batches,
                 [inputs] * self.micro_batches,
                 [1.0] * self.micro_batches,

@@ -12,9 +12,10 @@ from retrograd.pipelining.runtime.replica_sums import ReplicaSums
 from retrograd.pipelining.runtime.stage import PipelineStageBase
 from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.schedules.replicas import ReplicaMesh
+from retrograd.pipelining.schedules.stage_placement import Directions
 from retrograd.pipelining.transports import Link
 
-Parts = dict[tuple[int, int], Tensor]  # by stage, and microbatch or, if all of them are summed, the replica
+Parts = dict[tuple[int, int], Tensor]  # by microbatch or, if all are summed, replica or direction; and by stage
 
 
 class _Use(NamedTuple):
@@ -38,17 +39,19 @@ class Gradients(Block):
     Replicas of a pipeline have aliases, too.  `replica_sums` sums the gradients of the parameters that only one stage
     uses, unless microbatches are summed one by one.
 
-    stages: all stages that run, for all shapes.  placement: the ranks of the stages, in the first replica.  local: the
-    ranks of this process; None: all.
+    stages: all stages that run, for all shapes.  directions: the ranks of the stages, in the first replica.  A stage of
+    two ranks is a copy on each, whose gradients are summed as those of a parameter that two stages share.
+    local: the ranks of this process; None: all.
     unordered: stages whose backward passes are not in the order of the microbatches, so that their gradients may not be
     accumulated directly.  by_micro_batch: store the part of every microbatch until the end; else one part per stage.
-    mesh: the replicas; None: there is one.  copies: if the ranks are threads, the stages of the other replicas.
+    mesh: the replicas; None: there is one.  copies: if the ranks are threads, the stages of the other replicas, or of
+    the second direction.
     """
 
     def __init__(
         self,
         stages: Iterable[PipelineStageBase],
-        placement: Sequence[int],
+        directions: Directions,
         local: Sequence[int] | None,
         *,
         unordered: Iterable[int] = (),
@@ -56,27 +59,31 @@ class Gradients(Block):
         mesh: ReplicaMesh | None = None,
         copies: Sequence[Sequence[PipelineStageBase]] = (),
     ) -> None:
-        self._mesh = mesh = mesh or ReplicaMesh(1, max(placement) + 1)
+        ranks = 1 + max(max(placement.values()) for placement in directions.placements)
+        self._mesh = mesh = mesh or ReplicaMesh(1, ranks)
+        self._directions = directions
         self._local = local
         self._by_micro_batch = by_micro_batch
         self.replica_sums = ReplicaSums(mesh, shared_memory=local is None)
         first = 0 if local is None else mesh.first_rank(local[0])
         found = [
-            (first + replica * mesh.ranks + placement[stage.stage_index], stage, name, parameter)
-            for replica, own_stages in enumerate([stages, *copies])
+            (rank, stage, name, parameter)
+            for number, own_stages in enumerate([stages, *copies])
             for stage in dict.fromkeys(own_stages)
+            for rank in [first + self._rank_of(stage, number)]
             for name, parameter in stage.submod.named_parameters()
         ]
         users: dict[int, set[int]] = defaultdict(set)
         for _, stage, _, parameter in found:
             users[id(parameter)].add(stage.stage_index)
+        homes = {key: {r for index in indices for r in directions.ranks(index)} for key, indices in users.items()}
         unordered_stages = set(unordered) if by_micro_batch else set()
         self._parameters: list[Parameter] = []
         self._uses: list[_Use] = []
         self._users: list[list[int]] = []  # the ranks that have each parameter
         numbers: dict[int, int] = {}
         for rank, stage, name, parameter in found:
-            shared = len(users[id(parameter)]) > 1
+            shared = len(users[id(parameter)]) > 1 or len(homes[id(parameter)]) > 1
             # The other parameters accumulate in their `.grad`: one stage adds to it, in the order of the microbatches.
             if not shared and stage.stage_index not in unordered_stages and mesh.replicas == 1:
                 continue
@@ -87,11 +94,25 @@ class Gradients(Block):
                 number = numbers.setdefault(id(parameter), len(self._parameters))
                 if number == len(self._parameters):
                     self._parameters.append(parameter)
-                    homes = {placement[index] for index in users[id(parameter)]}
-                    self._users.append(sorted(peer for home in homes for peer in mesh.peers(home)))
+                    self._users.append(sorted(peer for home in homes[id(parameter)] for peer in mesh.peers(home)))
             self._uses.append(_Use(number, parameter, rank, stage, name, alias))
         # By rank and parameter.
         self._parts: dict[int, dict[int, Parts]] = {rank: defaultdict(dict) for rank in range(mesh.world)}
+
+    def _rank_of(self, stage: PipelineStageBase, number: int) -> int:
+        """Return the rank that runs a stage; number: of its copy, for ranks that are threads."""
+        index, count = stage.stage_index, len(self._directions.placements)
+        if count == 1:
+            return number * self._mesh.ranks + self._directions.rank(index, 0)
+        if self._local is None:
+            return self._directions.rank(index, number)
+        ranks = self._directions.ranks(index)
+        return next((rank for rank in ranks if rank in self._local), ranks[0])
+
+    def _part_of(self, use: _Use) -> int:
+        """Return the number of the part of a gradient: its replica or its direction."""
+        ranks = self._directions.ranks(use.stage.stage_index)
+        return ranks.index(use.rank) if len(ranks) > 1 else self._mesh.replica(use.rank)
 
     def _enter(self) -> "Gradients":
         """Install the aliases in the stages."""
@@ -131,7 +152,7 @@ class Gradients(Block):
         theirs."""
         grad = use.alias.grad
         if grad is not None:
-            key, parts = (self._mesh.replica(use.rank), use.stage.stage_index), self._parts_of(use)
+            key, parts = (self._part_of(use), use.stage.stage_index), self._parts_of(use)
             parts[key] = parts[key] + grad if key in parts else grad
             use.alias.grad = None
 
@@ -150,7 +171,7 @@ class Gradients(Block):
         for other in users[1:]:
             own_parts |= link.receive(other, Message("G", other, owner, number))
         total = _sum_in_order(own_parts)
-        if not self._by_micro_batch and len(total) > 1:  # one of each replica
+        if not self._by_micro_batch and len(total) > 1:  # one of each replica or direction
             total = [sum(total[1:], start=total[0])]
         if self._local is not None:
             for other in users[1:]:

@@ -105,11 +105,11 @@ class Training(NamedTuple):
     ) -> "Training":
         """Return the steps of these jobs.  shared_memory: whether the ranks are threads."""
         numbers = {id(parameter): number for number, parameter in enumerate(model.parameters())}
-        placement, replicas = jobs[0].placement, jobs[0].replicas
+        directions, replicas = jobs[0].directions, jobs[0].replicas
         mesh = ReplicaMesh(replicas, len(jobs[0].program) // replicas)
         owned: list[dict[int, Parameter]] = [{} for _ in range(mesh.world)]
         awaited: list[set[int]] = [set() for _ in owned]
-        stages = [(placement[stage.stage_index], stage) for stage in copies.by_replica()[0]]
+        stages = [(rank, stage) for stage in copies.by_replica()[0] for rank in directions.ranks(stage.stage_index)]
         trained = [(rank, p) for rank, stage in stages for p in stage.submod.parameters() if p.requires_grad]
         first_rank: dict[int, int] = {}  # of those whose stages have a parameter
         for rank, parameter in trained:
@@ -124,9 +124,17 @@ class Training(NamedTuple):
         for rank, _ in stages if shared_memory else ():
             for peer in mesh.peers(rank)[1:]:  # for its buffers
                 awaited[peer].add(rank)
+        placements = directions.placements  # each of which has copies of all stages, if the ranks are threads
+        size = len(placements)
+        copied = copies.by_replica() * (1 if shared_memory else replicas * size)
         own_stages = [
-            [stage for stage in replica if placement[stage.stage_index] == rank]
-            for replica in (copies.by_replica() if shared_memory else copies.by_replica() * replicas)
+            [
+                stage
+                for placement, some in zip(placements, copied[first : first + size], strict=True)
+                for stage in some
+                if placement[stage.stage_index] == rank
+            ]
+            for first in range(0, replicas * size, size)
             for rank in range(mesh.ranks)
         ]
         parameters = [list(own.values()) for own in owned]
@@ -308,7 +316,8 @@ class TrainingRank:
         first, ranks = job.program[rank][0], len(job.program) // job.replicas
         inputs: list[Arrival] = []
         if first.kind.is_receive:
-            sender = rank - rank % ranks + job.placement[first.peer]  # type: ignore[index]
+            assert first.peer is not None, "a receive has a sender"
+            sender = rank - rank % ranks + job.directions.rank(first.peer, first.micro_batch)
             inputs.append(_StepLink(self.link, 2 * following).arrival(sender, first.message))
         norms = [self._received.arrival(peer, Message("N", peer, rank, 0)) for peer in self._peers()]
         while True:

@@ -18,6 +18,7 @@ from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.activations import runs_of
 from retrograd.pipelining.schedules.lowering import StageGraph
 from retrograd.pipelining.schedules.replicas import ReplicaMesh
+from retrograd.pipelining.schedules.stage_placement import Directions
 from retrograd.pipelining.timeline.clocks import align_clocks
 from retrograd.pipelining.timeline.operator_spans import SpanRecorder
 from retrograd.pipelining.timeline.timeline import Event, Span, Timeline
@@ -35,7 +36,7 @@ class PipelineMetadataError(PipelineError, PipeliningMetadataError):
 class Job(NamedTuple):
     """The input of one step for every rank.
 
-    program: per rank, its actions.  placement: the rank of each stage, in the first replica.
+    program: per rank, its actions.  directions: the ranks of each stage, in the first replica.
     stages: per microbatch, the stages as captured for its shapes; None for those that only other processes have.
     inputs: per microbatch, the model's own inputs by name.  seeds: per microbatch, the gradient of its loss.
     loss: maps the microbatch index and the last stage's outputs to the loss; None: forward only.
@@ -51,7 +52,7 @@ class Job(NamedTuple):
     """
 
     program: Sequence[Sequence[Action]]
-    placement: Sequence[int]
+    directions: Directions
     stages: Sequence[Sequence[PipelineStageBase | None]]
     inputs: Sequence[Mapping[str, Any]]
     seeds: Sequence[float]
@@ -120,7 +121,7 @@ class Rank:
         self.report = Report({}, {}, [], [])
         self._values: dict[Edge, dict[str, StageMessage]] = {}
         self._gradients: dict[Edge, dict[str, Tensor | None]] = {}
-        self._stage_graph = StageGraph(dict(enumerate(job.placement)), edges_of(job.carried))
+        self._stage_graph = StageGraph(job.directions, edges_of(job.carried))
         self._recomputed = runs_of(job.program[link.rank], Kind.R)
         self._offloaded = runs_of(job.program[link.rank], Kind.OFFLOAD)
         self._moves = BackgroundMoves()
@@ -193,7 +194,8 @@ class Rank:
 
     def _peer_rank(self, action: Action) -> int:
         """Return the rank at the other end of a send or receive."""
-        return self._first_rank + self.job.placement[action.peer]  # type: ignore[index]
+        assert action.peer is not None, f"{action} moves no message"
+        return self._first_rank + self.job.directions.rank(action.peer, action.micro_batch)
 
     def _stage(self, action: Action) -> PipelineStageBase:
         found = self.job.stages[action.micro_batch][action.stage]
@@ -211,8 +213,10 @@ class Rank:
             storing = stage.keep_inputs_only(micro_batch, values)
         elif key in self._offloaded:
             storing = stage.prepare_offload(micro_batch)
+        two_ranks = len(self.job.directions.ranks(stage.stage_index)) > 1
         with self.job.random_stream(stage.stage_index, micro_batch), storing:
-            outputs = stage.forward(micro_batch, values, keep=self.job.loss is not None)
+            with stage.refusing_writes() if two_ranks else nullcontext():
+                outputs = stage.forward(micro_batch, values, keep=self.job.loss is not None)
             self._check_nan("the value", {name: message.value for name, message in outputs.items()})
             if stage.stage_index == len(self.job.stages[0]) - 1:
                 self.report.results[micro_batch] = self._result(stage, micro_batch, outputs)

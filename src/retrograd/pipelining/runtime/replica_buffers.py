@@ -1,12 +1,13 @@
 """Give the buffers that stages write to, such as running means, the values of the first replica."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from retrograd import autograd
 from retrograd.core import Tensor
 from retrograd.pipelining.runtime.stage import PipelineStageBase
 from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.schedules.replicas import ReplicaMesh
+from retrograd.pipelining.schedules.stage_placement import Directions
 from retrograd.pipelining.transports import Link
 
 
@@ -16,11 +17,11 @@ class ReplicaBuffers:
     After a run, the first replica sends those that it has written to, and the others take them over.
     """
 
-    def __init__(self, stages: Iterable[PipelineStageBase], placement: Sequence[int], mesh: ReplicaMesh) -> None:
+    def __init__(self, stages: Iterable[PipelineStageBase], directions: Directions, mesh: ReplicaMesh) -> None:
         self._mesh = mesh
         self._buffers: dict[int, dict[int, Tensor]] = {}  # by rank of a replica and id; the order is that of the stages
         for stage in stages:
-            own = self._buffers.setdefault(placement[stage.stage_index], {})
+            own = self._buffers.setdefault(directions.rank(stage.stage_index, 0), {})
             own.update((id(buffer), buffer) for buffer in stage.submod.buffers())
         self._versions = {key: buffer._version for own in self._buffers.values() for key, buffer in own.items()}
 

@@ -221,6 +221,25 @@ class PipelineStageBase:
             yield
 
     @generator_block
+    def refusing_writes(self) -> Iterator[None]:
+        """Run a forward pass of a stage of two ranks, whose buffers would differ if it wrote to them.
+
+        Raises ValueError if it has, and restores them.
+        """
+        if self._buffer_states is None:
+            self._buffer_states = BufferStates(self.submod)
+        buffers = self._buffer_states.record()
+        yield
+        written = [buffer for buffer in buffers if not buffer.is_current()]
+        for buffer in written:
+            buffer.restore()
+        if written:
+            raise ValueError(
+                f"the forward pass writes to the buffer {written[0].name!r}; in two directions, the two ranks of a "
+                f"stage would have different ones, so use a schedule in one direction, or set the module to eval()"
+            )
+
+    @generator_block
     def prepare_offload(self, micro_batch: int) -> Iterator[None]:
         """Record what the forward pass in the block saves, for `offload`."""
         saved = OffloadableRun()

@@ -1,4 +1,4 @@
-"""Copies of stages, for replicas that are threads of one process."""
+"""Copies of stages, for replicas and directions that are threads of one process."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -10,9 +10,9 @@ from retrograd.pipelining.runtime.stage import PipelineStageBase
 
 
 class StageCopies:
-    """The stages of each replica in one step.
+    """The stages of each replica, or of each direction, in one step.
 
-    The first replica has the given stages.  The others have copies with the same parameters, and with copies of the
+    The first one has the given stages.  The others have copies with the same parameters, and with copies of the
     buffers, to which they may write at the same time; these copies are made for each step, and are not compiled.
     """
 
