@@ -37,7 +37,7 @@ BUDGET = {
     "ode": 900,
     "ops": 31980,
     "optim": 3640,
-    "pipelining": 21230,
+    "pipelining": 21700,
     "scipy": 8000,
     "signal": 100,
     "sklearn": 400,

@@ -266,9 +266,44 @@ class ScheduleDualPipeV(_VShaped):
             )
 
 
+class _TwoDirectional(PipelineScheduleMulti):
+    """The base of schedules in two directions, in which a rank has stages of both: those of the rank at the other end.
+
+    The two ranks of a stage begin with equal parameters, and sum their gradients after each step.  Even microbatches
+    end on the last rank, and odd ones on the first; both ranks have the losses and outputs of their microbatches, and
+    both are given the arguments and the target of all.  PyTorch has no such classes.
+
+    Raises ValueError for an odd number of ranks.
+    """
+
+
+class ScheduleChimera(_TwoDirectional):
+    """Chimera: 1F1B in two directions at once.
+
+    >>> import retrograd as rg
+    >>> from retrograd.pipelining import make_schedule
+    >>> print(*make_schedule(ScheduleChimera.schedule, stages=2, micro_batches=2)[0])
+    F0.0 F1.1 B1.1 B0.0
+    """
+
+    schedule = "Chimera"
+
+
+class ScheduleDualPipe(_TwoDirectional):
+    """DualPipe: forward and backward passes of two directions in pairs, and backward passes in halves at the end.
+
+    >>> import retrograd as rg
+    >>> from retrograd.pipelining import make_schedule
+    >>> print(*make_schedule(ScheduleDualPipe.schedule, stages=2, micro_batches=4)[0])
+    F0.0 F1.1 F0.2 B1.1 F1.3 B0.0 B1.3 I0.2 W0.2
+    """
+
+    schedule = "DualPipe"
+
+
 _CLASSES: tuple[type[PipelineSchedule], ...] = (
     Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B, ScheduleLoopedBFS, ScheduleInterleavedZeroBubble,
-    ScheduleZBVZeroBubble, ScheduleDualPipeV,
+    ScheduleZBVZeroBubble, ScheduleDualPipeV, ScheduleChimera, ScheduleDualPipe,
 )  # fmt: skip
 
 
