@@ -16,7 +16,7 @@ BUDGET = {
     "bench": 1100,
     "cli": 3300,
     "compiler": 10100,
-    "core": 7800,
+    "core": 7900,
     "cuda": 600,
     "distributed": 8100,
     "distributions": 5900,

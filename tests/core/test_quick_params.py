@@ -4,6 +4,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.core import registry
+from retrograd.core.schema import REQUIRED
 from retrograd.testing import samples_of
 
 from ..case_groups import group_cases
@@ -30,6 +31,68 @@ def bound_quickly(op):
 @pytest.mark.parametrize("name", QUICK)
 def test_params_that_need_no_conversion_are_those_of_the_schema(name):
     bound_quickly(registry[name])
+
+
+BOUND = sorted(name for name, op in registry.items() if hasattr(op.definition, "samples") and type(op) is type(rg.add))
+
+
+def check_binding(op, args, kwargs):
+    """Compare the binding of a call with the schema's; return whether the call was bound without it."""
+    quick = op.quick_bind(args, kwargs)
+    if quick is not None:
+        inputs, params = op.schema.bind(args, kwargs)
+        assert len(quick[0]) == len(inputs)
+        assert all(a is b for a, b in zip(quick[0], inputs, strict=True))
+        assert quick[1] == params
+        assert list(quick[1]) == list(params)
+    return quick is not None
+
+
+@group_cases
+@pytest.mark.parametrize("name", BOUND)
+def test_a_call_in_any_form_is_bound_as_by_the_schema(name):
+    op = registry[name]
+    declared = op.schema.parameters
+    needed = [p.name for p in declared if p.default is REQUIRED]
+    for inputs, params in samples_of(op):
+        named = {**op.schema.group(inputs), **params}
+        count = sum(not p.keyword_only for p in declared)
+        check_binding(op, (), named)
+        for leading in range(1, count + 1):
+            first = [p.name for p in declared[:leading]]
+            if all(name in named for name in first):
+                args = tuple([named[name] for name in first])
+                rest = {name: value for name, value in named.items() if name not in first}
+                check_binding(op, args, rest)
+                assert op.quick_bind(args, named) is None, "an argument is given twice"
+        assert op.quick_bind((), {**named, "no_argument": 1}) is None
+        assert op.quick_bind(tuple(named.values()) + (1,) * len(declared), {}) is None
+        for name in needed:
+            assert op.quick_bind((), {key: value for key, value in named.items() if key != name}) is None
+
+
+# A name of inputs and params in turn, with inputs that may be left out, with dimensions or a flag, and with a list.
+FORMS = {
+    "gather": lambda x, i: ((x, 0, i), {}),
+    "scatter": lambda x, i: ((x, 0, i), {"value": 2}),
+    "layer_norm": lambda x, i: ((x, (3,)), {"bias": x}),
+    "cross_entropy": lambda x, i: ((x, i), {"reduction": "sum"}),
+    "max": lambda x, i: ((x,), {"dim": -1}),
+    "var": lambda x, i: ((x, -1), {"unbiased": False}),
+    "clamp": lambda x, i: ((x, 0, 1.5), {}),
+    "einsum": lambda x, i: (("i->", [x]), {}),
+}
+
+
+@pytest.mark.parametrize("name", sorted(FORMS))
+def test_inputs_and_params_in_turn_are_bound_without_the_schema(name):
+    assert check_binding(registry[name], *FORMS[name](rg.ones(3), rg.tensor([0, 2, 1])))
+
+
+@pytest.mark.parametrize("wrong", [True, "1", (1.0,), (True,), [1], rg.tensor(1)])
+def test_values_that_need_conversion_or_an_error_are_left_to_the_schema(wrong):
+    assert registry["var"].quick_bind((rg.ones(3), wrong), {}) is None
+    assert registry["gather"].quick_bind((rg.ones(3), wrong, rg.tensor([0])), {}) is None
 
 
 LISTED = [

@@ -22,6 +22,8 @@ cdef extern from *:
 cdef class Op(OpBase):
     @cython.locals(params=dict, i=int, extra=int, spread=cython.bint)
     cpdef dict quick_params(self, tuple args, dict kwargs)
+    @cython.locals(params=dict, inputs=list, i=int, given=int, named=int)
+    cpdef tuple quick_bind(self, tuple args, dict kwargs)
 
 cpdef bint fits_exactly(object kind, object value) except -1
 

@@ -86,6 +86,9 @@ class Op(OpBase):
             return registry[self.definition.keyword_overload](*args, **kwargs)
         if "out" in kwargs and "out" not in self.params:
             return write_out(self, args, kwargs)
+        bound = self.quick_bind(args, kwargs)
+        if bound is not None:
+            return call_fast(self, bound[0], bound[1])
         try:
             inputs, params = self.schema.bind(args, kwargs)
         except TypeError:
@@ -130,6 +133,44 @@ class Op(OpBase):
             params[name] = value
         return params if len(params) == self.required else None
 
+    def quick_bind(self, args, kwargs):
+        """Return the inputs and params of a call, as `Schema.bind`, if it names no synonyms and needs no conversion.
+
+        Else None: the schema binds the call, or says what is wrong. Unlike `quick_params`, this function takes inputs
+        and params in any order, some of them left out.
+        """
+        params = {}
+        inputs = []
+        given = len(args)
+        named = len(kwargs)
+        i = 0
+        for name, default, required, keyword_only, kind, optional, is_input, is_list in self.schema.slots():
+            if i < given:
+                if keyword_only:
+                    return None
+                value = args[i]
+                i += 1
+            elif named and name in kwargs:
+                value = kwargs[name]
+                named -= 1
+            else:
+                if required:
+                    return None
+                value = default
+            if not is_input:
+                if kind is tuple and type(value) is int and not self.spreads:
+                    value = (value,)
+                if value is not default and not (value is None and optional) and not fits_exactly(kind, value):
+                    return None
+                params[name] = value
+            elif not is_list:
+                inputs.append(value)
+            elif type(value) is list or type(value) is tuple:
+                inputs.extend(value)
+            else:
+                return None
+        return (tuple(inputs), params) if i == given and named == 0 else None
+
 
 def unbound_methods(cls):
     """Class decorator of operators: Python calls `x.sin()` without the object that `__get__` returns."""
@@ -147,6 +188,8 @@ def fits_exactly(kind, value):
             if type(member) is not int:
                 return False
         return True
+    if kind is complex:  # any number
+        return type(value) is float or type(value) is int
     return type(value) is kind or kind is object
 
 

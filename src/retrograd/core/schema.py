@@ -135,7 +135,8 @@ CONVERT = {
     "any[]": tuple,
 }
 _ALREADY = {"int": int, "float": float, "bool": bool, "str": str}
-_EXACT = {**_ALREADY, "int[]": tuple, "int...": tuple, "any": object}  # a tuple of ints; any object
+# The types of values that need no conversion: a tuple of ints; any object; a number that is no bool.
+_EXACT = {**_ALREADY, "int[]": tuple, "int...": tuple, "dims": tuple, "any": object, "number": complex}
 
 
 class _ForeignParamError(Exception):
@@ -161,7 +162,7 @@ class Schema:
         self.results = results  # the type of the result, or a tuple of types
         self.outputs = outputs  # the names of several results
         inputs, params, positional, listed = [], [], [], []
-        self.defaults, self.exact, self._by_name, self._conversions = {}, {}, {}, None
+        self.defaults, self.exact, self._by_name, self._conversions, self._slots = {}, {}, {}, None, None
         for p in parameters:  # one loop: importing the library makes hundreds of schemas
             name, kind, default, keyword_only, _ = p
             self._by_name[name] = p
@@ -207,6 +208,20 @@ class Schema:
     def returns(self):
         """The results as text, with their names."""
         return written_results(self.results, self.outputs)
+
+    def slots(self):
+        """Return what `Op.quick_bind` asks of each argument, listed at its first call as for `bind`.
+
+        That is the name, the default, whether there is none, whether the argument must be named, its exact type, whether
+        None is a value, and whether it is an input or a list.
+        """
+        if self._slots is None:
+            self._slots = []
+            for name, kind, default, keyword_only, _ in self.parameters:
+                exact, optional = self.exact.get(name), "?" in kind
+                traits = kind.startswith("Tensor"), "[]" in kind
+                self._slots.append((name, default, default is REQUIRED, keyword_only, exact, optional, *traits))
+        return self._slots
 
     def bind(self, args, kwargs):
         """Return the inputs of a call as one flat tuple, and its params by name; a TypeError says what is wrong."""
