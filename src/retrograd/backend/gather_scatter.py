@@ -98,7 +98,8 @@ def gather(x, index, dim):
     shape = index.shape
     if not index.size:  # it may have other dimensions than x
         return empty(shape, x.dtype)
-    x, index = x.reshape(x.shape or (1,)), index.reshape(shape or (1,))
+    if not (x.ndim and shape):
+        x, index = x.reshape(x.shape or (1,)), index.reshape(shape or (1,))
     if _one_to_one(x.shape, index.shape, dim) and (x.flags.c_contiguous or x.size < 2 * index.size):
         out = empty(index.shape, x.dtype)
         done = kernels_for(x.dtype).take_along(cube(x, dim), cube(_as_int64(index), dim), cube(out, dim))

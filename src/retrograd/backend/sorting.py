@@ -42,9 +42,14 @@ SEVERAL = 8  # ranks from which on a full sort is faster than several selections
 # ---------------------------------------------------------------------------------------------------- orders
 
 
+def _rows(x, dim):
+    """Return x with `dim` and the last dimension swapped; a number as a row. NumPy's `moveaxis` takes much longer."""
+    return x.swapaxes(dim, -1) if x.ndim else x.reshape(1)
+
+
 def _keys(x, dim, descending=False):
     """Return integers along the last dimension in the order of x along `dim`, or in the opposite one."""
-    x = np.moveaxis(np.atleast_1d(x), dim, -1)
+    x = _rows(x, dim)
     keys = _keys_of_floats(x) if x.dtype.kind == "f" else x.view(np.uint8) if x.dtype.kind == "b" else x
     keys = np.ascontiguousarray(keys)
     return ~keys if descending else keys
@@ -80,6 +85,19 @@ def _order(keys):
     return _sort_packed_keys(groups, order)
 
 
+def _is_few(x):
+    return on_host and x.size <= FEW
+
+
+def _order_of_few(x, dim, descending):
+    """Return the indices that sort few elements, without keys: in descending order by sorting the reversed rows."""
+    rows = _rows(x, dim)
+    if not descending:
+        return rows.argsort(-1, "stable")
+    order = rows[..., ::-1].argsort(-1, "stable")[..., ::-1]
+    return np.subtract(rows.shape[-1] - 1, order)
+
+
 def _span(keys):
     return int(keys.max()) - int(keys.min())
 
@@ -95,13 +113,14 @@ def _sort_packed_keys(keys, indices):
 
 
 def _move_to_dim(indices, x, dim):
-    """Move indices from the last dimension to `dim`, in row-major order, as results of operators are."""
-    return np.ascontiguousarray(np.moveaxis(indices, -1, dim)) if x.ndim else indices.reshape(())
+    """Swap the last dimension of indices back with `dim`, in row-major order, as results of operators are."""
+    return np.ascontiguousarray(indices.swapaxes(dim, -1)) if x.ndim else indices.reshape(())
 
 
 def sort_indices(x, dim, descending):
     """Return the indices that sort x along `dim`."""
-    return _move_to_dim(_order(_keys(x, dim, descending)), x, dim)
+    order = _order_of_few(x, dim, descending) if _is_few(x) else _order(_keys(x, dim, descending))
+    return _move_to_dim(order, x, dim)
 
 
 def sorted_values(x, dim, descending):
@@ -114,6 +133,8 @@ def sorted_values(x, dim, descending):
 
 def topk_indices(x, k, dim, largest):
     """Return the indices of the k largest or smallest elements along `dim`, in order; the first of equal ones."""
+    if _is_few(x):
+        return _move_to_dim(_order_of_few(x, dim, largest)[..., :k], x, dim)
     keys = _keys(x, dim, descending=largest)
     n = keys.shape[-1]
     if not on_host or keys.size <= FEW or 8 * k > n or k == 0:
@@ -185,7 +206,7 @@ def _middle_of_all(x, skip_nan):
 def mode_indices(x, dim):
     """Return the index of the last occurrence of the most frequent value along `dim`; of ties the smallest."""
     order = _order(_keys(x, dim))
-    ranked = np.take_along_axis(np.moveaxis(np.atleast_1d(x), dim, -1), order, -1)
+    ranked = np.take_along_axis(_rows(x, dim), order, -1)
     places = np.arange(order.shape[-1])
     starts = np.zeros(order.shape, np.int64)
     np.multiply(ranked[..., 1:] != ranked[..., :-1], places[1:], out=starts[..., 1:])
@@ -333,7 +354,7 @@ def nansum_over(x, dim, keepdim, dtype):
 
 def running_extremes(x, dim, largest):
     """Return the running maximum or minimum and its index: the last of equal ones; NaN wins."""
-    rows = np.ascontiguousarray(np.moveaxis(np.atleast_1d(x), dim, -1))
+    rows = np.ascontiguousarray(_rows(x, dim))
     best = (np.maximum if largest else np.minimum).accumulate(rows, axis=-1)
     hit = rows == best
     if x.dtype.kind == "f":

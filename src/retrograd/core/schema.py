@@ -212,8 +212,8 @@ class Schema:
     def slots(self):
         """Return what `Op.quick_bind` asks of each argument, listed at its first call as for `bind`.
 
-        That is the name, the default, whether there is none, whether the argument must be named, its exact type, whether
-        None is a value, and whether it is an input or a list.
+        That is the name, the default, whether there is none, whether the argument must be named, its exact type,
+        whether None is a value, and whether it is an input or a list.
         """
         if self._slots is None:
             self._slots = []

@@ -10,10 +10,10 @@ from retrograd.ops.embedding import lookup
 from retrograd.ops.family import Composite, broadcast_dims, check_floating
 from retrograd.ops.gather import gather
 from retrograd.ops.linalg import linear
-from retrograd.ops.losses import REDUCTIONS, get_reduction, weighted_mean
+from retrograd.ops.losses import REDUCTIONS, get_reduction, share, share_grad, weighted_mean
 from retrograd.ops.nn import log_softmax, softmax
 from retrograd.ops.pointwise import ne, to, where
-from retrograd.ops.reduce import mean
+from retrograd.ops.reduce import filled, mean
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import movedim, reshape, unsqueeze
 
@@ -72,6 +72,45 @@ class class_loss(Internal, ClassOperator, snapshots="x", node_name="NllLossBackw
             IndexError,
             "Target 4 is out of bounds",
         )
+
+
+@op("mean_class_loss(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
+class mean_class_loss(Internal, snapshots="x", node_name="NllLossBackward0"):
+    """The mean of `class_loss` over the targets that are not ignore_index: one operator for the usual loss."""
+
+    def impl(xp, x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
+        return xp.mean_class_loss(x, target, ignore_index)
+
+    def shape(x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
+        return Aval((), x.dtype)
+
+    def vjp_x(g, x, target, ignore_index):
+        rows = filled(share_grad(g, _count(target, ignore_index, x.dtype)), shape=target.shape)
+        return class_grad(rows, x, target, ignore_index=ignore_index)
+
+    def jvp_x(t, x, target, ignore_index):
+        tangents = class_loss.definition.jvp_x(t, x, target, ignore_index)
+        return share(sum_over(tangents), _count(target, ignore_index, x.dtype))
+
+    def batch(batched, n, x, target, *, ignore_index):
+        loss = class_loss.definition.batch(batched, n, x, target, ignore_index=ignore_index)
+        counts = ne(target, ignore_index)
+        losses, counts = [reshape(a, (a.shape[0], -1)) for a in (loss, counts if batched[1] else unsqueeze(counts, 0))]
+        return share(sum_over(losses, 1), to(sum_over(counts, 1), x.dtype))
+
+    oracle = "retrograd.testing.references.cross_entropy.mean_class_loss"
+
+    def samples(r):
+        yield (r(3, 4), r.ints(4, (3,))), {}
+        yield (r(2, 3, 4), r.ints(4, (2, 3))), {"ignore_index": 1}
+        yield (r(4), r.ints(4, ())), {}
+
+
+def _count(target, ignore_index, dtype):
+    """Return the number of targets that are not ignored, as a tensor of a dtype."""
+    return to(sum_over(ne(target, ignore_index)), dtype)
 
 
 @op("class_residual(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
@@ -424,10 +463,9 @@ def _check_options(options, dtype):
 
 def _hard_cross_entropy(x, target, ignore_index, reduction):
     check_floating("cross_entropy", x)
-    loss = class_loss(x, target, ignore_index=ignore_index)
     if reduction == "mean":
-        return weighted_mean(loss, ne(target, ignore_index))
-    return REDUCTIONS[reduction](loss)
+        return mean_class_loss(x, target, ignore_index=ignore_index)
+    return REDUCTIONS[reduction](class_loss(x, target, ignore_index=ignore_index))
 
 
 def _smooth_cross_entropy(x, target, weight, ignore_index, reduction, smoothing):

@@ -38,6 +38,8 @@ def _pytorch_words(x, dim):
 
 def check_nonempty(name, x, dim):
     """Raise an error if there are no elements to choose from."""
+    if dim is None and 0 not in x.shape:
+        return
     if 0 in [x.shape[d] for d in canonical_dims(name, dim, x.ndim)]:
         raise OperandIndexError(
             f"{name}: {_pytorch_words(x, dim)}: nothing to choose from: the reduced dimensions of shape {x.shape} "

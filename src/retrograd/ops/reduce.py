@@ -20,10 +20,11 @@ from retrograd.ops.family import (
     check_floating,
     check_real,
     numel,
+    pointwise,
     reduced_shape,
     restore_dims,
 )
-from retrograd.ops.pointwise import exp, isinf, isnan, logical_not, ne, real_part, sqrt, where
+from retrograd.ops.pointwise import exp, isinf, isnan, logical_not, ne, real_part, where
 from retrograd.ops.view import cat, expand, narrow, permute, reshape
 
 
@@ -390,10 +391,11 @@ class std_mean(Composite, opmath="x"):
         yield (r(3),), {"dim": 1}, IndexError, "std_mean: dim 1 is out of range"
 
 
-def sqrt_or_zero(x):
-    """The square root of x, with derivative 0 at 0."""
-    zero = x == 0
-    return where(zero, 0, sqrt(where(zero, 1, x)))
+sqrt_or_zero = pointwise("sqrt_or_zero(Tensor x) -> Tensor", xp.sqrt,
+    "The square root of x, with derivative 0 at 0.",
+    vjp=lambda g, out: registry["share_grad"](g, out * 2),
+    promotion="float", internal=True, in_place=False, domain=(0.2, 3.0),
+    oracle=lambda np, x: x**0.5)  # fmt: skip
 
 
 # -------------------------------------------------------------------------------------------------- products

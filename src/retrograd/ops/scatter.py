@@ -201,7 +201,11 @@ class scatter_min(ScatterExtreme, node_name="ScatterReduceBackward0"):
 def _scatter(into, x, index, src, dim, **params):
     """`into(x, index, src, dim)` for tensors with at least one dimension, with src cut to the size of the index."""
     shape = x.shape
-    x, index = (a if a.ndim else reshape(a, (1,)) for a in (x, index))
+    if not (shape and index.ndim):
+        x, index = (a if a.ndim else reshape(a, (1,)) for a in (x, index))
+    if into is _scatter_set and type(src) in (bool, int, float):
+        out = scatter_set(x, index, src, dim=dim)
+        return out if shape else reshape(out, shape)
     if not hasattr(src, "ndim"):
         src = expand(scalar_like("scatter", src, x), index.shape)
     src = src if src.ndim else reshape(src, (1,))

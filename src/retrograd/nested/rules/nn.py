@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from retrograd.core import Op, call
+from retrograd.core import Op, call, registry
 from retrograd.nested.buffer import remove_holes, values, wrap_buffer_like
 from retrograd.nested.buffer_layout import get_layout, is_nested
 from retrograd.nested.dispatch import rule_for
 from retrograd.ops.create import as_tensor
+from retrograd.ops.losses import weighted_mean
 
 
 @rule_for("lookup")
@@ -45,6 +46,16 @@ def class_loss(op: Op, args: tuple, params: dict) -> Any:
     if get_layout(x).ragged.stop == x.ndim or not _have_same_rows(x, target):
         return NotImplemented
     return wrap_buffer_like(get_layout(target), call(op, (values(x), values(target)), params))
+
+
+@rule_for("mean_class_loss")
+def mean_class_loss(op: Op, args: tuple, params: dict) -> Any:
+    """Divide the sum of the losses of all components by the number of targets that count."""
+    x, target = args
+    if not is_nested(x) or not is_nested(target):
+        return NotImplemented
+    loss = registry["class_loss"](x, target, **params)
+    return weighted_mean(loss, registry["ne"](target, params["ignore_index"]))
 
 
 @rule_for("embedding_bag")

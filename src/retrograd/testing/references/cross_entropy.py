@@ -14,6 +14,10 @@ def class_loss(x, target, ignore_index):
     return -(np.log(softmax(x, -1)) * one_hot(target, x.shape[-1], ignore_index)).sum(-1)
 
 
+def mean_class_loss(x, target, ignore_index):
+    return class_loss(x, target, ignore_index).sum() / (target != ignore_index).sum()
+
+
 def class_residual(x, target, ignore_index):
     return (softmax(x, -1) - one_hot(target, x.shape[-1], ignore_index)) * (target != ignore_index)[..., None]
 
