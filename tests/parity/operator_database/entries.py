@@ -7,11 +7,16 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch.testing._internal import common_utils
 from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo import core
 
 import retrograd as rg
 
 from .conversion import member, rebind
+
+# Samples look for a test of unittest, which there is none of here, in the source lines of all frames: 0.1 s each time.
+common_utils.extract_test_fn = core.extract_test_fn = lambda: None
 
 DTYPES = {
     "float64": torch.float64,
