@@ -25,7 +25,7 @@ def measure(worker: str, rounds: int) -> dict[str, list[float]]:
     """Return by schedule the seconds of a step over a transport and a number of ranks, for each round."""
     import retrograd as rg
     from retrograd.pipelining import Pipeline, make_schedule
-    from retrograd.pipelining.schedules import SCHEDULES
+    from retrograd.pipelining.schedules import one_directional
 
     transport, ranks = worker.split()[0], int(worker.split()[1])
     nn = rg.nn
@@ -35,7 +35,8 @@ def measure(worker: str, rounds: int) -> dict[str, list[float]]:
     ]
     model = nn.Sequential(*layers)
     x, y = (rg.randn(EXAMPLES, LENGTH, WIDTH) for _ in range(2))
-    different = {str(make_schedule(name, STAGES, MICRO_BATCHES, ranks=ranks)): name for name in SCHEDULES}
+    names = [kind.name for kind in one_directional()]
+    different = {str(make_schedule(name, STAGES, MICRO_BATCHES, ranks=ranks)): name for name in names}
     options: dict[str, Any] = {"ranks": ranks, "micro_batches": MICRO_BATCHES, "transport": transport}
     pipelines = {
         name: Pipeline(model, STAGES, schedule=name, loss_fn=nn.functional.mse_loss, **options)
