@@ -35,6 +35,7 @@ from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.lowering import chain, lower, validate
 from retrograd.pipelining.schedules.program import make_program
 from retrograd.pipelining.schedules.replicas import add_reductions, replicate
+from retrograd.pipelining.split.pipe import split_as_traced
 from retrograd.pipelining.transports import get_transport
 
 from .test_same_numbers import check
@@ -622,3 +623,51 @@ def test_a_plan_is_plain_data_too():
     assert data["recommended"]["schedule"] == found.schedule
     assert data["split"] == list(found.split_policy.stages)
     assert len(data["choices"]) == 2
+
+
+def with_skip(width=8):
+    """Return a model whose stages save inputs, outputs, both, or neither, with a value that skips stages."""
+
+    class Skip(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(width, width) for _ in range(6)])
+
+        def forward(self, x):
+            h = first = self.layers[0](x).tanh()
+            for layer in self.layers[1:]:
+                h = nn.functional.gelu(layer(h)).tanh()
+            return h * first
+
+    return Skip()
+
+
+@pytest.mark.usefixtures("even_times")
+@pytest.mark.parametrize("make", [deep, with_skip, lambda: nn.Sequential(*[nn.Linear(8, 8), nn.ReLU()] * 6)])
+@pytest.mark.parametrize("stages", [2, 4])
+def test_a_plan_moves_the_bytes_that_stages_offload(make, stages, monkeypatch):
+    monkeypatch.setattr("retrograd.pipelining.planning.storage_cost.storage_cost", lambda: LinearCost(1e-6, 1e-10))
+    seen = []
+
+    def noting(schedule, limits, sizes, seconds):
+        seen.append(sizes)
+        return fit_memory(schedule, limits, sizes, seconds)
+
+    monkeypatch.setattr("retrograd.pipelining.planning.choose.fit_memory", noting)
+    (args, target), model = batch(examples=512), make()
+    options = {"target": target, "loss_fn": nn.functional.mse_loss, "schedules": ["gpipe"], **FREE}
+    limit = max(plan(model, args, stages, 8, **options).recommended.memory) * 0.7
+    found = plan(model, args, stages, 8, memory_limit=limit, **options)
+    first = tuple(x[:64] for x in args)  # a microbatch
+    pipe = split_as_traced(model, first, {}, split_policy=found.options["split_policy"])
+    values = dict(pipe.named_inputs(first, {}))
+    for stage in pipe.stages:
+        with stage.prepare_offload(0):
+            values |= stage.forward(0, values)
+            if stage.is_last:
+                stage.attach(0, lambda outputs: nn.functional.mse_loss(*outputs.values(), target[:64]))
+        stage.offload(0)
+        sizes, number = seen[-1], stage.stage_index
+        planned = sizes.saved[number] - sizes.inputs[number] - (sizes.outputs or {}).get(number, 0.0)
+        assert stage._offloadable[0]._stored.nbytes == planned, number
+        stage.clear_step()

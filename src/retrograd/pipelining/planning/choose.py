@@ -27,6 +27,7 @@ from retrograd.pipelining.planning.report import (
 from retrograd.pipelining.planning.schedule_search import FoundSchedule, search_schedule
 from retrograd.pipelining.planning.simulate import Cost, peak_activations, simulate, simulate_costs
 from retrograd.pipelining.planning.stage_cost import StageCosts, measure_stages
+from retrograd.pipelining.planning.stage_memory import StageMemory, measure_memory
 from retrograd.pipelining.schedules import get_schedule, make_schedule, stage_directions
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.activations import runs_of
@@ -69,10 +70,11 @@ class Settings(NamedTuple):
 
 
 class MeasuredSplit(NamedTuple):
-    """A split, and the measured costs of its stages."""
+    """A split, and the measured costs and bytes of its stages."""
 
     pipe: Pipe
     costs: StageCosts
+    memory: Sequence[StageMemory]
 
 
 class Planner:
@@ -138,13 +140,13 @@ class Planner:
     def _search(self, ends: tuple[int, ...]) -> bool:
         """Search for a schedule for the measured stages of a split; return whether one fits."""
         measured, settings = self.splits[ends], self.settings
-        fixed, saved = self._stage_memory(ends)
+        fixed, _ = self._stage_memory(ends)
         limit = (
             math.inf
             if settings.memory_limit is None
             else settings.memory_limit - max(fixed) * len(ends) / settings.ranks
         )
-        inputs = self._input_bytes(ends)
+        stages = self._stage_bytes(ends)
         try:
             self.found[ends] = search_schedule(
                 len(ends),
@@ -152,8 +154,9 @@ class Planner:
                 self._costs(ends)[0],
                 ranks=settings.ranks,
                 edges=measured.pipe.carried(),
-                saved=dict(enumerate(saved)),
-                inputs=inputs,
+                saved=stages.saved,
+                inputs=stages.inputs,
+                outputs=stages.outputs,
                 moves=None if settings.storage is None else self._costs(ends)[0],
                 memory_limit=limit,
                 seconds=settings.search_seconds / len(self.splits),
@@ -188,21 +191,11 @@ class Planner:
         self.fitted[name, ends] = found
         return self._choice(name, ends, True, fitted=True)
 
-    def _input_bytes(self, ends: tuple[int, ...]) -> dict[int, float]:
-        """Return the bytes of each stage's inputs from others, for a microbatch."""
-        inputs = dict.fromkeys(range(len(ends)), 0.0)
-        for (way, _, target), size in self.splits[ends].costs.sizes.items():
-            inputs[target] += size if way == "F" else 0.0
-        return inputs
-
     def _stage_bytes(self, ends: tuple[int, ...]) -> StageBytes:
-        saved = dict(enumerate(self._stage_memory(ends)[1]))
-        return StageBytes(saved, self._input_bytes(ends), self._costs(ends)[0])
-
-    def _moved_bytes(self, ends: tuple[int, ...]) -> list[float]:
-        """Return the bytes that each stage offloads for a microbatch: its inputs stay in memory."""
-        inputs = self._input_bytes(ends)
-        return [max(saved - inputs[stage], 0.0) for stage, saved in enumerate(self._stage_memory(ends)[1])]
+        """Return the measured bytes of a microbatch: the inputs and outputs of a stage stay, and the rest may move."""
+        columns = zip(*self.splits[ends].memory, strict=True)
+        saved, _, inputs, outputs = (dict(enumerate(map(float, column))) for column in columns)
+        return StageBytes(saved, inputs, self._costs(ends)[0], outputs=outputs)
 
     def _raise_no_schedule(self, skipped: Mapping[str, str], sufficient_limits: Sequence[int]) -> None:
         if sufficient_limits:
@@ -352,7 +345,7 @@ class Planner:
         def cost(action: Action) -> float:
             if action.kind.is_move:
                 assert storage is not None, "only measured moves are planned"
-                return times * storage.seconds(self._moved_bytes(ends)[action.stage])
+                return times * storage.seconds(self.splits[ends].memory[action.stage].moved)
             if action.kind.is_reduction:
                 return times * 2 * messages.latency.seconds((replicas - 1) * part(action))
             return times * costs.cost(action, messages)
@@ -377,7 +370,8 @@ class Planner:
 
         found = measure_stages(pipes, self.batch, loss, self.transport, how.workers, how.rounds, how.micro_batches)
         for ends, pipe, costs in zip(splits, pipes, found, strict=True):
-            self.splits[ends] = MeasuredSplit(pipe, costs)
+            inputs = pipe.named_inputs(args, kwargs)
+            self.splits[ends] = MeasuredSplit(pipe, costs, measure_memory(pipe, inputs, partial(loss, pipe)))
 
     # ------------------------------------------------------------------------------------------------- the result
 

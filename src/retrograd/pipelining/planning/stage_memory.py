@@ -28,6 +28,11 @@ class StageMemory(NamedTuple):
     inputs: int
     outputs: int
 
+    @property
+    def moved(self) -> int:
+        """Return the bytes that a stage offloads: all but its inputs and outputs."""
+        return self.saved - self.inputs - self.outputs
+
 
 def measure_memory(
     pipe: AnyPipe, inputs: Mapping[str, Any], loss: Callable[[dict[str, Any]], Tensor]
