@@ -19,9 +19,9 @@ import pytest
 import retrograd as rg
 from retrograd import export, nn
 from retrograd.interop.program_files import GRAPH, TENSORS
+from retrograd.utils.checkpoint import checkpoint
 
-from ..files.damage import mutatedfrom retrograd.utils.checkpoint import checkpoint
-
+from ..files.damage import mutated
 from .comparison import numbers, observe
 
 Pair = collections.namedtuple("Pair", "total scaled")
