@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 
+FEW = 512  # elements up to which two indices are faster than flat ones
 _ascontiguousarray = kernels.caching(np.ascontiguousarray)
 
 
@@ -54,7 +55,7 @@ def check_range(name, ids, size, dim=None):
 
     On a device, indices are not checked.
     """
-    if on_host and ids.size and (ids.min() < 0 or ids.max() >= size):
+    if on_host and ids.size and (np.minimum.reduce(ids, None) < 0 or np.maximum.reduce(ids, None) >= size):
         bad = ids.max() if ids.max() >= size else ids.min()
         raise OperandIndexError(
             f"{name}: index {bad} is out of bounds for {'a dimension' if dim is None else f'dimension {dim}'} with "
@@ -143,6 +144,8 @@ def contiguous(x, dtype=None):
 def cube(x, dim):
     """Return x contiguous as (dimensions before `dim`, dim, dimensions after it)."""
     shape = x.shape or (1,)
+    if len(shape) == 2:  # fast path
+        return contiguous(x)[:, :, None] if dim % 2 else contiguous(x)[None]
     return contiguous(x).reshape(math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :]))
 
 
@@ -153,6 +156,11 @@ def _as_int64(index):
 def scatter_set(x, index, src, dim):
     """Return x with each element of `src`, an array or a number, at its index along `dim`; the last one wins."""
     out = np.array(x, order="C")
+    if x.ndim == 2 == index.ndim and index.size <= FEW:  # fast path
+        check_range("scatter", index, x.shape[dim], dim % 2)
+        n, m = index.shape
+        out[(np.arange(n)[:, None], index) if dim % 2 else (index, np.arange(m))] = src
+        return out
     flat = _along("scatter", index, x.shape, dim)
     out.reshape(-1)[flat] = src.reshape(flat.shape) if np.ndim(src) else src
     return out

@@ -183,7 +183,8 @@ def _extreme(name, ufunc):
 
 
 amax, amin = _extreme("amax", np.maximum), _extreme("amin", np.minimum)
-argmax, argmin = _real_function("argmax", np.argmax), _real_function("argmin", np.argmin)
+argmax = _real_function("argmax", lambda x, axis, keepdims: x.argmax(axis, keepdims=keepdims))
+argmin = _real_function("argmin", lambda x, axis, keepdims: x.argmin(axis, keepdims=keepdims))
 clip, sign = _real_function("clamp", np.clip), _real_function("sign", np.sign)
 
 
@@ -261,8 +262,10 @@ channel_shift, channel_mix = _plane_kernel("channel_shift"), _plane_kernel("chan
 
 def norm_rows(x, weight, bias, eps, center):
     """Return rows x (..., m, n) normalized, times weight, plus bias, (..., n)."""
-    each = (*weight.shape[:-1], *(1,) * (x.ndim - weight.ndim), weight.shape[-1])
     number = x.dtype.type
+    if weight.ndim == 1:
+        return kernels.norm_rows(x, weight, bias, number(eps), number(center))
+    each = (*weight.shape[:-1], *(1,) * (x.ndim - weight.ndim), weight.shape[-1])
     return kernels.norm_rows(x, weight.reshape(each), bias.reshape(each), number(eps), number(center))
 
 
@@ -464,6 +467,10 @@ def class_loss(x, target, ignore_index):
 def mean_class_loss(x, target, ignore_index):
     """Return the mean of `class_loss` over the targets that count; NaN if none does."""
     total = np.add.reduce(class_loss(x, target, ignore_index), axis=None)
+    if on_host and type(target) is np.ndarray:
+        count = np.count_nonzero(target != ignore_index)
+        if count:
+            return total / x.dtype.type(count)
     return quotient_or_nan(total, np.add.reduce(target != ignore_index, axis=None, dtype=np.int64).astype(x.dtype))
 
 
@@ -489,7 +496,7 @@ def _classes(target, ignore_index, classes):
 def _check_classes(ids, ignore_index, classes):
     """Raise IndexError if a target is out of range."""
     # As unsigned numbers, negative targets are the largest.
-    if on_host and ids.size and ids.view(np.uint64).max() >= classes:
+    if on_host and ids.size and np.maximum.reduce(ids.view(np.uint64), None) >= classes:
         class_indices("cross_entropy", ids, ignore_index, classes)
 
 

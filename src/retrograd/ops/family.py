@@ -33,6 +33,9 @@ from retrograd.ops.opmath import Family
 
 def broadcast_shapes(name, shapes):
     """Return the common shape of operands that broadcast; a ValueError names the first dimension that does not fit."""
+    first = shapes[0]
+    if shapes.count(first) == len(shapes):
+        return tuple(first)
     ndim = max(len(s) for s in shapes)
     out = []
     for i in range(-ndim, 0):
@@ -526,7 +529,7 @@ def _plain_samples(inputs, domain):
 
 def kernels_support(x, *given):
     """Whether the compiled kernels support the dtype: single or double precision, and the same for all operands."""
-    return x.dtype.char in "fd" and all(t is None or t.dtype == x.dtype for t in given)
+    return x.dtype.char in "fd" and not [t for t in given if t is not None and t.dtype != x.dtype]
 
 
 def numel(shape):

@@ -230,6 +230,8 @@ def check_gather_index(name, shape, index, dim):
     """Return `dim` from the front; an error unless `index` fits `shape`, with any size along `dim`."""
     at = canonical_dim(name, dim, len(shape))
     check_index_dtype(name, index)
+    if index.ndim == len(shape) and index.shape[:at] == shape[:at] and index.shape[at + 1 :] == shape[at + 1 :]:
+        return at
     if max(index.ndim, 1) != max(len(shape), 1):
         if numel(index.shape) == 0:  # PyTorch accepts an empty index in any shape
             return at

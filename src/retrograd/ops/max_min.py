@@ -14,7 +14,6 @@ from retrograd.ops.family import (
     canonical_dims,
     cast_to,
     numel,
-    reduced_shape,
     restore_dims,
     shift_dims,
 )
@@ -227,7 +226,8 @@ def values_and_indices(x, indices, dim, keepdim=True):
     values = gather(x, dim, indices)
     if keepdim:
         return ValuesAndIndices(values, indices)
-    shape = reduced_shape(x.shape, (canonical_dim("chosen", dim, x.ndim),), False)
+    at = canonical_dim("chosen", dim, x.ndim)
+    shape = (*x.shape[:at], *x.shape[at + 1 :])
     return ValuesAndIndices(reshape(values, shape), reshape(indices, shape))
 
 
@@ -239,7 +239,7 @@ def _dispatch_max_min(x, other, dim, keepdim, pairwise, overall, position):
     other = dim if isinstance(dim, Tensor) else other
     if other is not None:
         return pairwise(x, other)
-    if not isinstance(dim, int | None):
+    if dim is not None and not isinstance(dim, int):
         raise TypeError(f"{name}: dim must be an int, got {dim!r}; for several there is {overall.name}")
     _check_extreme(name, x, dim)
     if dim is None:
