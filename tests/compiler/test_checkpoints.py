@@ -71,9 +71,9 @@ def dropout_reentrant(model, x):
 
 def dropout_nested(model, x):
     def inner(x):
-        return nn.functional.dropout(checkpoint(dropped, x, use_reentrant=False)) + rg.randn(4)
+        return nn.functional.dropout(checkpoint(innermost, x, use_reentrant=False)) + rg.randn(4)
 
-    def dropped(x):
+    def innermost(x):
         return nn.functional.dropout(model(x), 0.2)
 
     return checkpoint(inner, x, use_reentrant=False)
