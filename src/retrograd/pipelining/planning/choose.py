@@ -345,7 +345,7 @@ class Planner:
         def cost(action: Action) -> float:
             if action.kind.is_move:
                 assert storage is not None, "only measured moves are planned"
-                return times * storage.seconds(self.splits[ends].memory[action.stage].moved)
+                return times * storage.seconds(self.splits[ends].memory[action.stage].moved_bytes)
             if action.kind.is_reduction:
                 return times * 2 * messages.latency.seconds((replicas - 1) * part(action))
             return times * costs.cost(action, messages)

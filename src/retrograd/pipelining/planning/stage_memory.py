@@ -29,7 +29,7 @@ class StageMemory(NamedTuple):
     outputs: int
 
     @property
-    def moved(self) -> int:
+    def moved_bytes(self) -> int:
         """Return the bytes that a stage offloads: all but its inputs and outputs."""
         return self.saved - self.inputs - self.outputs
 
