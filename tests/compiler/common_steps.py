@@ -510,6 +510,41 @@ double = functools.partial(rg.mul, other=2.0)
 def step(x, y):
     return functools.reduce(lambda a, b: a + b, map(double, (x, y)))
 """),
+    "imports inside": (WHOLE, """
+def step(x, y):
+    import math
+    from os import path
+    if len(x) > 100:
+        import not_installed
+    return x * math.pi
+"""),
+    "the first import of a module": (PARTS, """
+import sys
+def step(x, y):
+    sys.modules.pop("colorsys", None)
+    import colorsys
+    return x.sin() * colorsys.ONE_THIRD
+"""),
+    "a class of ctypes": (EAGER, """
+import ctypes
+class Pair(ctypes.Structure):
+    _fields_ = [("a", ctypes.c_int)]
+    scale = 2.0
+def step(x, y):
+    return x * Pair.scale
+"""),
+    "the signature of a function": (PARTS, """
+import inspect
+def f(x, scale=2.0): return x * scale
+def step(x, y):
+    return f(x.sin()) * inspect.signature(f).parameters["scale"].default
+"""),
+    "a check against an abstract class": (WHOLE, """
+import collections.abc
+def step(x, y):
+    pair = (x, y)
+    return x * 2 if isinstance(pair, collections.abc.Sequence) else y
+"""),
     "star arguments": (WHOLE, """
 def step(*args):
     x, *rest = args

@@ -422,6 +422,58 @@ OTHERS = {
         "inner = types.SimpleNamespace(scale=2.0)\nproxy = Proxy(inner)\ndef f(x): return x * proxy.scale",
         "inner.scale = 3.0",
     ),
+    "what a __getattribute__ reads of its own attributes": (
+        "class C:\n    def __init__(self): self.names, self.size = {'scale': 'size'}, 2.0\n"
+        "    def __getattribute__(self, name):\n"
+        "        names = object.__getattribute__(self, 'names')\n"
+        "        return object.__getattribute__(self, names.get(name, name))\n"
+        "c = C()\ndef f(x): return x * c.scale",
+        "c.size = 3.0",
+    ),
+    "an attribute that a __getattribute__ finds first": (
+        "class C:\n"
+        "    def __getattribute__(self, name):\n"
+        "        return object.__getattribute__(self, '__dict__').get('own_' + name, 2.0)\n"
+        "c = C()\ndef f(x): return x * c.scale",
+        "c.own_scale = 3.0",
+    ),
+    "a member of a dict whose class overrides get": (
+        "class Table(dict):\n    def get(self, key): return 2.0\n    def __len__(self): return 0\n"
+        "    def __iter__(self): return iter(())\n"
+        "table = Table(scale=2.0)\ndef f(x): return x * table['scale']",
+        "table['scale'] = 3.0",
+    ),
+    "a member of a list whose class overrides its length": (
+        "class Table(list):\n    def __len__(self): return 0\n    def __iter__(self): return iter(())\n"
+        "table = Table([2.0])\ndef f(x): return x * table[0]",
+        "table[0] = 3.0",
+    ),
+    "a context variable": (
+        "import contextvars\nscale = contextvars.ContextVar('scale', default=2.0)\ndef f(x): return x * scale.get()",
+        "scale.set(3.0)",
+    ),
+    "a class in a set": (
+        "kinds = {int}\ndef f(x): return x * 3 if float in kinds else x * 2",
+        "kinds.add(float)",
+    ),
+    "a module that is imported in the function": (
+        "import sys\nsettings = types.ModuleType('settings')\nsettings.scale = 2.0\n"
+        "sys.modules['own_settings'] = settings\n"
+        "def f(x):\n    import own_settings\n    return x * own_settings.scale",
+        "settings.scale = 3.0",
+    ),
+    "a member that is imported in the function": (
+        "import sys\nsettings = types.ModuleType('settings')\nsettings.scale = 2.0\n"
+        "sys.modules['own_settings'] = settings\n"
+        "def f(x):\n    from own_settings import scale\n    return x * scale",
+        "settings.scale = 3.0",
+    ),
+    "another module of a name": (
+        "import sys\nsettings = types.ModuleType('settings')\nsettings.scale = 2.0\n"
+        "sys.modules['own_settings'] = settings\n"
+        "def f(x):\n    from own_settings import scale\n    return x * scale",
+        "sys.modules['own_settings'] = types.SimpleNamespace(scale=3.0)",
+    ),
     "what a __getattribute__ reads": (
         "class C:\n    def __init__(self): self.table = {'scale': 2.0}\n"
         "    def __getattribute__(self, name): return object.__getattribute__(self, 'table')[name]\n"

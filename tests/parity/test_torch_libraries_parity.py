@@ -41,3 +41,9 @@ def test_a_library_gives_the_same_answers_on_retrograd(program, tmp_path):
     for name, value in expected.items():
         scale = np.abs(value).max(initial=0.0) if value.dtype.kind in "fc" else 0.0
         np.testing.assert_allclose(found[name], value, rtol=0.0, atol=tolerance * scale, err_msg=name)
+
+
+def test_compiled_steps_of_transformers_are_programs_with_the_eager_bits(tmp_path):
+    found = answers("transformers_compiled", tmp_path / "compiled.npz", "torch", "retrograd")
+    assert len(found) == 6
+    assert {name: value.all() for name, value in found.items()} == dict.fromkeys(found, True)

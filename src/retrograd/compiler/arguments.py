@@ -60,7 +60,7 @@ def is_record_class(kind: Any) -> bool:
     )
 
 
-def builtin_base(kind: type) -> type:
+def builtin_base(kind: type) -> Any:
     """Return the first class of C among the bases of a class: it allocates the objects."""
     return next(owner for owner in kind.__mro__ if not owner.__flags__ & _HEAP)
 

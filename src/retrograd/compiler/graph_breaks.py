@@ -15,7 +15,7 @@ from typing import Any
 
 from retrograd.compiler.function_source import FunctionSource
 from retrograd.compiler.moved_operands import MovedOut, TakenCall, computes, is_call, position, with_fields
-from retrograd.compiler.surroundings import IMPORTS, MUTATIONS
+from retrograd.compiler.surroundings import MUTATIONS, is_imported
 from retrograd.compiler.variable_uses import (
     COMPREHENSIONS,
     FUNCTIONS,
@@ -214,9 +214,9 @@ class _Splitter:
             ):
                 return True
             case ast.Import(names):
-                return any(name.name.partition(".")[0] not in IMPORTS for name in names)
-            case ast.ImportFrom(module):
-                return str(module).partition(".")[0] not in IMPORTS
+                return not all(is_imported(name.name) for name in names)
+            case ast.ImportFrom(module, _, level):
+                return bool(level) or not is_imported(str(module))
             case ast.Call(ast.Name(name)) if name in _EFFECTS:
                 return True
             case ast.Attribute(_, _, ast.Store()) | ast.Subscript(_, _, ast.Store()):

@@ -79,7 +79,7 @@ class Namespaces:
             return
         owners = [owner for owner in kind.__mro__ if not owner.__flags__ & _IMMUTABLE]
         has_library = any(map(is_library, kind.__mro__))
-        for owner in owners:
+        for owner in owners if has_plain_dicts(kind) else []:
             self._add(None, owner, owner.__qualname__, "library" if has_library else "user")
         self.add_class(type(kind))
 
@@ -191,6 +191,11 @@ def is_library(value: Any) -> bool:
     """Return whether a class or function is defined in this package, or a module is a part of it."""
     home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", "")
     return str(home).partition(".")[0] == "retrograd"
+
+
+def has_plain_dicts(kind: type) -> bool:
+    """Return whether the attributes of a class and its bases are in plain dicts; those of ctypes are not."""
+    return all(type(dict_of(owner)) is dict for owner in kind.__mro__ if not owner.__flags__ & _IMMUTABLE)
 
 
 def has_own_class(value: Any) -> bool:

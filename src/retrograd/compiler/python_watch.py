@@ -10,6 +10,7 @@ import threading
 import types
 from collections import deque
 from collections.abc import Iterable
+from contextvars import ContextVar
 from typing import Any
 
 from retrograd.amp.grad_scaler import GradScaler
@@ -55,11 +56,13 @@ _IMPURE = {  # their functions have effects of other kinds, or read values: test
     "nn/parameter": "makes or converts a parameter",
     "compiler/disabling": "calls a function that compiler.disable has excluded",
 }
-_PURE_FUNCTIONS = {  # by prefix
+_PURE_FUNCTIONS: dict[str, str | tuple[str, ...]] = {  # by prefix
     "amp/grad_scaler": "GradScaler.scale",
     "autograd/grad_dtype": "in_grad_dtype",
     "autograd/saving": "saved_tensors_hooks._block",
     "optim/swa_utils": "AveragedModel.forward",
+    "torch_alias/jit": ("is_tracing", "is_scripting"),
+    "torch_alias/__init__": ("_size.", "_broadcast_shapes", "_extended_shape"),
 }
 _GENERATORS = "ops/generator"
 _DRAWS = {"_source"}
@@ -185,6 +188,8 @@ class PythonWatch:
                 self.doubtful_calls.update([(f.f_code, f.f_lasti) for f in self.recorder.frames_from(frame.f_back)])
             self.watch_tensors()
         elif kind in ("outside", "random state"):
+            if code.co_name == "_find_and_load" and not is_library_code(frame.f_back.f_code):
+                self.recorder.refuse(f"{frame.f_back.f_code.co_qualname} imports {frame.f_locals['name']}")
             self._go_outside(frame)
         elif kind == "random states":
             self.recorder.record_restored_states(frame.f_locals["states"])
@@ -404,7 +409,11 @@ def _is_pure_builtin(function: Any) -> bool:
             return True
         if owner.__name__ == "builtins":
             return function.__name__ in _BUILTIN_FUNCTIONS
+        if owner.__name__ == "_abc":
+            return function.__name__ in ("_abc_instancecheck", "_abc_subclasscheck")
         return owner.__name__ in _PURE_MODULES
+    if isinstance(owner, ContextVar):
+        return bool(function.__name__ == "get")
     if isinstance(owner, type):
         return owner in _BUILTIN_TYPES
     return isinstance(owner, _BUILTIN_TYPES) or type(owner).__module__.startswith("retrograd") or owner is None

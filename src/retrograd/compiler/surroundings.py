@@ -9,11 +9,13 @@ import dis
 import functools
 import itertools
 import os
+import sys
 import threading
 import types
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Set
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +23,17 @@ import optree
 
 from retrograd.amp.grad_scaler import GradScaler
 from retrograd.backend import array_programs
+from retrograd.compiler.arguments import builtin_base
 from retrograd.compiler.attribute_reads import computes_names, names_in_patterns
-from retrograd.compiler.namespaces import MISSING, NamespaceGuards, Namespaces, has_own_class, is_library, slots_of
+from retrograd.compiler.namespaces import (
+    MISSING,
+    NamespaceGuards,
+    Namespaces,
+    has_own_class,
+    has_plain_dicts,
+    is_library,
+    slots_of,
+)
 from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.core import Tensor
 from retrograd.core.guards import DictGuard, values_hold
@@ -37,6 +48,8 @@ from retrograd.optim.optimizer import Optimizer
 MOST_EXPLORED = 100  # functions
 _OPAQUE = (Optimizer, LRScheduler, GradScaler)  # only their methods are called, which a program runs as they are
 _UNCHANGING = (
+    types.UnionType,
+    types.GenericAlias,
     types.BuiltinFunctionType,
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
@@ -56,7 +69,7 @@ _SIZES = {"shape", "size", "numel", "nelement", "stride", "nbytes", "itemsize", 
 _CHANGES = {"STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_GLOBAL"}
 MUTATIONS = {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popleft", "remove",
              "setdefault", "update"}  # fmt: skip
-IMPORTS = ("retrograd", "math")  # a module that is imported in a function is not found among its globals
+_IMPORTS = ("retrograd", "math")  # modules whose import changes nothing
 
 
 class Entry:
@@ -73,9 +86,9 @@ class Entry:
         """Return the value as it is now."""
         container, key = self.container, self.key
         if key is LENGTH:
-            return len(container)
+            return builtin_base(type(container)).__len__(container)
         if key is KEYS:
-            return tuple(container)
+            return keys_of(container)
         if key is CODE:
             return container.__code__, container.__defaults__, container.__kwdefaults__
         if key is KIND:
@@ -85,8 +98,9 @@ class Entry:
         if isinstance(container, types.CellType):
             return cell_contents(container)
         if isinstance(container, list | deque):
-            return container[key] if key < len(container) else MISSING
-        return container.get(key, MISSING)
+            kind = builtin_base(type(container))
+            return kind.__getitem__(container, key) if key < kind.__len__(container) else MISSING
+        return dict.get(container, key, MISSING) if isinstance(container, dict) else container.get(key, MISSING)
 
     def holds(self) -> bool:
         """Return whether the value is still the same."""
@@ -108,6 +122,35 @@ class CounterEntry(Entry):
     def holds(self) -> bool:
         """Return whether there is an integer."""
         return type(self.now()) is int
+
+
+def is_imported(name: str) -> bool:
+    """Return whether the import of a module has no effects."""
+    return name in sys.modules or name.partition(".")[0] in _IMPORTS
+
+
+def imported_names(code: types.CodeType, variables: dict[str, Any]) -> list[tuple[str, bool]]:
+    """Return the full names of the modules that code imports, each with whether it imports members of it.
+
+    >>> def f():
+    ...     import os.path
+    ...     from math import pi
+    >>> imported_names(f.__code__, {})
+    [('os.path', False), ('math', True)]
+    """
+    steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "EXTENDED_ARG")]
+    found = []
+    for level, members, step in zip(steps, steps[1:], steps[2:], strict=False):
+        if step.opname == "IMPORT_NAME":
+            package = str(variables.get("__package__") or "")
+            base = package.rsplit(".", level.argval - 1)[0] + "." if level.argval else ""
+            found.append(((base + step.argval).strip("."), members.argval is not None))
+    return found
+
+
+def keys_of(container: dict) -> tuple:
+    """Return the keys of a dict, whatever methods its class overrides."""
+    return tuple(builtin_base(type(container)).__iter__(container))
 
 
 def cell_contents(cell: types.CellType) -> Any:
@@ -214,6 +257,8 @@ class Surroundings:
         self.reads_sizes = self.reads_sizes or not _SIZES.isdisjoint([*code.co_names, *self._texts])
         for chain in self._chains(code):
             self._read_chain(chain, variables)
+        for name, has_members in imported_names(code, variables):
+            self._read_import(name if has_members else name.partition(".")[0], name)
         known = list(self._functions.get(code, ()))
         for function in known:
             self._read_function(function)
@@ -270,8 +315,13 @@ class Surroundings:
             self.names.add(step.argval)
         elif step.opname in _REFUSED:
             self._refuse(f"{code.co_qualname} {_REFUSED[step.opname]} {step.argval}")
-        elif step.opname == "IMPORT_NAME" and step.argval.partition(".")[0] not in IMPORTS:
-            self._refuse(f"{code.co_qualname} imports {step.argval}")
+        elif step.opname == "IMPORT_FROM":
+            self.names.add(step.argval)
+
+    def _read_import(self, name: str, full_name: str) -> None:
+        """Note the module that an import statement gives the code, if it is there already."""
+        if full_name in sys.modules:  # else the watch sees whether the statement runs
+            self._note(sys.modules, name, sys.modules[name], f"the module {name}", None)
 
     def _read_chain(self, chain: list[str], variables: dict[str, Any]) -> None:
         name = chain[0]
@@ -280,7 +330,7 @@ class Surroundings:
         for attribute in chain[1:]:
             if not issubclass(type(value), types.ModuleType | type):
                 break
-            self._namespaces.add_value(value)
+            self._note_namespace(value, name, None)
             owners = value.__mro__ if isinstance(value, type) else [value]
             value = next((vars(owner)[attribute] for owner in owners if attribute in vars(owner)), MISSING)
             name, parent = f"{name}.{attribute}", None
@@ -366,6 +416,9 @@ class Surroundings:
             self.visit(value.__func__, name, attribute)
         elif isinstance(value, property | staticmethod | classmethod):
             self.visit(value.fget if isinstance(value, property) else value.__func__, name, attribute)
+        elif isinstance(value, ContextVar):
+            view = _View(lambda key, default: value.get(default))
+            self._note(view, "value", value.get(MISSING), f"the value of {name}", attribute)
         elif isinstance(value, FunctionHolder):
             self.visit(value._function, name, attribute)
         elif isinstance(value, functools.partial):
@@ -378,11 +431,17 @@ class Surroundings:
             self._note_absent(vars(value), name, attribute, by_name=True)
             self._namespaces.add_class(type(value))
         elif isinstance(value, type | types.ModuleType):
-            self._namespaces.add_value(value)
+            self._note_namespace(value, name, attribute)
             if not is_library(value):
                 self._values[id(value)] = value, name
         elif not _is_unchanging(value) and not _is_reference_of_library(value, attribute):
             self._visit_object(value, name, attribute)
+
+    def _note_namespace(self, value: Any, name: str, attribute: Any) -> None:
+        """Note a class or module; the guards cannot compare classes of ctypes."""
+        if isinstance(value, type) and not has_plain_dicts(value):
+            self._unknown.append((f"reads {name}, a class of ctypes", attribute))
+        self._namespaces.add_value(value)
 
     def _visit_hooks(self, tensor: Any, name: str) -> None:
         """Note the hooks of a leaf; those of the library and of C may change anything, and are left to eager passes."""
@@ -412,12 +471,14 @@ class Surroundings:
                 self._note(vars(function), key, member, f"{name}.{key}", None if key == "__wrapped__" else key)
 
     def _visit_object(self, value: Any, name: str, attribute: Any) -> None:
-        if type(value) is set and all(map(is_plain_value, value)):
+        if type(value) is set and all(is_plain_value(member) or isinstance(member, type) for member in value):
             view = _View(lambda key, default: frozenset(value))
-            self._note(view, "members", frozenset(value), f"the members of {name}", attribute)
+            self._note(view, "members", frozenset(value), f"the members of {name}", attribute, descend=False)
             return
-        fields = None if _overrides_reading(value) else _fields_of(value)
-        has_slots = bool(slots_of(type(value))) and not _overrides_reading(value)
+        fields = _fields_of(value)
+        has_slots = bool(slots_of(type(value)))
+        if has_slots and _overrides_reading(value):
+            fields, has_slots = None, False
         if (fields is None and not has_slots) or type(value).__module__ == "builtins" or _is_unwatched(value):
             self._unknown.append((f"reads {name}, a {type(value).__name__}", attribute))
         else:
@@ -426,10 +487,13 @@ class Surroundings:
     def _visit_attributes(self, value: Any, name: str, attribute: Any) -> None:
         """Note the attributes of an object, those in slots included, and its class."""
         fields, ours = _fields_of(value), is_library(type(value))
+        any_name = _overrides_reading(value)  # the class may read any attribute for any name
         self.entries.append(Entry(value, KIND, (type(value), fields), f"the class of {name}", attribute))
         if fields is not None:
             for key, member in self._items(fields):
-                self._note(fields, key, member, f"{name}.{key}", OfLibrary(key) if ours else key)
+                self._note(fields, key, member, f"{name}.{key}", None if any_name else OfLibrary(key) if ours else key)
+            if any_name:
+                self._note_length(fields, f"the number of attributes of {name}", None)
             self._note_absent(fields, name, attribute)
         slots = slots_of(type(value))
         if slots:
@@ -460,8 +524,9 @@ class Surroundings:
                     self.visit(member, f"{owner.__qualname__}.{key}", None if key in read_here else key)
 
     def _visit_dict(self, value: dict, name: str, attribute: str | None) -> None:
-        if len(value) > 1 and all(map(is_plain_value, value)):
-            self._note(value, KEYS, tuple(value), f"the keys of {name}", attribute, descend=False)
+        keys = keys_of(value)
+        if len(keys) > 1 and all(map(is_plain_value, keys)):
+            self._note(value, KEYS, keys, f"the keys of {name}", attribute, descend=False)
         else:
             self._note_length(value, f"the length of {name}", attribute)
         for key, member in self._items(value):
@@ -471,8 +536,9 @@ class Surroundings:
         is_list = isinstance(value, list | deque)
         if is_list:
             self._note_length(value, f"the length of {name}", attribute)
-        known = self.first[id(value), LENGTH].value if is_list else len(value)  # as before the call
-        for i, member in enumerate(itertools.islice(value, known)):
+        kind = builtin_base(type(value))
+        known = self.first[id(value), LENGTH].value if is_list else kind.__len__(value)  # as before the call
+        for i, member in enumerate(itertools.islice(kind.__iter__(value), known)):
             if is_list:
                 self._note(value, i, member, f"{name}[{i}]", attribute)
             else:
@@ -489,8 +555,8 @@ class Surroundings:
 
     def _items(self, container: dict) -> list[tuple[Any, Any]]:
         """Return the members of a dict, without those that it has got since it was first noted."""
-        _, keys = self.keys.setdefault(id(container), (container, tuple(container)))
-        return [(key, container.get(key, MISSING)) for key in keys]
+        _, keys = self.keys.setdefault(id(container), (container, keys_of(container)))
+        return [(key, dict.get(container, key, MISSING)) for key in keys]
 
     def _note_absent(self, fields: dict, name: str, attribute: Any, by_name: bool = False) -> None:
         """Note that an object may not get another attribute that the code reads."""
@@ -499,7 +565,8 @@ class Surroundings:
         self.entries.append(Entry(fields, key, (), name, attribute))
 
     def _note_length(self, container: Any, name: str, attribute: Any) -> None:
-        self._note(container, LENGTH, len(container), name, attribute, descend=False)
+        length = builtin_base(type(container)).__len__(container)
+        self._note(container, LENGTH, length, name, attribute, descend=False)
 
     def note_optimizer(self, optimizer: Optimizer) -> None:
         """Note the parameters and hooks of an optimizer: its methods change the .grad of these parameters."""
@@ -700,7 +767,7 @@ def _is_reference_of_library(value: Any, attribute: Any) -> bool:
 def _is_unwatched(value: Any) -> bool:
     """Return whether a value may change, or change others, in ways that nothing observes, as functions of Cython do."""
     is_function = type(value).__name__ == "cython_function_or_method" and not is_library(value)
-    return is_function or array_programs.is_array(value)
+    return is_function or (not _overrides_reading(value) and array_programs.is_array(value))
 
 
 def _members_of(optimizer: Optimizer) -> list[int]:
