@@ -185,7 +185,8 @@ def _extreme(name, ufunc):
 amax, amin = _extreme("amax", np.maximum), _extreme("amin", np.minimum)
 argmax = _real_function("argmax", lambda x, axis, keepdims: x.argmax(axis, keepdims=keepdims))
 argmin = _real_function("argmin", lambda x, axis, keepdims: x.argmin(axis, keepdims=keepdims))
-clip, sign = _real_function("clamp", np.clip), _real_function("sign", np.sign)
+clip = _real_function("clamp", lambda x, low, high, out=None: x.clip(low, high, out=out))
+sign = _real_function("sign", np.sign)
 
 
 # Methods of arrays in place of NumPy's functions, which take up to ten times as long on few elements.
@@ -355,11 +356,12 @@ def mean(x, axis=None, dtype=None, keepdims=False):
 
 def var(x, axis=None, ddof=0, keepdims=False):
     """Return NumPy's variance; without degrees of freedom, the sum of squares / 0 (NaN or inf), without a warning."""
-    count = x.size if axis is None else math.prod(x.shape[d] for d in (axis if type(axis) is tuple else (axis,)))
+    total = np.add.reduce(x, axis, None, None, True)
+    count = x.size // max(total.size, 1)
     if count > max(ddof, 0):
         if x.dtype.char not in "fd":
             return np.var(x, axis=axis, ddof=ddof, keepdims=keepdims)
-        apart = x - np.add.reduce(x, axis, None, None, True) / count  # as np.var, which spends most time elsewhere
+        apart = x - total / count  # as np.var, which spends most time elsewhere
         return np.add.reduce(np.square(apart), axis, None, None, keepdims) / (count - ddof)
     squares = mean(np.square(np.abs(x - mean(x, axis=axis, keepdims=True))), axis=axis, keepdims=keepdims)
     with np.errstate(invalid="ignore"):

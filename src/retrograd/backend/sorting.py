@@ -89,12 +89,15 @@ def _is_few(x):
     return on_host and x.size <= FEW
 
 
-def _order_of_few(x, dim, descending):
-    """Return the indices that sort few elements, without keys: in descending order by sorting the reversed rows."""
+def _order_of_few(x, dim, descending, k=None):
+    """Return the first k indices (None: all) that sort few elements, without keys.
+
+    In descending order these are the last ones that sort the reversed rows.
+    """
     rows = _rows(x, dim)
     if not descending:
-        return rows.argsort(-1, "stable")
-    order = rows[..., ::-1].argsort(-1, "stable")[..., ::-1]
+        return rows.argsort(-1, "stable")[..., :k]
+    order = rows[..., ::-1].argsort(-1, "stable")[..., ::-1][..., :k]
     return np.subtract(rows.shape[-1] - 1, order)
 
 
@@ -134,7 +137,7 @@ def sorted_values(x, dim, descending):
 def topk_indices(x, k, dim, largest):
     """Return the indices of the k largest or smallest elements along `dim`, in order; the first of equal ones."""
     if _is_few(x):
-        return _move_to_dim(_order_of_few(x, dim, largest)[..., :k], x, dim)
+        return _move_to_dim(_order_of_few(x, dim, largest, k), x, dim)
     keys = _keys(x, dim, descending=largest)
     n = keys.shape[-1]
     if not on_host or keys.size <= FEW or 8 * k > n or k == 0:

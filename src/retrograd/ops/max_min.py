@@ -54,7 +54,10 @@ def check_ordered(name, x):
 
 def _check_extreme(name, x, dim):
     check_ordered(name, x)
-    check_nonempty(name, x, None if dim is None else (dim,))
+    if dim is None or 0 in x.shape:
+        check_nonempty(name, x, None if dim is None else (dim,))
+    else:
+        canonical_dim(name, dim, x.ndim)
 
 
 def split_among_ties(g, x, out, dim, keepdim):

@@ -260,7 +260,7 @@ class flatten(Composite):
     """x with the dimensions start_dim to end_dim, inclusive, merged into one."""
 
     def compose(x, *, start_dim, end_dim):
-        first, last = (canonical_dim("flatten", d, x.ndim) for d in (start_dim, end_dim))
+        first, last = canonical_dim("flatten", start_dim, x.ndim), canonical_dim("flatten", end_dim, x.ndim)
         if first > last:
             raise ValueError(
                 f"flatten: start_dim cannot come after end_dim: start_dim {start_dim} comes after end_dim {end_dim}"
@@ -268,7 +268,7 @@ class flatten(Composite):
         if x.ndim and first == last:
             return x
         merged = x.shape[first : last + 1]
-        size = -1 if any(isinstance(s, SymbolicSize) for s in merged) else numel(merged)
+        size = numel(merged) if symbolic(merged) is None else -1
         return reshape(x, (*x.shape[:first], size, *x.shape[last + 1 :]))
 
     def oracle(np, x, start_dim, end_dim):
