@@ -47,7 +47,11 @@ x.new_zeros((2, 3), layout=T.strided); x.new_tensor([1.0]); T.zeros((2, 3), layo
 T.zeros(2, 3, layout=T.sparse_csr); T.zeros((2, 3), layout=T.sparse_csc); T.empty(2, 3, layout=T.sparse_coo)
 T.zeros_like(d, layout=T.sparse_coo); T.zeros_like(x, layout=T.strided)
 T.ones_like(x, layout=T.strided); T.full_like(x, 2.0, layout=T.strided)
-T.zeros(2, 3, layout=T.sparse_coo, dtype=T.float64, requires_grad=True)
+T.zeros(2, 3, layout=T.sparse_coo, dtype=T.float64, requires_grad=True); x.type()
+T.sparse.FloatTensor(T.tensor([[0, 1], [1, 0]]), T.tensor([1.0, 2.0]), T.Size([2, 3])); T.sparse.FloatTensor(2, 3)
+T.sparse.LongTensor(T.tensor([[0, 1], [1, 0]]), T.tensor([1.0, 2.0])); T.sparse.FloatTensor(); T.sparse.FloatTensor
+isinstance(x, T.sparse.FloatTensor), isinstance(d, T.sparse.FloatTensor), isinstance(c, T.sparse.FloatTensor)
+isinstance(x, T.sparse.LongTensor); T.sparse.LongTensor.dtype is T.int64; T.sparse.HalfTensor(T.Size([2, 2]))
 """
 SAME_GRADIENTS = """
 a.to_dense(), x; a.to_dense(), u; a.to_dense(), c; T.sparse.mm(a, F), x; T.sparse.mm(a, F), u; T.sparse.mm(a, F), c

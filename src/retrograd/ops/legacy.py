@@ -12,11 +12,11 @@ from retrograd.foundation.lazy_imports import own_attribute
 from retrograd.ops.as_tensor import as_tensor, tensor
 from retrograd.ops.create import arange, factory, zeros
 from retrograd.ops.functions import check_tensor, derived_function, function
-from retrograd.ops.layout import Size
+from retrograd.ops.layout import Size, strided
 from retrograd.ops.methods import method
 
 
-class _TensorClassMeta(builtins.type):
+class TensorClassMeta(builtins.type):
     """The metaclass of classes whose instances are the tensors of one dtype."""
 
     storage: str
@@ -98,14 +98,14 @@ def _tensor_class(name):
     storage = name.removesuffix("Tensor")
     dtype = dtypes.STORAGES[storage]
     doc = f"The tensors of {dtype}: `{name}([1, 2])` makes one of data, `{name}(2, 3)` or `{name}(x.shape)` of a shape."
-    return _TensorClassMeta(name, (), {"storage": storage, "__doc__": doc, "__module__": "retrograd"})
+    return TensorClassMeta(name, (), {"storage": storage, "__doc__": doc, "__module__": "retrograd"})
 
 
 FloatTensor, DoubleTensor, HalfTensor = map(_tensor_class, ("FloatTensor", "DoubleTensor", "HalfTensor"))
 BoolTensor, ByteTensor, CharTensor = map(_tensor_class, ("BoolTensor", "ByteTensor", "CharTensor"))
 BFloat16Tensor = _tensor_class("BFloat16Tensor")
 ShortTensor, IntTensor, LongTensor = map(_tensor_class, ("ShortTensor", "IntTensor", "LongTensor"))
-_TYPES = (
+TENSOR_CLASSES = (
     FloatTensor, DoubleTensor, HalfTensor, BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, ShortTensor, IntTensor,
     LongTensor,
 )  # fmt: skip
@@ -122,8 +122,9 @@ def type(x, dtype=None, non_blocking=False):
     ('retrograd.FloatTensor', tensor([1]))
     """
     if dtype is None:
-        return f"retrograd.{_type_name(x.dtype)}"
-    named = {cls.__name__: cls for cls in _TYPES}
+        package = "" if x.layout is strided else f"{str(x.layout).rpartition('.')[2].removesuffix('_coo')}."
+        return f"retrograd.{package}{_type_name(x.dtype)}"
+    named = {cls.__name__: cls for cls in TENSOR_CLASSES}
     if isinstance(dtype, str):
         dtype = named.get(dtype.rpartition(".")[2], dtype)
     return x.to(getattr(dtype, "dtype", dtype))
@@ -172,8 +173,8 @@ def set_default_tensor_type(t) -> None:
     >>> import retrograd as rg
     >>> rg.set_default_tensor_type("torch.FloatTensor")
     """
-    cls = {cls.__name__: cls for cls in _TYPES}.get(t.rpartition(".")[2]) if isinstance(t, str) else t
-    if not isinstance(cls, _TensorClassMeta):
+    cls = {cls.__name__: cls for cls in TENSOR_CLASSES}.get(t.rpartition(".")[2]) if isinstance(t, str) else t
+    if not isinstance(cls, TensorClassMeta):
         raise TypeError(f"set_default_tensor_type: invalid type object: expected e.g. rg.FloatTensor, got {t!r}")
     if not dtypes.is_floating(cls.dtype):
         raise TypeError(
