@@ -36,6 +36,15 @@ CASES = [
     "p._dict_flatten_with_keys(TREE)",
     "p.MappingKey('a').get(TREE), str(p.MappingKey('a'))",
     "p.register_pytree_node(list, len, len)",
+    "p.tree_flatten_with_path(TREE)[0]",
+    f"p.tree_leaves_with_path(TREE, is_leaf={LEAF})",
+    "p.tree_leaves_with_path(5), p.keystr(())",
+    "[p.keystr(path) for path, _ in p.tree_leaves_with_path(TREE)]",
+    "[p.key_get(TREE, path) for path, _ in p.tree_leaves_with_path(TREE)]",
+    "p.tree_map_with_path(lambda path, *xs: (p.keystr(path), *xs), TREE, TREE)",
+    "p.tree_map_with_path(lambda path, *xs: xs, [1, 2], [3])",
+    "p.tree_map_with_path(lambda path, *xs: xs, {'b': 1, 'a': 2}, {'a': 3, 'b': 4})",
+    "p.SequenceKey(1), str(p.GetAttrKey('a')), p.GetAttrKey('real').get(1j), len({p.MappingKey(1), p.MappingKey(1)})",
 ]
 
 
@@ -70,3 +79,23 @@ def test_a_registered_class_is_an_inner_node_also_for_transforms(library):
     assert mapped.tolist() == [2.0, 2.0, 2.0]
     with pytest.raises(ValueError, match=r"already registered|already exists"):
         p.register_pytree_node(Pair, len, len)
+
+
+@pytest.mark.parametrize("library", ["retrograd", "torch"])
+def test_a_registered_class_names_the_positions_of_its_children(library):
+    class Pair:
+        def __init__(self, a, b):
+            self.a, self.b = a, b
+
+    p = importlib.import_module(f"{library}.utils._pytree")
+    p.register_pytree_node(
+        Pair,
+        lambda pair: ([pair.a, pair.b], None),
+        lambda parts, _: Pair(*parts),
+        serialized_type_name="named pair",
+        flatten_with_keys_fn=lambda pair: ([(p.GetAttrKey("a"), pair.a), (p.GetAttrKey("b"), pair.b)], None),
+    )
+    tree = [Pair(1, {"k": 2}), 3]
+    assert [p.keystr(path) for path, _ in p.tree_leaves_with_path(tree)] == ["[0].a", "[0].b['k']", "[1]"]
+    assert [p.key_get(tree, path) for path, _ in p.tree_leaves_with_path(tree)] == [1, 2, 3]
+    assert p.tree_map_with_path(lambda path, x: p.keystr(path), tree)[0].b == {"k": "[0].b['k']"}

@@ -1,6 +1,6 @@
 """Functions on pytrees; the names are those of `torch.utils._pytree`. None is a leaf, and dicts keep their order."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -16,10 +16,12 @@ from optree import (
 )
 
 __all__ = [
-    "Context", "LeafSpec", "MappingKey", "PyTree", "PyTreeSpec", "TreeSpec", "is_namedtuple", "is_namedtuple_class",
-    "is_namedtuple_instance", "is_structseq", "is_structseq_class", "is_structseq_instance", "register_pytree_node",
-    "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten", "tree_is_leaf", "tree_iter",
-    "tree_leaves", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_structure", "tree_unflatten",
+    "Context", "GetAttrKey", "KeyEntry", "KeyPath", "LeafSpec", "MappingKey", "PyTree", "PyTreeSpec", "SequenceKey",
+    "TreeSpec", "is_namedtuple", "is_namedtuple_class", "is_namedtuple_instance", "is_structseq", "is_structseq_class",
+    "is_structseq_instance", "key_get", "keystr", "register_pytree_node", "tree_all", "tree_all_only", "tree_any",
+    "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves",
+    "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path",
+    "tree_structure", "tree_unflatten",
 ]  # fmt: skip
 
 Context: TypeAlias = Any
@@ -33,13 +35,65 @@ _ORDERED.__enter__()  # for the whole process, because all threads share this se
 _WAY: dict[str, Any] = {"none_is_leaf": True, "namespace": _NAMESPACE}
 
 
+@dataclass(frozen=True, slots=True)
+class SequenceKey:
+    """The position of a child in a sequence; printed as `[1]`."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence: Sequence) -> Any:
+        """Return the child of a sequence at this position."""
+        return sequence[self.idx]
+
+
+@dataclass(frozen=True, slots=True)
+class MappingKey:
+    """The position of a child in a mapping; printed as `['key']`."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def get(self, mapping: Mapping) -> Any:
+        """Return the child of a mapping at this position."""
+        return mapping[self.key]
+
+
+@dataclass(frozen=True, slots=True)
+class GetAttrKey:
+    """The position of a child that is an attribute, as in named tuples; printed as `.name`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def get(self, obj: Any) -> Any:
+        """Return the child of an object at this position."""
+        return getattr(obj, self.name)
+
+
+KeyEntry: TypeAlias = SequenceKey | MappingKey | GetAttrKey
+KeyPath: TypeAlias = tuple[KeyEntry, ...]
+
+
 def register_pytree_node(
-    cls: type, flatten_fn: Callable[[Any], tuple[Iterable, Any]], unflatten_fn: Callable[[list, Any], Any], **names: Any
+    cls: type,
+    flatten_fn: Callable[[Any], tuple[Iterable, Any]],
+    unflatten_fn: Callable[[list, Any], Any],
+    *,
+    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[KeyEntry, Any]], Any]] | None = None,
+    **names: Any,
 ) -> None:
     """Register a class as a kind of inner node, for these functions and for all transforms.
 
     flatten_fn: returns the children of an object and whatever else is needed to rebuild it; unflatten_fn: rebuilds it.
-    Further keywords, for storage and printed paths, are ignored. ValueError if the class is registered.
+    flatten_with_keys_fn: returns pairs of a position and a child instead of the children, for paths; by default the
+    children are numbered.  Further keywords, for storage, are ignored.  ValueError if the class is registered.
 
     >>> class Pair:
     ...     def __init__(self, a, b):
@@ -50,7 +104,14 @@ def register_pytree_node(
     """
     everywhere: Any = optree.registry.__GLOBAL_NAMESPACE
     register: Any = optree.register_pytree_node
-    register(cls, flatten_fn, lambda context, children: unflatten_fn(list(children), context), namespace=everywhere)
+    flatten: Callable = flatten_fn
+    if flatten_with_keys_fn is not None:
+
+        def flatten(obj: Any) -> tuple[list, Any, list]:
+            children, context = flatten_with_keys_fn(obj)
+            return [child for _, child in children], context, [key for key, _ in children]
+
+    register(cls, flatten, lambda context, children: unflatten_fn(list(children), context), namespace=everywhere)
 
 
 def tree_flatten(tree: PyTree, is_leaf: Leaf = None) -> tuple[list, Any]:
@@ -148,18 +209,56 @@ def _only(chosen: Any, func: Callable) -> Callable:
     return lambda leaf: func(leaf) if chosen(leaf) else leaf
 
 
-@dataclass(frozen=True, slots=True)
-class MappingKey:
-    """The position of a child in a mapping; printed as `['key']`."""
+def tree_flatten_with_path(tree: PyTree, is_leaf: Leaf = None) -> tuple[list[tuple[KeyPath, Any]], Any]:
+    """Return pairs of a path and a leaf of a pytree, and its structure.
 
-    key: Any
+    >>> paths, spec = tree_flatten_with_path({"b": [1, 2]})
+    >>> [(keystr(path), leaf) for path, leaf in paths]
+    [("['b'][0]", 1), ("['b'][1]", 2)]
+    """
+    accessors, leaves, spec = optree.tree_flatten_with_accessor(tree, is_leaf, **_WAY)
+    return [(tuple(map(_key, path)), leaf) for path, leaf in zip(accessors, leaves, strict=True)], spec
 
-    def __str__(self) -> str:
-        return f"[{self.key!r}]"
 
-    def get(self, mapping: Mapping) -> Any:
-        """Return the child of a mapping at this position."""
-        return mapping[self.key]
+def tree_leaves_with_path(tree: PyTree, is_leaf: Leaf = None) -> list[tuple[KeyPath, Any]]:
+    """Return pairs of a path and a leaf of a pytree."""
+    return tree_flatten_with_path(tree, is_leaf)[0]
+
+
+def tree_map_with_path(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: Leaf = None) -> PyTree:
+    """Return what `tree_map` does, with a function that is given the path of each leaf first.
+
+    >>> tree_map_with_path(lambda path, x: f"{keystr(path)}={x}", {"b": (1, 2)})
+    {'b': ("['b'][0]=1", "['b'][1]=2")}
+    """
+    found, spec = tree_flatten_with_path(tree, is_leaf)
+    others = [spec.flatten_up_to(other) for other in rests]
+    return tree_unflatten([func(*pair, *rest) for pair, *rest in zip(found, *others, strict=True)], spec)
+
+
+def keystr(kp: KeyPath) -> str:
+    """Return the text of a path, such as `['b'][0].x`."""
+    return "".join(map(str, kp))
+
+
+def key_get(obj: Any, kp: KeyPath) -> Any:
+    """Return what is at a path in an object.
+
+    >>> key_get({"b": (1, 2)}, (MappingKey("b"), SequenceKey(1)))
+    2
+    """
+    for key in kp:
+        obj = key.get(obj)
+    return obj
+
+
+def _key(entry: Any) -> Any:
+    """Return PyTorch's form of a position in optree."""
+    if isinstance(entry, optree.NamedTupleEntry):
+        return GetAttrKey(entry.field)
+    if isinstance(entry, optree.MappingEntry):
+        return MappingKey(entry.entry)
+    return SequenceKey(entry.entry) if isinstance(entry.entry, int) else entry.entry
 
 
 # Libraries register their own kinds of dicts by these three, private as they are in PyTorch.
