@@ -525,14 +525,6 @@ def step(x, y):
     import colorsys
     return x.sin() * colorsys.ONE_THIRD
 """),
-    "a class of ctypes": (EAGER, """
-import ctypes
-class Pair(ctypes.Structure):
-    _fields_ = [("a", ctypes.c_int)]
-    scale = 2.0
-def step(x, y):
-    return x * Pair.scale
-"""),
     "the signature of a function": (PARTS, """
 import inspect
 def f(x, scale=2.0): return x * scale

@@ -452,6 +452,10 @@ OTHERS = {
         "import contextvars\nscale = contextvars.ContextVar('scale', default=2.0)\ndef f(x): return x * scale.get()",
         "scale.set(3.0)",
     ),
+    "a variable of a class of ctypes": (
+        "import ctypes\nclass Pair(ctypes.Structure): scale = 2.0\ndef f(x): return x * Pair.scale",
+        "Pair.scale = 3.0",
+    ),
     "a class in a set": (
         "kinds = {int}\ndef f(x): return x * 3 if float in kinds else x * 2",
         "kinds.add(float)",

@@ -195,7 +195,8 @@ def is_library(value: Any) -> bool:
 
 def has_plain_dicts(kind: type) -> bool:
     """Return whether the attributes of a class and its bases are in plain dicts; those of ctypes are not."""
-    return all(type(dict_of(owner)) is dict for owner in kind.__mro__ if not owner.__flags__ & _IMMUTABLE)
+    plain = (dict, types.MappingProxyType)
+    return all(type(dict_of(owner)) in plain for owner in kind.__mro__ if not owner.__flags__ & _IMMUTABLE)
 
 
 def has_own_class(value: Any) -> bool:
