@@ -8,7 +8,8 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn
-from retrograd.core.guards import NO_MATCH
+from retrograd.compiler import capture
+from retrograd.core.guards import NO_MATCH, GuardedCall
 
 from .comparison import numbers, observe
 
@@ -256,6 +257,15 @@ def test_the_guards_of_the_latest_program_include_the_modes_of_the_thread(mode):
         with MODES[mode]():
             assert compiled._latest.run((x,)) is NO_MATCH
     assert compiled._latest.run((x,)) is not NO_MATCH
+
+
+def test_calls_that_alternate_between_programs_make_each_guarded_call_once(monkeypatch):
+    made = []
+    monkeypatch.setattr(capture, "GuardedCall", lambda *parts: made.append(parts) or GuardedCall(*parts))
+    compiled, inputs = rg.compile(lambda x: x * 2.0 + 1.0), [rg.ones(2), rg.ones(2, 3)]
+    for x in inputs * 5:
+        assert compiled(x).tolist() == (x * 2.0 + 1.0).tolist()
+    assert 0 < len(made) <= len(inputs)
 
 
 def test_the_guards_of_the_latest_program_include_all_others():

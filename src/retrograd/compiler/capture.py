@@ -60,6 +60,7 @@ class Program:
         self.graph: CompiledGraph | None = None  # of results that require grad
         self.source: Any = None
         self.play: Any = None
+        self._guarded_call: Any = MISSING  # of the guards and `play`, once it was asked for
         self.timed: Any = None  # the `TimedPlayer`, once there is one
         self.kind: Any = None  # the `ProgramKind`
         self.serves_sizes = False  # whether programs for other sizes may be made from it
@@ -99,6 +100,7 @@ class Program:
         self.source, self.plan, self.played = written.source, written.plan, written.played
         self.merged, self.folded, self.timed = written.merged, written.folded, None
         self.play, self.is_planned = player.function_of(written.source), is_planned
+        self._guarded_call = MISSING
 
     def for_arguments(self, arguments: ArgumentGuards, parts: Parts) -> "Program":
         """Return a program with the same guards for arguments of other sizes; its calls run one by one at first."""
@@ -130,6 +132,11 @@ class Program:
 
     def guarded_call(self) -> GuardedCall | None:
         """Return the guards and the player as one compiled function; None if arguments or tensors need more guards."""
+        if self._guarded_call is MISSING:
+            self._guarded_call = self._make_guarded_call()
+        return self._guarded_call
+
+    def _make_guarded_call(self) -> GuardedCall | None:
         patterns = self.arguments.flat_patterns()
         if patterns is None or self._relations or any(self._shared):
             return None
@@ -153,7 +160,7 @@ class Program:
     def without_surroundings(self, modes: Any) -> "Program":
         """Return the program with guards of arguments and tensors only, in other modes."""
         made = copy.copy(self)
-        made.modes, made.guards = modes, Guards([])
+        made.modes, made.guards, made._guarded_call = modes, Guards([]), MISSING
         return made
 
     def find_difference(self, args: tuple, kwargs: dict[str, Any]) -> str:
