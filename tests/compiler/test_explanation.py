@@ -60,7 +60,7 @@ def test_a_call_with_a_program_is_run_by_it_once_and_timed():
     starts = [g.start for g in report.groups]
     assert starts == sorted(starts)
     names = [name for g in report.groups for name in g.ops]
-    assert {"Optimizer.step", "Optimizer.zero_grad", "class_loss"} <= set(names)
+    assert {"Optimizer.step", "Optimizer.zero_grad", "mean_class_loss"} <= set(names)
     assert "Time: " in str(report)
     assert "eager: Optimizer.step" in str(report)
 

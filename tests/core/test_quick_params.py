@@ -66,7 +66,7 @@ def test_a_call_in_any_form_is_bound_as_by_the_schema(name):
                 check_binding(op, args, rest)
                 assert op.quick_bind(args, named) is None, "an argument is given twice"
         assert op.quick_bind((), {**named, "no_argument": 1}) is None
-        assert op.quick_bind(tuple(named.values()) + (1,) * len(declared), {}) is None
+        assert op.quick_bind(tuple(named.values()) + (1,) * (len(declared) + 1), {}) is None
         for name in needed:
             assert op.quick_bind((), {key: value for key, value in named.items() if key != name}) is None
 

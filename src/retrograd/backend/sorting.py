@@ -44,7 +44,7 @@ SEVERAL = 8  # ranks from which on a full sort is faster than several selections
 
 def _rows(x, dim):
     """Return x with `dim` and the last dimension swapped; a number as a row. NumPy's `moveaxis` takes much longer."""
-    return x.swapaxes(dim, -1) if x.ndim else x.reshape(1)
+    return (x if x.ndim else x.reshape(1)).swapaxes(dim, -1)
 
 
 def _keys(x, dim, descending=False):
