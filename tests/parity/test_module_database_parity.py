@@ -14,10 +14,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 # Differences that stay: (entry, aspect) -> reason.
 EXEMPT = {
     ("nn.KLDivLoss", "second gradient"): "at a target of 0, PyTorch multiplies 0 by the logarithm of 0; ours is finite",
-    (
-        "nn.CrossEntropyLoss",
-        "jvp",
-    ): "PyTorch's tangent of a mean over no targets is NaN, and its gradient is 0, as here",
 }
 
 _SWITCH = "ours does more: 0 and 1 count as False and True"
