@@ -23,7 +23,8 @@ EXEMPT = {
         cholesky_inverse cholesky_solve unsafe_chunk unsafe_split complex corrcoef cov cross geqrf kthvalue ldexp
         lu_unpack lu_solve masked_fill masked_scatter masked_select max.reduction_with_dim max.reduction_no_dim var_mean
         var_mean.unbiased std_mean std_mean.unbiased min.reduction_with_dim min.reduction_no_dim quantile nanquantile
-        nn.functional.linear_cross_entropy.chunked nn.functional.linear_cross_entropy.chunked_none aminmax native_group_norm native_layer_norm native_batch_norm
+        nn.functional.linear_cross_entropy.chunked nn.functional.linear_cross_entropy.chunked_none aminmax
+        native_group_norm native_layer_norm native_batch_norm
         nn.functional.adaptive_avg_pool1d nn.functional.adaptive_avg_pool2d nn.functional.adaptive_avg_pool3d
         nn.functional.adaptive_max_pool1d nn.functional.adaptive_max_pool2d nn.functional.adaptive_max_pool3d
         nn.functional.avg_pool1d nn.functional.avg_pool2d nn.functional.avg_pool3d
