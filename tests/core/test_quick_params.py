@@ -1,5 +1,7 @@
 """Calls whose arguments need no conversion are bound without their schema, and as their schema binds them."""
 
+import copy
+
 import pytest
 
 import retrograd as rg
@@ -139,3 +141,19 @@ def test_a_list_may_be_any_sequence_or_several_arguments():
     assert [x.tolist() for x in rg.broadcast_tensors(a, b)] == [x.tolist() for x in rg.broadcast_tensors(*[a, b])]
     with pytest.raises(TypeError, match="takes 2 positional arguments, got 3"):
         registry["cat"]([a], 0, 0)
+
+
+def test_another_thread_never_sees_half_of_what_is_asked_of_the_arguments():
+    schema = copy.copy(rg.add.schema)
+    schema._slots = None
+    declared, seen = schema.parameters, []
+
+    class Watched(list):
+        def __iter__(self):
+            for parameter in declared:
+                seen.append(schema._slots)  # as another thread would between two steps
+                yield parameter
+
+    schema.parameters = Watched(declared)
+    assert len(schema.slots()) == len(declared)
+    assert seen == [None] * len(declared)

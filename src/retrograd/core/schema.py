@@ -216,12 +216,13 @@ class Schema:
         whether None is a value, and whether it is an input or a list.
         """
         if self._slots is None:
-            self._slots = []
-            for name, kind, default, keyword_only, _ in self.parameters:
-                exact, optional = self.exact.get(name), "?" in kind
-                traits = kind.startswith("Tensor"), "[]" in kind
-                self._slots.append((name, default, default is REQUIRED, keyword_only, exact, optional, *traits))
+            # All at once: another thread may read it.
+            self._slots = [self._slot(*parameter) for parameter in self.parameters]
         return self._slots
+
+    def _slot(self, name, kind, default, keyword_only, _):
+        is_input, is_list = kind.startswith("Tensor"), "[]" in kind
+        return name, default, default is REQUIRED, keyword_only, self.exact.get(name), "?" in kind, is_input, is_list
 
     def bind(self, args, kwargs):
         """Return the inputs of a call as one flat tuple, and its params by name; a TypeError says what is wrong."""
