@@ -1,5 +1,7 @@
 """Gradients of a pipeline over processes are clipped, scaled and divided as those of the unsplit model."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -148,3 +150,53 @@ def test_an_optimizer_trains_with_a_pipeline_and_without(optimizer_of):
         optimizer.step()
     for losses in dist.run_threads(script, 2):
         np.testing.assert_allclose(losses, expected, rtol=1e-12)
+
+
+EXCHANGES = {
+    "ZeRO 1": zero_1,
+    "ZeRO 2": zero_2,
+    "DDP": lambda params, group: nn.parallel.DistributedDataParallel(nn.ParameterList(params), process_group=group),
+}
+
+
+@pytest.mark.parametrize("call", ["step", "step_microbatches", "train_steps"])
+@pytest.mark.parametrize("layout", [(1, 2), (2, 2)])
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_an_exchange_among_ranks_with_other_stages_is_refused_before_anything_runs(exchange, layout, call):
+    replicas, ranks = layout
+
+    def script():
+        model, (x, y) = make(), batch(0)
+        pipeline = Pipeline(model, ranks, ranks=ranks, replicas=replicas, micro_batches=2, loss_fn=loss_of)
+        made = EXCHANGES[exchange](model.parameters(), None)
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        calls = {
+            "step": lambda: pipeline.step(x, target=y),
+            "step_microbatches": lambda: pipeline.step_microbatches([(x,)], target_mbs=[y]),
+            "train_steps": lambda: pipeline.train_steps([(x, y)], rg.optim.SGD(model.parameters(), lr=0.1)),
+        }
+        with pytest.raises(ValueError, match=r"^Pipeline: \w+ exchanges embedding.weight among the ranks") as refused:
+            calls[call]()
+        assert all(p.grad is None for p in model.parameters())
+        assert all(rg.equal(value, before[name]) for name, value in model.state_dict().items())
+        assert made is not None
+        return str(refused.value)
+
+    for rank, message in enumerate(dist.run_threads(script, replicas * ranks)):
+        peers = list(range(rank % ranks, replicas * ranks, ranks))
+        assert f"among the ranks {list(range(replicas * ranks))}, but" in message
+        assert f"the stages of this rank are on {peers};" in message
+
+
+def test_an_optimizer_that_is_gone_leaves_the_pipeline_alone():
+    def script():
+        model, (x, y) = make(), batch(0)
+        pipeline = Pipeline(model, 2, micro_batches=2, loss_fn=loss_of)
+        optimizer = zero_1(model.parameters(), None)
+        with pytest.raises(ValueError, match="exchanges"):
+            pipeline.step(x, target=y)
+        del optimizer
+        gc.collect()
+        return pipeline.step(x, target=y).item()
+
+    assert len(set(dist.run_threads(script, 2))) == 1

@@ -10,12 +10,15 @@ from retrograd.core import Tensor
 from retrograd.core.blocks import generator_block
 from retrograd.distributed.collectives import broadcast_all, reduce_all
 from retrograd.distributed.communication_hooks import GradBucket
+from retrograd.distributed.exchange import agree, agree_on_parameters
 from retrograd.distributed.gradient_buckets import GradientBuckets
 from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.reduce_op import ReduceOp
 from retrograd.futures import Future
 from retrograd.nn.module import Module
+from retrograd.nn.tensor_part import note_exchange
 from retrograd.ops.functions import functions
+from retrograd.pipelining.transports.fingerprint import qualified_name
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
 BUCKET_MB = 25
@@ -40,8 +43,9 @@ class DistributedDataParallel(Module):
     - device_ids, output_device: for accelerators, must be None or empty.
     - dim, check_reduction, skip_all_reduce_unused_params, batched_grad_copy, bucket_cap_mb_list: without effect.
 
-    Raises RuntimeError if no parameter requires grad, if the ranks' modules differ, and in `backward()`, on every
-    rank, if a parameter has got no gradient; ValueError for devices, and before `init_process_group`;
+    Raises RuntimeError if no parameter requires grad, and in `backward()`, on every rank, if a parameter has got no
+    gradient; RankMismatchError, on every rank, if the ranks' modules or options differ; ValueError for devices, and
+    before `init_process_group`;
     NotImplementedError for mixed_precision and hooks of delayed parameters.
 
     Source: S. Li et al., PyTorch Distributed, VLDB 2020.
@@ -112,6 +116,14 @@ class DistributedDataParallel(Module):
                 "gradient."
             )
         self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
+        options = {
+            "bucket_cap_mb": bucket_cap_mb or BUCKET_MB,
+            "broadcast_buffers": bool(self.broadcast_buffers),
+            "find_unused_parameters": bool(find_unused_parameters),
+            "static_graph": bool(static_graph),
+            "init_sync": bool(init_sync),
+        }
+        agree_on_parameters(self.process_group, "DistributedDataParallel", module.parameters(), options)
         if init_sync:
             broadcast_all([*module.parameters(), *module.buffers()], self.process_group)
         self._gradients = GradientBuckets(
@@ -124,6 +136,7 @@ class DistributedDataParallel(Module):
         )
         self._join: _Join | None = None
         self._averaging = OncePerPass(self._gradients.begin, self._gradients.finish)
+        note_exchange([p for _, p in self._named], self, self.process_group.ranks)
         for _, p in self._named:
             p.register_post_accumulate_grad_hook(self._note_gradient)
 
@@ -205,7 +218,8 @@ class DistributedDataParallel(Module):
         divides them, too.  All ranks register the same hook.  `distributed.algorithms.ddp_comm_hooks.default_hooks` has
         some.  With a hook, gradients are never summed in memory that ranks share.
 
-        Raises TypeError if the hook cannot be called; RuntimeError if there is one already.
+        Raises TypeError if the hook cannot be called; RuntimeError if there is one already; RankMismatchError, on every
+        rank, if the ranks' hooks have different names.
 
         >>> import retrograd as rg
         >>> import retrograd.distributed as dist
@@ -222,6 +236,7 @@ class DistributedDataParallel(Module):
             raise TypeError("Communication hook must be callable.")
         if self._gradients.hook is not None:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
+        agree(self.process_group, "register_comm_hook", {"hook": qualified_name(hook)})
         self._gradients.set_hook(partial(hook, state))
 
     # ------------------------------------------------------------------------------------ averaging gradients

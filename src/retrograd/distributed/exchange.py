@@ -108,6 +108,12 @@ def agree(group: ProcessGroup, call: str, fields: Mapping[str, Any]) -> None:
     start(group, Exchange(group, call, fields), nothing(), False)
 
 
+def agree_on_parameters(group: ProcessGroup, call: str, params: Iterable[Tensor], options: Mapping[str, Any]) -> None:
+    """Raise RankMismatchError, on every rank, if the shapes of parameters, dtypes, requires_grad or options differ."""
+    of_each = {f"parameter {i}": f"{p.detach().aval}, requires_grad={p.requires_grad}" for i, p in enumerate(params)}
+    agree(group, call, {**of_each, **options})
+
+
 def nothing() -> Steps:
     """Do nothing: an operation that is waited for begins with a message from all to all."""
     return []

@@ -66,6 +66,31 @@ class DividedGradients(NamedTuple):
     stack_over_ranks: Callable[[Tensor], Tensor]
 
 
+class ParameterExchange(NamedTuple):
+    """An object that exchanges gradients or values of a parameter, and the ranks that take part.
+
+    owner: returns the object, or None if it is gone.
+    """
+
+    owner: Callable[[], Any]
+    ranks: tuple[int, ...]
+
+
+_exchanges_of = WeakIdDict()  # of a parameter, a list of ParameterExchange
+
+
+def note_exchange(params: Iterable[Tensor], owner: Any, ranks: Iterable[int]) -> None:
+    """Note that an object exchanges gradients or values of parameters among ranks, which all must take part."""
+    exchange = ParameterExchange(weakref.ref(owner), tuple(ranks))
+    for p in params:
+        _exchanges_of.set(p, [*exchanges_of(p), exchange])
+
+
+def exchanges_of(param: Tensor) -> list[ParameterExchange]:
+    """Return the exchanges of a parameter by objects that still exist."""
+    return [exchange for exchange in _exchanges_of.get(param) or [] if exchange.owner() is not None]
+
+
 _holder_of = WeakIdDict()  # of a parameter, a weak reference to its GradientHolder
 
 

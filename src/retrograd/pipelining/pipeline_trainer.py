@@ -42,7 +42,7 @@ from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of, merge
 from retrograd.pipelining.runtime.replica_buffers import ReplicaBuffers
 from retrograd.pipelining.runtime.rng_plan import RngPlan
 from retrograd.pipelining.runtime.stage_copies import StageCopies
-from retrograd.pipelining.runtime.stage_gradients import StageGradients, set_gradients_of_step
+from retrograd.pipelining.runtime.stage_gradients import StageGradients, check_exchanges, set_gradients_of_step
 from retrograd.pipelining.runtime.step_status import StepStatus
 from retrograd.pipelining.runtime.unsplit import check_unsplit, predict_unsplit, step_unsplit
 from retrograd.pipelining.schedules.actions import Action, Schedule
@@ -575,6 +575,9 @@ class Pipeline(SuggestsKeywords):
         self, batches: list[MicroBatch], targets: list[Any]
     ) -> tuple[list[Captured], list[MicroBatch], MicroBatchLoss]:
         """Return the captures of a step's microbatches, these with the weights of their losses, and the losses."""
+        if self.processes > 1:
+            mesh = ReplicaMesh(self._replicas, self.processes // self._replicas)
+            check_exchanges(self.model, mesh.peers(self.rank))
         captured = [self._captures.of(batch) for batch in batches]
         if self.loss_fn is None and any(one.pipe.loss_name is None for one in captured):
             raise RuntimeError(

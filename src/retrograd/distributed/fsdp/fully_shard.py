@@ -11,6 +11,7 @@ from retrograd.autograd.graph import saved_tensors_hooks
 from retrograd.core import Tensor
 from retrograd.core.dtype import is_floating
 from retrograd.distributed.device_mesh import DeviceMesh
+from retrograd.distributed.exchange import agree_on_parameters
 from retrograd.distributed.fsdp.fsdp_module import BLOCK, FSDPModule, blocks_of
 from retrograd.distributed.fsdp.parameter_block import ParameterBlock, ShardedParameter
 from retrograd.distributed.fsdp.policies import MixedPrecisionPolicy, OffloadPolicy
@@ -62,7 +63,7 @@ def fully_shard(
 
     Raises ValueError before `init_process_group`, for a module without parameters, for one that shares a parameter with
     a module divided before, for a mesh of more dimensions, and for another result of shard_placement_fn;
-    NotImplementedError for dp_mesh_dims.
+    RankMismatchError, on every rank, if the ranks' parameters or options differ; NotImplementedError for dp_mesh_dims.
 
     Source: S. Rajbhandari et al., ZeRO, SC 2020; Y. Zhao et al., PyTorch FSDP, VLDB 2023.
 
@@ -109,6 +110,13 @@ def _divide(
         raise ValueError("fully_shard: the module has no parameters")
     _check_not_divided(homes, whole)
     placements = {key: _placement(p, placement_of) for key, p in whole.items()}
+    options = {
+        "shard_placement_fn": list(placements.values()),
+        "reshard_after_forward": not keeps,
+        "mp_policy": policy,
+    }
+    for dim in range(mesh.ndim):
+        agree_on_parameters(mesh.get_group(dim), "fully_shard", whole.values(), options)
     broadcast_over(mesh, [p for p in whole.values() if not is_on_meta(p)])
     with no_grad():
         parameters = [ShardedParameter(p, homes[key], mesh, placements[key]) for key, p in whole.items()]

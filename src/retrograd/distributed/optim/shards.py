@@ -16,7 +16,7 @@ from retrograd.distributed.collectives import (
 from retrograd.distributed.gradient_buckets import partition
 from retrograd.distributed.reduce_op import ReduceOp
 from retrograd.distributed.work import Work
-from retrograd.nn.tensor_part import GradientHolder, set_gradient_holder
+from retrograd.nn.tensor_part import GradientHolder, note_exchange, set_gradient_holder
 from retrograd.ops.functions import functions
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
@@ -165,6 +165,7 @@ class GradientShards(GradientHolder):
         self._reducing = OncePerPass(self._begin, self._finish)
         self.enabled = True
         self._hooks = [p.register_post_accumulate_grad_hook(self._note) for p in self._params if p.requires_grad]
+        note_exchange(self._params, self, group.ranks)
         self._hold()
 
     def _hold(self) -> None:

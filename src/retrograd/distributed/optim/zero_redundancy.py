@@ -7,10 +7,11 @@ from typing import Any
 from retrograd.autograd import enable_grad, no_grad
 from retrograd.core import Tensor, registry
 from retrograd.core.blocks import generator_block
+from retrograd.distributed.exchange import agree_on_parameters
 from retrograd.distributed.groups import chosen_rank, initialized_group
 from retrograd.distributed.objects import all_gather_object, gather_object
 from retrograd.distributed.optim.shards import GradientShards, Piece, divide
-from retrograd.nn.tensor_part import gradient_holder
+from retrograd.nn.tensor_part import gradient_holder, note_exchange
 from retrograd.optim.optimizer import Group, Optimizer, State
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
@@ -31,8 +32,11 @@ class ZeroRedundancyOptimizer(Optimizer):
       A `Pipeline` with replicas sums them itself, and leaves them in `.grad`, as one rank alone does.
     - parameters_as_bucket_view: without effect.
 
+    With a `Pipeline`, process_group is that of the replicas of this rank's stages, whose parameters the ranks have.
+
     Raises NotImplementedError for overlap_with_ddp, and for optimizers that have one state for all parameters, such as
-    LBFGS; what the class raises.
+    LBFGS; RankMismatchError, on every rank, if the ranks differ in parameters, optimizer_class or shard_gradients; what
+    the class raises.
 
     Source: S. Rajbhandari et al., ZeRO, SC 2020.
 
@@ -63,6 +67,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         if overlap_with_ddp:
             raise NotImplementedError("ZeroRedundancyOptimizer: overlap_with_ddp is not supported; use shard_gradients")
         self.process_group = initialized_group(process_group)
+        self._optimizer_class = optimizer_class
         self._by_elements = getattr(optimizer_class.update, "elementwise", False)
         self._pieces: list[Piece] = []
         self._shards: list[Any] = []
@@ -81,16 +86,33 @@ class ZeroRedundancyOptimizer(Optimizer):
             group.update({name: value for name, value in local.items() if name != "params"})
 
     def add_param_group(self, param_group: Group) -> None:
-        """Add a group, whose parameters are divided among the ranks.  Raises what the optimizer's method raises."""
+        """Add a group, whose parameters are divided among the ranks.
+
+        Raises RankMismatchError, on every rank, if the ranks differ in parameters; what the optimizer's method raises.
+        """
         super().add_param_group(param_group)
         params = self.param_groups[-1]["params"]
+        try:
+            self._compare_over_ranks(params)
+        except BaseException:
+            self.param_groups.pop()
+            raise
         shards = divide(params, self.process_group, self._by_elements, BUCKET_MB)
         self._shards += shards
         self._pieces += [piece for shard in shards for piece in shard.pieces]
         if self._shards_gradients and self.process_group.size() > 1:
             self._gradients.append(GradientShards(params, shards, self.process_group))
+        note_exchange(params, self, self.process_group.ranks)
         if self.optim is not None:
             self.optim.add_param_group(self._local(self.param_groups[-1]))
+
+    def _compare_over_ranks(self, params: list[Tensor]) -> None:
+        """Raise RankMismatchError, on every rank, if the ranks would divide different parameters."""
+        options = {
+            "optimizer_class": self._optimizer_class.__name__,
+            "shard_gradients": bool(self._shards_gradients),
+        }
+        agree_on_parameters(self.process_group, "ZeroRedundancyOptimizer", params, options)
 
     def _local(self, group: Group) -> Group:
         """Return a group of this rank's pieces of the parameters, with its settings."""

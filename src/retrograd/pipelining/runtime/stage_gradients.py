@@ -5,7 +5,7 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.nn.module import Module
-from retrograd.nn.tensor_part import GradientHolder, gradient_holder, set_gradient_holder
+from retrograd.nn.tensor_part import GradientHolder, exchanges_of, gradient_holder, set_gradient_holder
 from retrograd.ops.join import stack
 
 
@@ -17,6 +17,22 @@ def set_gradients_of_step(model: Module, held: "StageGradients | None") -> None:
     for p in model.parameters():
         if gradient_holder(p) is not held:
             set_gradient_holder(p, held)
+
+
+def check_exchanges(model: Module, peers: Iterable[int]) -> None:
+    """Raise ValueError if an exchange of parameters takes part on ranks that do not all run the same stages.
+
+    peers: the ranks of all replicas that run this process's stages.
+    """
+    ranks = sorted(peers)
+    for name, p in model.named_parameters():
+        for exchange in exchanges_of(p):
+            if sorted(exchange.ranks) != ranks:
+                raise ValueError(
+                    f"Pipeline: {type(exchange.owner()).__name__} exchanges {name} among the ranks "
+                    f"{sorted(exchange.ranks)}, but the stages of this rank are on {ranks}; give it their group: "
+                    f"init_device_mesh('cpu', (replicas, ranks)).get_group(0)"
+                )
 
 
 class StageGradients(GradientHolder):
