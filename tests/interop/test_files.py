@@ -154,12 +154,37 @@ def test_nested_tensors_come_back_and_safetensors_have_none(tmp_path):
         rg.save({"x": x}, tmp_path / "a.safetensors")
 
 
+@pytest.mark.parametrize(
+    ("map_location", "expected"),
+    [
+        ({}, "cpu"),
+        ({"cuda:0": "cuda:1"}, "cpu"),
+        ({"cuda:0": "cpu", "cuda:1": "cpu"}, "cpu"),
+        ({"cpu": "meta"}, "meta"),
+        ({rg.device("cpu"): rg.device("meta")}, "meta"),
+        ({"cpu": "cpu", "cuda": "meta"}, "cpu"),
+        ("meta", "meta"),
+        (lambda storage, location: storage, "cpu"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.pt", "a.safetensors"])
+def test_the_entry_of_the_cpu_counts_in_a_dict_of_devices(tmp_path, name, map_location, expected):
+    rg.save({"w": rg.ones(2)}, tmp_path / name)
+    loaded = rg.load(tmp_path / name, map_location)["w"]
+    assert (loaded.device, loaded.shape) == (expected, (2,))
+
+
 def test_loading_runs_no_code_and_goes_to_no_device(tmp_path):
     rg.save(1, tmp_path / "a.pt")
     with pytest.raises(ValueError, match="weights_only=False would run code"):
         rg.load(tmp_path / "a.pt", weights_only=False)
     with pytest.raises(ValueError, match="map_location must be 'cpu' or None, got 'cuda'"):
         rg.load(tmp_path / "a.pt", "cuda")
+    with pytest.raises(ValueError, match=r"map_location must be 'cpu' or None, got \{'cpu': 'cuda'\}"):
+        rg.load(tmp_path / "a.pt", {"cpu": "cuda"})
+    for map_location in (3, {"cpu": 3}, {"cpu": len}):
+        with pytest.raises(TypeError, match="map_location must be a device, its name, a dict or a function, got"):
+            rg.load(tmp_path / "a.pt", map_location)
     with pytest.raises(FileNotFoundError):
         rg.load(tmp_path / "b.pt")
     with pytest.raises(TypeError, match="mmap=True needs the path of a file"):

@@ -1,6 +1,7 @@
 """PyTorch and retrograd read each other's files with NumPy arrays, scalars, paths and objects of allowed classes."""
 
 import argparse
+import io
 import pathlib
 
 import numpy as np
@@ -53,3 +54,21 @@ def test_we_read_pytorchs_files(tmp_path):
     assert found["scalar"].dtype == np.float32
     with pytest.raises(ValueError, match=r"asks for argparse\.Namespace"):
         rg.load(tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    "map_location",
+    [{}, {"cuda:0": "cuda:1"}, {"cuda:0": "cpu"}, {"cpu": "meta"}, {"cpu": "cpu", "cuda": "meta"}, "meta", "cpu", 3],
+    ids=str,
+)
+def test_a_location_leads_to_the_same_device(map_location):
+    found = []
+    for library in (torch, rg):
+        file = io.BytesIO()
+        library.save({"w": library.ones(2)}, file)
+        file.seek(0)
+        try:
+            found.append(str(library.load(file, map_location=map_location)["w"].device))
+        except TypeError:
+            found.append("TypeError")
+    assert found[0] == found[1]

@@ -53,10 +53,11 @@ def load(
     """Load a file of `rg.save` or `torch.save`, or the tensors of a `.safetensors` file by name; runs no code from it.
 
     No tensor requires grad. Tensors are loaded on the CPU, whatever device they were saved on; `map_location`, a device
-    or its name, moves them. It may also be a dict of devices to the CPU, or a function, which is not called.
-    `mmap=True` maps the file of a path into
-    memory and reads only what is used. Raises FileNotFoundError; ValueError for damaged files, content that is not
-    plain data, and `weights_only=False`, which would run code from the file.
+    or its name, moves them. It may also be a dict, whose entry "cpu" counts, or a function, which is not called.
+    `mmap=True` maps the file of a path into memory and reads only what is used.
+
+    Raises FileNotFoundError; ValueError for damaged files, content that is not plain data, a device that is not there,
+    and `weights_only=False`, which would run code from the file; TypeError for another `map_location`.
     """
     target = _target_of(map_location)
     if not weights_only:
@@ -71,13 +72,19 @@ def load(
 
 
 def _target_of(map_location: Any) -> ArrayDevice | None:
-    """Return the device that `map_location` asks for, None for host memory; ValueError for one that is not there."""
-    if map_location is None or callable(map_location):
+    """Return the device that `map_location` asks for, None for host memory.
+
+    Raises ValueError for a device that is not there, TypeError for another kind of object.
+    """
+    # Entries of a dict for other devices, as {"cuda:0": "cuda:1"}, don't count: files are read on the CPU.
+    entry = map_location.get("cpu") if isinstance(map_location, dict) else map_location
+    if entry is None or callable(map_location):
         return None
-    if is_device(map_location) and (device_named(device(map_location).type) is not None):
-        return find_device(map_location)
-    targets = map_location.values() if isinstance(map_location, dict) else [map_location]
-    if any(target not in (None, "cpu") for target in targets):
+    if not isinstance(entry, str | device):
+        raise TypeError(f"load: map_location must be a device, its name, a dict or a function, got {map_location!r}")
+    if is_device(entry) and (device_named(device(entry).type) is not None):
+        return find_device(entry)
+    if entry != "cpu":
         raise ValueError(f"load: map_location must be 'cpu' or None, got {map_location!r}")
     return None
 
