@@ -42,7 +42,13 @@ STATEMENTS = ["s.a = {e}", "s.a = s.a.detach() * 0.5 + {e}", "s.b = s.a", "s.a, 
               "try: s.a = {e}\n        finally: s.d['n'] += 1",
               "try: s.a = s.a[s.count % 5]\n        except IndexError: s.b = x",
               "try: s.a = s.a[rg.tensor([0, 1, s.seen % 6])]\n        except IndexError: s.b = {e}",
-              "s.flag = True", "s.twice = (*s.twice[-2:], {e}) if hasattr(s, 'twice') else ()"]  # fmt: skip
+              "s.flag = True", "s.keep['k'] = {e}; s.keep = {{}}", "s.keep = {{}}; s.keep['k'] = {e}",
+              "s.keep['in'] = {{'k': {e}}}; s.a = s.keep['in']['k']; s.keep = {{'n': 1}}",
+              "s.keep = {{**s.keep, 'k': {e}}}",
+              "s.items[0] = {e}; s.items = s.items[::-1]",
+              "s.table['k'] = {e}; s.table = {{**s.table}}; s.b = s.table['k']",
+              "s.pair = ([{e}], {{}}, s.pair[0]); s.pair[1]['k'] = {e}; s.pair = (s.pair[0][0], s.pair[1]['k'])",
+              "s.twice = (*s.twice[-2:], {e}) if hasattr(s, 'twice') else ()"]  # fmt: skip
 RESULTS = ["{a}", "{a}.detach()", "(s.a, s.b)", "s.rec.x + {a}", "s.pair[0], {a}"]
 BETWEEN = ["", "", "", "s.a = numbers(3, 3, seed=7)", "s.h = None", "s.b = s.a", "m.buf.add_(1.0)", "w.grad = None",
            "s.a = numbers(3, 3, seed=8).t()", "s.pair = (s.a, s.a)", "s.items = [s.b, s.b, s.a]", "s.log.clear()",
@@ -50,6 +56,7 @@ BETWEEN = ["", "", "", "s.a = numbers(3, 3, seed=7)", "s.h = None", "s.b = s.a",
            "s.rec = Rec(s.a, 2)", "glob = s.a", "s.a = numbers(3, 3).requires_grad_()", "s.a = w",
            "s.a.detach().zero_()", "s.log.append(s.a)",
            "s.d['n'] = 7", "s.d['log'] = s.log", "s.q = deque([s.a, s.b])", "s.latest.append(s.a)", "s.d = {'n': 1}",
+           "s.keep = s.table", "s.keep = s.d", "s.table = s.keep = {'k': s.b}", "s.keep = {'k': s.a}",
            "s.q.append(s.b)", "s.d['in'] = s.table", "s.d.pop('a')", "s.a = s.b = s.a[:]", "s.fresh = 1"]  # fmt: skip
 SETUP = """
 class Other:
@@ -59,7 +66,7 @@ class State:
     def __init__(self):
         self.a, self.b = numbers(3, 3), numbers(3, 3, seed=1)
         self.pair, self.items = (numbers(3, 3, seed=2), numbers(3, 3, seed=3)), [self.a, numbers(3, 3, seed=4)]
-        self.table, self.log, self.h, self.seen, self.o = {"k": self.b}, [], None, 0, 1
+        self.table, self.log, self.h, self.seen, self.o, self.keep = {"k": self.b}, [], None, 0, 1, {}
         self.d, self.latest = {"n": 0, "k": 1, "in": {"n": 3}, "log": []}, deque(maxlen=3)
         self.q = deque([numbers(3, 3, seed=13), numbers(3, 3, seed=14)])
         self.other, self.rec, self._prop = Other(), Rec(numbers(3, 3, seed=6), 1), self.a
@@ -226,6 +233,68 @@ def test_state_that_grows_runs_in_parts():
     assert found == [observe(((numbers(3, seed=i).sin() * 2).cos()).exp() + 1) for i in range(20)]
     assert len(state.history) == 20
     assert [bool(part.programs) for part in compiled.in_parts.parts] == [True, True]
+
+
+def test_containers_that_each_call_replaces_need_one_program():
+    def results(compile):
+        model = nn.Linear(3, 2)
+        weights = {name: p.detach() * 0 + i for i, (name, p) in enumerate(model.named_parameters())}
+        state = Holder(backup={}, averages=weights, pair=([], {"k": ()}), items=[numbers(3), numbers(3, seed=1)])
+
+        def evaluate(x):  # with averaged parameters, as in averages of the moving kind that are written by hand
+            for name, p in model.named_parameters():
+                state.backup[name] = p.data
+                p.data = state.averages[name]
+            y = model(x).detach()
+            for name, p in model.named_parameters():
+                p.data = state.backup[name]
+            state.backup = {}
+            state.pair[1]["seen"] = y
+            state.pair = ([], {"k": ()})
+            state.items[0] = x + state.items[1]
+            state.items = state.items[::-1]
+            return y
+
+        step, found = compile(evaluate), []
+        for i in range(6):
+            backup = state.backup
+            found.append([observe(step(numbers(3, seed=i))), [*map(observe, state.items)], len(state.backup)])
+            found.append([(name, observe(before)) for name, before in backup.items()])  # eager calls fill it
+        return found, step
+
+    rg.manual_seed(0)
+    expected, _ = results(lambda f: f)
+    rg.manual_seed(0)
+    found, step = results(lambda f: rg.compile(f, fullgraph=True))
+    assert found == expected
+    assert len(step.programs) == 1
+
+
+def test_a_replaced_container_may_be_another_one_that_the_code_reads():
+    def results(compile):
+        state = Holder(first={}, second={}, same={})
+
+        def f(x, given):
+            state.first["x"] = x * 2
+            found = [table.get("x", x) for table in (state.second, state.same, given)]
+            state.first, state.second = {}, {}
+            return found[0] + found[1] * found[2]
+
+        step, seen = compile(f), []
+        for i in range(10):
+            given = {}
+            if i == 3:
+                state.first = state.second
+            if i == 5:
+                state.first = given
+            if i == 7:
+                state.first = state.same
+            seen.append((observe(step(numbers(3, seed=i), given)), len(state.same), len(given)))
+        return seen
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert results(rg.compile) == results(lambda f: f)
 
 
 def test_a_call_that_fails_leaves_the_state_as_it_was():

@@ -19,7 +19,7 @@ from retrograd.compiler.program_parts import Parts, write_one_by_one, write_plan
 from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.shared_memory import Relation, find_relations, relations_hold
-from retrograd.compiler.state_updates import StateUpdates, TreeWithState
+from retrograd.compiler.state_updates import OwnContainers, StateUpdates, TreeWithState
 from retrograd.compiler.surroundings import Entry, Guards, Surroundings
 from retrograd.core import current
 from retrograd.core.dtype import get_default_dtype
@@ -69,6 +69,7 @@ class Program:
         self.uses = 0  # calls that it has run
         self.state: list[Entry] = []  # outside, that calls replace: the values are further arguments
         self.sets_state = False  # outside
+        self.own_containers: OwnContainers | None = None  # in the state, that calls change
         self._ids: frozenset[int] = frozenset()
         self._shared: list[int] = []
         self._relations: list[Relation] = []
@@ -127,6 +128,8 @@ class Program:
         if tensors is None or not self.guards.hold() or (self._ids and self._find_shared(tensors) != self._shared):
             return None
         if self._relations and not relations_hold(self._relations, [*tensors, *self.tensors]):
+            return None
+        if self.own_containers and not self.own_containers.hold([*args, *kwargs.values(), *self._state_values()]):
             return None
         return tensors if all_hold(self.tensor_guards, self.tensors) else None
 
@@ -251,7 +254,7 @@ class Capture:
             return ""
         self._updates = updates
         self.surroundings.replace_guards(updates.drops, updates.other_guards())
-        self.arguments.add_state([entry.value for entry in updates.inputs], self.watch.tensor_guards)
+        self.arguments.add_state(updates.input_values(), self.watch.tensor_guards)
         return self.arguments.refusal
 
     def breaks_in(self, code: types.CodeType | None) -> Breaks:
@@ -285,7 +288,7 @@ class Capture:
         program.guard_tensors(self._constants(), self.watch.tensor_guards, grads, self.recorder.first_arrays)
         program.graph = graph
         if updates is not None:
-            program.state, program.sets_state = updates.inputs, True
+            program.state, program.sets_state, program.own_containers = updates.inputs, True, updates.own_containers()
         if not self.recorder.refusal:
             program.write(self._parts(instructions, output))
             if graph is None and updates is None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from retrograd.compiler.arguments import members_of
 from retrograd.compiler.namespaces import MISSING
+from retrograd.compiler.output_tree import make_record
 from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.compiler.state_accesses import is_only_appended_to, is_only_counted
 from retrograd.compiler.surroundings import KEYS, LENGTH, Absent, CounterEntry, Entry, Surroundings
@@ -21,6 +22,7 @@ from retrograd.core.tensor import attributes_of
 from retrograd.foundation.own_attributes import own_attributes
 
 _DICTS = (dict, OrderedDict, defaultdict, Counter)
+_Members = Callable[[Any], dict[Any, Any] | None]
 _KEYS = (str, int, bool)  # the types of keys that code has as constants
 
 
@@ -33,11 +35,13 @@ class StateUpdates:
         self.counters: list[tuple[Entry, int]] = []  # integers, and by how much they increase
         self.appended: list[tuple[Any, int]] = []  # lists and deques, and the number of members before
         self.inputs: list[Entry] = []  # of which the program reads the values that are there
+        self.paths: dict[int, tuple[Any, ...]] = {}  # by ids of changed containers in `inputs`: how to find the next
         self._surroundings = surroundings
         self._counted: set[tuple[int, Any]] = set()  # the ids of containers and keys of counters
         self._free: set[tuple[int, Any]] = set()  # what may have any value: ids of containers and keys
         self._inside: set[int] = set()  # the ids of the containers in such values
         self._tensors: set[int] = set()  # the ids of the tensors in such values
+        self._changed = {id(entry.container) for entry in changed}
         for entry in _with_new_members(surroundings, changed):
             self._sort(entry)
         if not self.refusal:
@@ -129,26 +133,67 @@ class StateUpdates:
         """Find the replaced values which only replaced attributes have: those of the next call may be others."""
         lists = {id(members) for members, _ in self.appended}
         earlier = [member for members, count in self.appended for member in islice(members, count)]
-        found = [entry for entry in self.replaced if _tensors_in(entry.value)]
+        found = [e for e in self.replaced if self._tensors_in(e.value) or self._containers_in(e.value)]
         kept: list[Entry] | None = None
         alone, before = earlier, None
         while kept != found or alone != before:  # a value that is also elsewhere may be in others
             kept, before = found, alone
             self._free = {*self._counted, *[(id(e.container), e.key) for e in kept]}
-            self._inside = lists.union(*map(_containers_in, [*[e.value for e in kept], *alone]))
+            self._inside = lists.union(*map(self._containers_in, [*[e.value for e in kept], *alone]))
             found = [e for e in kept if self._is_free(e.value)]
             alone = [member for member in alone if self._is_free(member)]
-        self.inputs = found
-        self._tensors = set().union(*map(_tensors_in, [*[e.value for e in found], *alone]))
-        if any(id(entry.container) in self._inside for entry in self.replaced):
+        self.inputs = found = [entry for entry in found if id(entry.container) not in self._inside]
+        self._tensors = set().union(*map(self._tensors_in, [*[e.value for e in found], *alone]))
+        changed = {id(entry.container) for entry in self.replaced} & self._inside
+        pairs = [pair for e in found for pair in self._paths_in(e.value, (e.container, e.key))]
+        self.paths = {key: path for key, path in pairs if key in changed}
+        if len(self.paths) < len(changed):
             self.refusal = "the function changes a container, and replaces it"
         if any(id(members) in self._inside - lists for members, _ in self.appended):
             self.refusal = "the function appends to a list, and replaces it"
 
+    def _members(self, value: Any) -> dict[Any, Any] | None:
+        """Return the members that a container had before the call; None for other values."""
+        key, found = id(value), self._surroundings
+        if key not in self._changed or type(value) not in (dict, list):
+            return members_of(value)
+        keys = found.keys[key][1] if type(value) is dict else range(found.first[key, LENGTH].value)
+        return {one: found.first[key, one].value for one in keys}
+
+    def _tensors_in(self, value: Any) -> set[int]:
+        return _tensors_in(value, self._members)
+
+    def _containers_in(self, value: Any) -> list[int]:
+        return _containers_in(value, self._members)
+
+    def _before(self, value: Any) -> Any:
+        """Return a value with the members that containers had before the call."""
+        if self._changed.isdisjoint(self._containers_in(value)):
+            return value
+        members = {key: self._before(member) for key, member in (self._members(value) or {}).items()}
+        if type(value) is dict:
+            return members
+        if type(value) in (list, tuple) or isinstance(value, tuple):
+            return getattr(type(value), "_make", type(value))(members.values())
+        return make_record(type(value), tuple(members), [*members.values()])
+
+    def input_values(self) -> list[Any]:
+        """Return the values of `inputs` before the call."""
+        return [self._before(entry.value) for entry in self.inputs]
+
+    def _paths_in(self, value: Any, path: tuple[Any, ...]) -> Iterable[tuple[int, tuple[Any, ...]]]:
+        """Yield the ids of the dicts and lists that a value has only once, with the keys that lead to them."""
+        if type(value) not in (dict, list, tuple):
+            return
+        if type(value) is not tuple and len(self._surroundings.parents.get(id(value), ())) == 1:
+            yield id(value), path
+        for key, member in (self._members(value) or {}).items():
+            yield from self._paths_in(member, (*path, key))
+
     def _is_free(self, value: Any) -> bool:
         """Return whether only replaced attributes have a value and the tensors and containers in it."""
-        ids = {id(each) for each in _walk(value) if not is_plain_value(each)}
-        return not any(map(attributes_of, _each_tensor(value))) and all(map(self._has_free_homes, ids))
+        ids = {id(each) for each in _walk(value, self._members) if not is_plain_value(each)}
+        return not any(map(attributes_of, _each_tensor(value, self._members))) and all(map(self._has_free_homes, ids))
 
     def _has_free_homes(self, key: int) -> bool:
         homes = self._surroundings.parents.get(key, {None})
@@ -170,7 +215,7 @@ class StateUpdates:
 
     def forgets(self, t: Tensor) -> bool:
         """Return whether only lists that grow have a tensor: no program reads it."""
-        return id(t) in self._tensors and not any(id(t) in _tensors_in(entry.value) for entry in self.inputs)
+        return id(t) in self._tensors and not any(id(t) in self._tensors_in(entry.value) for entry in self.inputs)
 
     def values(self) -> list[Any]:
         """Return the values that the call has set, in the order in which `set` takes them."""
@@ -181,10 +226,18 @@ class StateUpdates:
         """Return the function that sets the values of a later call."""
         deleted = [entry for entry in self.replaced if entry.now() is MISSING]
         kept = [entry for entry in self.replaced if entry.now() is not MISSING]
-        targets = [(e.container, e.key) for e in kept]
         lists = [(members, len(members) - count) for members, count in self.appended]
         counters = [(e.container, e.key, more) for e, more in self.counters]
-        return StateSetter(targets, [(e.container, e.key) for e in deleted], lists, counters)
+        return StateSetter(self._targets(kept), self._targets(deleted), lists, counters)
+
+    def _targets(self, entries: list[Entry]) -> list[tuple[Any, Any]]:
+        paths = {key: Path(*path) for key, path in self.paths.items()}
+        return [(paths.get(id(e.container), e.container), e.key) for e in entries]
+
+    def own_containers(self) -> "OwnContainers | None":
+        """Return the guard of the containers that a program finds by paths, and changes; None if there are none."""
+        others = {id(entry.container) for entry in self._surroundings.guards().entries}  # which keep them alive
+        return OwnContainers([Path(*path) for path in self.paths.values()], others) if self.paths else None
 
 
 class StateSetter:
@@ -204,9 +257,10 @@ class StateSetter:
     def __call__(self, tree: tuple) -> Any:
         """Set the values that follow the result in a tuple."""
         number = 1
-        for container, key in self._deleted:
+        deleted, targets = map(_found, (self._deleted, self._targets))  # before any of them changes
+        for container, key in deleted:
             del container[key]
-        for container, key in self._targets:
+        for container, key in targets:
             if type(container) is types.CellType:
                 container.cell_contents = tree[number]
             else:
@@ -221,6 +275,38 @@ class StateSetter:
             else:
                 container[key] += more
         return tree[0]
+
+
+class Path:
+    """A container that a call finds by the keys that lead to it from another one."""
+
+    __slots__ = ("_keys", "_start")
+
+    def __init__(self, start: Any, *keys: Any) -> None:
+        self._start, self._keys = start, keys
+
+    def find(self) -> Any:
+        """Return the container that is there now."""
+        found = self._start
+        for key in self._keys:
+            found = found.cell_contents if type(found) is types.CellType else found[key]
+        return found
+
+
+def _found(targets: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    return [(container.find() if type(container) is Path else container, key) for container, key in targets]
+
+
+class OwnContainers:
+    """The guard of containers that a program finds by paths, and changes: nothing else that it reads has them."""
+
+    def __init__(self, paths: list[Path], others: set[int]) -> None:
+        self._paths, self._others = paths, others  # `others`: the ids of what is the same in all calls
+
+    def hold(self, values: Iterable[Any]) -> bool:
+        """Return whether each of the containers is there once in the arguments and the state, and nowhere else."""
+        seen = Counter([key for value in values for key in _containers_in(value)])
+        return all(seen[key] == 1 and key not in self._others for key in [id(path.find()) for path in self._paths])
 
 
 class TreeWithState:
@@ -284,22 +370,22 @@ def _differ_in_plain_values(before: Any, now: Any) -> bool:
     return any(_differ_in_plain_values(old[key], new[key]) for key in old)
 
 
-def _walk(value: Any) -> Iterable[Any]:
+def _walk(value: Any, members: _Members = members_of) -> Iterable[Any]:
     """Yield a value, and the values in it, if it is a container that is an argument by its members."""
     yield value
-    for member in [] if is_plain_value(value) else (members_of(value) or {}).values():
-        yield from _walk(member)
+    for member in [] if is_plain_value(value) else (members(value) or {}).values():
+        yield from _walk(member, members)
 
 
-def _each_tensor(value: Any) -> list[Any]:
-    return [each for each in _walk(value) if issubclass(type(each), Tensor)]
+def _each_tensor(value: Any, members: _Members) -> list[Any]:
+    return [each for each in _walk(value, members) if issubclass(type(each), Tensor)]
 
 
-def _tensors_in(value: Any) -> set[int]:
-    return {id(each) for each in _each_tensor(value)}
+def _tensors_in(value: Any, members: _Members) -> set[int]:
+    return {id(each) for each in _each_tensor(value, members)}
 
 
-def _containers_in(value: Any) -> set[int]:
-    """Return the ids of the containers in a value, and of the dicts of attributes."""
-    found = [each for each in _walk(value) if not is_plain_value(each) and members_of(each) is not None]
-    return {id(each) for each in found} | {id(own_attributes(each)) for each in found if hasattr(each, "__dict__")}
+def _containers_in(value: Any, members: _Members = members_of) -> list[int]:
+    """Return the ids of the containers in a value, and of the dicts of attributes, each as often as it is there."""
+    found = [each for each in _walk(value, members) if not is_plain_value(each) and members_of(each) is not None]
+    return [id(each) for each in found] + [id(own_attributes(each)) for each in found if hasattr(each, "__dict__")]
