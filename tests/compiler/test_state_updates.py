@@ -405,8 +405,8 @@ READS = ["return s.n", "s.m = s.n + 1", "s.n = s.o.n + 1", "s.n += s.n", "s.n *=
          "e['n'] += 1; f = e; s.m = f['n']", "d['n'] += d['n']", "d['n'] += 1 if d['n'] > 2 else 2",
          "d['f'] += 0.5; x = x * d['f']", "space['shared'] += 1; s.m = shared", "d['n'] += 1; s.m = {**d}['n']",
          "words['a'] += 1; s.m = words['a'] + words['b']", "s.d['n'] += 1; s.m = vars(s)['d']['n']",
-         "d['n'] += 1; print(d) if d['n'] > 9 else 0", "d['n'] += 1; s.m = 'n' in d", "pair[1][0] += 1",
-         "pair[0].append(x)"]  # fmt: skip
+         "d['n'] += 1; print(d) if d['n'] > 9 else 0", "d['n'] += 1; s.m = 'n' in d",
+         "pair[1][0] += 1; t = pair[1]; s.m = t[0]"]  # fmt: skip
 APPENDS = [
     "log.append(x * 2)",
     "s.log.append((x + 1, len(x)))",
@@ -423,6 +423,11 @@ APPENDS = [
     "q.append(x); x = q[-1] + 1",
     "q.extend([x, x * 2])",
     "d['q'].append(x * 2); d['n'] += 1",
+    "d.setdefault('log', []).append(x * 2)",
+    "s.d['in'].setdefault('log', []).append(x); x = x * s.d['k']",
+    "d.setdefault('log', []).append(x * 2); d['in'].setdefault('log', []).extend([x])",
+    "pair[0].append(x * 2)",
+    "pair[1][0] += 1; pair[0].append(x)",
 ]
 REPLACES = ["full.append(x * 2)", "full.append(x); x = full[0] + full[-1]", "full.rotate(1)", "full[1] = x * 2",
             "x = full.pop() * 2; full.appendleft(x)", "few.append(x); x = few.pop(0) + 1",
@@ -439,7 +444,12 @@ USES = ["log.append(x); x = x * len(log)", "log.append(x); x = log[0] * 2", "log
         "q.append(x); x = q.popleft() * 2", "q.append(x); x = x * len(q)", "q.append(x); q.rotate(1); x = q[0] * 2",
         "q.append(x * 2); x = sum(q)", "filling.append(x * 2)", "filling.append(x); x = x * len(filling)",
         "filling.extend([x, x + 1]); x = filling[0] * 2", "log.insert(0, x); x = log.pop() + 1",
-        "d.setdefault('more', []).append(x)", "d.setdefault('first', x * 2); x = d['first'] + 1",
+        "d.setdefault('more', []).append(x)", "d.setdefault('log', []).append(x); x = x * len(d['log'])",
+        "d.setdefault('log', []).append(x); x = d.setdefault('log', [])[0] * 2",
+        "pair[0].append(x); x = x * len(pair[0])",
+        "d.setdefault('log', []).append(x); t = d.setdefault('log', []); x = t[0] * 2",
+        "pair[0].append(x); t = pair; x = t[0][0] * 2", "pair[0].append(x); x = pair[-2][0] * 2",
+        "a, b = pair; a.append(x); x = pair[0][0] + 1", "d.setdefault('first', x * 2); x = d['first'] + 1",
         "d.update(last=x * 2); x = d['last'] + 1", "x = d.pop('last', x) + 1; d['last'] = x * 2",
         "d['log'].append(x); d['log'] = d['log'][1:]", "d['log'] = [x]; d['log'].append(x * 2)",
         "full.append(x); full.appendleft(x * 2); x = full[1] + 1", "named[x.ndim].append(x * 2); x = named[1][0] + 1",

@@ -89,6 +89,12 @@ def _item_of(steps: list[dis.Instruction], start: int, keys: Keys) -> int | None
     """
     i = start
     for number, key in enumerate(keys):
+        made = _item_or_new_list(steps, i)
+        if made is not None:
+            i, given = made
+            if given != key:
+                return _OTHER_ITEM
+            continue
         index, use = steps[i + 1 : i + 3]
         if index.opname not in _CONSTANTS or not _is_straight(index):
             return None
@@ -103,6 +109,17 @@ def _item_of(steps: list[dis.Instruction], start: int, keys: Keys) -> int | None
             return None
         i += 2
     return i
+
+
+def _item_or_new_list(steps: list[dis.Instruction], start: int) -> tuple[int, Any] | None:
+    """Return the number of the call in `x.setdefault(key, [])`, after the load of x, and the key; None for others."""
+    method, index, new = steps[start + 1 : start + 4] if start + 5 < len(steps) else (None, None, None)
+    if method is None or index is None or new is None or method.argval != "setdefault":
+        return None
+    end = start + 4 + (steps[start + 4].opname == "PRECALL")
+    is_call = method.opname in ("LOAD_METHOD", "LOAD_ATTR") and steps[end].opname == "CALL" and steps[end].arg == 2
+    is_new = new.opname == "BUILD_LIST" and new.arg == 0 and index.opname in _CONSTANTS
+    return (end, index.argval) if is_call and is_new and all(map(_is_straight, steps[start + 1 : end + 1])) else None
 
 
 def _is_subscript(step: dis.Instruction) -> bool:

@@ -83,25 +83,40 @@ class StateUpdates:
     def _is_counter(self, entry: Entry) -> bool:
         return self._is_used_so(entry, is_only_counted)
 
-    def _is_used_so(self, entry: Entry, check: Callable[[types.CodeType, str, tuple], bool]) -> bool:
-        """Return whether all code uses a variable, attribute or item as a check says, and has no other way to it."""
+    def _is_used_so(self, entry: Entry, check: Callable[[types.CodeType, str, tuple], bool], keys: tuple = ()) -> bool:
+        """Return whether all code uses a variable, attribute or item as a check says, and has no other way to it.
+
+        `keys` lead on from there.
+        """
         found, path = self._surroundings, self._path_of(entry)
         if path is None or found.has_other_readers(path[0], path[1]):
             return False
-        return all(check(code, path[0], path[2]) for code in found.user_codes)
+        return all(check(code, path[0], (*path[2], *keys)) for code in found.user_codes)
 
     def _path_of(self, entry: Entry) -> tuple[str, Any, tuple] | None:
         """Return the variable or attribute by which code has a value, its container, and the keys that lead on."""
-        found, keys = self._surroundings, []
+        keys: list[Any] = []
         while (name := self._name_of(entry)) is None:
-            homes = [*found.parents.get(id(entry.container), ())]
-            home = found.first.get(homes[0]) if len(homes) == 1 and homes[0] is not None else None
+            home, inside = self._home_of(entry.container)
             is_plain = type(entry.container) in (*_DICTS, list, tuple, deque) and type(entry.key) in _KEYS
-            if home is None or not home.holds() or not is_plain or found.is_namespace(entry.container):
+            if home is None or not is_plain or self._surroundings.is_namespace(entry.container):
                 return None
-            keys.append(entry.key)
+            keys += [entry.key, *inside]
             entry = home
         return name, entry.container, tuple(reversed(keys))
+
+    def _home_of(self, value: Any) -> tuple[Entry | None, list[int]]:
+        """Return the only entry that has a value, and the places in tuples on the way there, the innermost first."""
+        found, key, inside = self._surroundings, id(value), list[int]()
+        while True:
+            homes = [*found.parents.get(key, ())]
+            if len(homes) != 1 or homes[0] is None:
+                return None, inside
+            home = found.first.get(homes[0])
+            if home is not None or type(homes[0][1]) is not int:
+                return (home if home is not None and home.holds() else None), inside
+            key = homes[0][0]
+            inside.append(homes[0][1])
 
     def _name_of(self, entry: Entry) -> str | None:
         """Return the name by which code has an attribute or variable; None for an item."""
@@ -113,15 +128,12 @@ class StateUpdates:
 
     def _note_appended(self, members: Any, count: int, name: str) -> None:
         """Note a list or deque that has got members, if the code does nothing else with it."""
-        found = self._surroundings
-        homes = [*found.parents.get(id(members), ())]
-        home = found.first.get(homes[0]) if len(homes) == 1 and homes[0] is not None else None
+        home, inside = self._home_of(members)
         if (
             len(members) < count
             or home is None
-            or not home.holds()
             or getattr(members, "maxlen", None) == len(members)  # it may have lost some
-            or not self._is_used_so(home, is_only_appended_to)
+            or not self._is_used_so(home, is_only_appended_to, tuple(reversed(inside)))
         ):
             self.refusal = self.refusal or f"the function changes {name}"
             return
