@@ -143,7 +143,7 @@ def test_a_list_may_be_any_sequence_or_several_arguments():
         registry["cat"]([a], 0, 0)
 
 
-def test_another_thread_never_sees_half_of_what_is_asked_of_the_arguments():
+def test_another_thread_reads_all_slots_of_a_schema_or_none():
     schema = copy.copy(rg.add.schema)
     schema._slots = None
     declared, seen = schema.parameters, []
