@@ -27,7 +27,7 @@ BUDGET = {
     "higher_order": 800,
     "hips": 900,
     "implicit": 700,
-    "interop": 6700,
+    "interop": 6800,
     "kernels": 10100,
     "levels": 1700,
     "library": 3600,

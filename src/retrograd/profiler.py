@@ -14,6 +14,7 @@ from retrograd.autograd.profiler import record_function as record_function
 from retrograd.core.blocks import Block
 from retrograd.foundation.source_location import warn_user
 from retrograd.foundation.suggestions import suggest_in_module
+from retrograd.interop.atomic_write import atomic_replace
 
 __path__: list[str] = []  # this module is a package too: `module_aliases.py` has its modules
 
@@ -273,7 +274,7 @@ class profile(Block):
         """
         if metric != "self_cpu_time_total":
             raise ValueError(f"export_stacks: expected the metric 'self_cpu_time_total', got {metric!r}")
-        with open(path, "w", encoding="utf-8") as file:
+        with atomic_replace(path) as unfinished, open(unfinished, "w", encoding="utf-8") as file:
             for event in self.events():
                 if event.stack and int(event.self_cpu_time_total) > 0:
                     frames = ";".join(line.replace(";", ",").replace(" ", "_") for line in reversed(event.stack))

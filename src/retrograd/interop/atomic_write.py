@@ -1,6 +1,8 @@
 """Atomic replacement of files."""
 
 import os
+import re
+import shutil
 import stat
 import threading
 from collections.abc import Iterator
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from retrograd.core.blocks import generator_block
+from retrograd.interop.file_locks import open_locked, remove_unlocked
 
 
 def shorten(message: str, longest: int = 500) -> str:
@@ -43,8 +46,8 @@ def atomic_replace(path: str | os.PathLike[str]) -> Iterator[Path]:
     """The path of a new file to be written, which takes the place of the file `path` when the block ends.
 
     At any moment, after a crash of the machine too, `path` holds the old content or all of the new. If the block
-    raises, the old file stays as it is and the new one is removed. A link stays a link: the file that it leads to
-    is replaced.
+    raises, the old file stays as it is and the new one is removed; that of a process that was killed is removed by the
+    next call for the same path. A link stays a link: the file that it leads to is replaced.
 
     Raises OSError that names `path` where the file can't be written.
 
@@ -56,15 +59,56 @@ def atomic_replace(path: str | os.PathLike[str]) -> Iterator[Path]:
     [('a.txt', 'whole')]
     """
     target = Path(os.path.realpath(path))
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
-    with name_in_errors(target):
-        try:
-            yield unfinished
-            _fsync(unfinished)
-            os.replace(unfinished, target)
-        finally:
-            with suppress(OSError):  # which would hide what went wrong
-                unfinished.unlink(missing_ok=True)
+    with name_in_errors(target), _locked(target) as unfinished:
+        yield unfinished
+        _fsync(unfinished)
+        os.replace(unfinished, target)
+
+
+@generator_block
+def temporary_folder(target: Path) -> Iterator[Path]:
+    """The path of a new folder, in that of `target`, which is removed when the block ends.
+
+    That of a process that was killed is removed by the next call for the same path.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with temporary_folder(Path(folder, "a")) as unfinished:
+    ...         unfinished.is_dir(), unfinished.parent == Path(folder)
+    ...     list(Path(folder).iterdir())
+    (True, True)
+    []
+    """
+    with name_in_errors(target), _locked(target, folder=True) as unfinished:
+        yield unfinished
+
+
+@generator_block
+def _locked(target: Path, folder: bool = False) -> Iterator[Path]:
+    """The path of a temporary file or folder for `target`, which this process has locked; it is removed at the end."""
+    _remove_leftovers(target)
+    ending = ".folder.tmp" if folder else ".tmp"
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}{ending}")
+    mark = None
+    try:
+        mark = open_locked(unfinished, folder)
+        yield unfinished
+    finally:
+        if folder:
+            shutil.rmtree(unfinished, ignore_errors=True)
+        with suppress(OSError):  # which would hide what went wrong
+            unfinished.unlink(missing_ok=True)
+        if mark is not None:
+            os.close(mark)
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove the new files for a path that were not completed, and that no process writes."""
+    name = re.compile(re.escape(f".{target.name}.") + r"\d+-\d+(\.folder)?\.tmp")
+    with suppress(OSError):  # as in a folder that can't be listed
+        for entry in os.scandir(target.parent):
+            if name.fullmatch(entry.name):
+                remove_unlocked(Path(entry.path))
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,6 +1,8 @@
 """Locks of files: a sign that a process still runs, which the operating system removes however the process ends."""
 
+import errno
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +17,50 @@ def lock_file(descriptor: int) -> None:
     if fcntl is not None:
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def open_locked(path: Path, folder: bool = False) -> int | None:
+    """Return the descriptor of a file or folder that is made if it is not there, and locked until it is closed.
+
+    None on Windows, which has no such locks, and where an open file cannot be renamed.
+    """
+    while True:
+        if folder:
+            path.mkdir(exist_ok=True)
+        if fcntl is None:
+            return None
+        with suppress(FileNotFoundError):  # `remove_unlocked` has removed it before it was locked
+            found = os.open(path, os.O_RDONLY) if folder else os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            lock_file(found)
+            if _is_at(path, found):
+                return found
+            os.close(found)
+        if not path.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def remove_unlocked(path: Path) -> None:
+    """Remove a file or folder that no process has locked; one of which that can't be known stays."""
+    if fcntl is None:
+        return
+    with suppress(OSError):
+        is_folder = path.is_dir()
+        found = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)
+        try:
+            fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if is_folder:  # while it is locked, see `open_locked`
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        finally:
+            os.close(found)
 
 
 def is_locked(path: Path) -> bool | None:

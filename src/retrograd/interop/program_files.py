@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from retrograd.core.blocks import generator_block
 from retrograd.foundation.lazy_imports import lazy_module
-from retrograd.interop.atomic_write import atomic_replace, name_in_errors, shorten
+from retrograd.interop.atomic_write import atomic_replace, shorten, temporary_folder
 from retrograd.interop.json_values import StorageError, expect
 
 GRAPH, TENSORS = "graph.json", "tensors.safetensors"
@@ -33,11 +33,8 @@ def write(path: Path, fill: Callable[[Path], None], is_zip: bool) -> None:
     """
     target = Path(os.path.realpath(path))
     _check_replaceable(target, is_zip)
-    with (
-        name_in_errors(target),
-        TemporaryDirectory(".tmp", f".{target.name}.", target.parent, ignore_cleanup_errors=True) as temporary,
-    ):
-        new_folder = Path(temporary, "new")
+    with temporary_folder(target) as temporary:
+        new_folder = temporary / "new"
         new_folder.mkdir()
         fill(new_folder)
         if is_zip:
