@@ -100,9 +100,9 @@ class ZeroRedundancyOptimizer(Optimizer):
         shards = divide(params, self.process_group, self._by_elements, BUCKET_MB)
         self._shards += shards
         self._pieces += [piece for shard in shards for piece in shard.pieces]
+        note_exchange(params, self, self.process_group.ranks)
         if self._shards_gradients and self.process_group.size() > 1:
             self._gradients.append(GradientShards(params, shards, self.process_group))
-        note_exchange(params, self, self.process_group.ranks)
         if self.optim is not None:
             self.optim.add_param_group(self._local(self.param_groups[-1]))
 
