@@ -171,18 +171,8 @@ def _real_function(name, function):
     return kernel
 
 
-def _extreme(name, ufunc):
-    """Return a reduction by a ufunc that raises for complex arrays."""
-
-    def reduce(x, axis, keepdims):
-        if x.dtype.kind == "c":
-            real_only(name, x)
-        return ufunc.reduce(x, axis, None, None, keepdims)
-
-    return reduce
-
-
-amax, amin = _extreme("amax", np.maximum), _extreme("amin", np.minimum)
+amax = _real_function("amax", lambda x, axis, keepdims: np.maximum.reduce(x, axis, None, None, keepdims))
+amin = _real_function("amin", lambda x, axis, keepdims: np.minimum.reduce(x, axis, None, None, keepdims))
 argmax = _real_function("argmax", lambda x, axis, keepdims: x.argmax(axis, keepdims=keepdims))
 argmin = _real_function("argmin", lambda x, axis, keepdims: x.argmin(axis, keepdims=keepdims))
 clip = _real_function("clamp", lambda x, low, high, out=None: x.clip(low, high, out=out))
