@@ -171,8 +171,8 @@ def _real_function(name, function):
     return kernel
 
 
-amax = _real_function("amax", lambda x, axis, keepdims: np.maximum.reduce(x, axis, None, None, keepdims))
-amin = _real_function("amin", lambda x, axis, keepdims: np.minimum.reduce(x, axis, None, None, keepdims))
+amax = _real_function("amax", lambda x, axis, keepdims: np.maximum.reduce(x, axis, keepdims=keepdims))
+amin = _real_function("amin", lambda x, axis, keepdims: np.minimum.reduce(x, axis, keepdims=keepdims))
 argmax = _real_function("argmax", lambda x, axis, keepdims: x.argmax(axis, keepdims=keepdims))
 argmin = _real_function("argmin", lambda x, axis, keepdims: x.argmin(axis, keepdims=keepdims))
 clip = _real_function("clamp", lambda x, low, high, out=None: x.clip(low, high, out=out))
