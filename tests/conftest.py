@@ -6,11 +6,16 @@ import random
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 import retrograd as rg
 
 # UCX, over which MPICH may send, writes its errors about the network to the output of the programs that tests read.
 os.environ.setdefault("UCX_LOG_LEVEL", "fatal")
+
+# How long an example of a property test takes says nothing on a busy machine.
+settings.register_profile("any_load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any_load")
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).parent
 SHORTEST = 5  # seconds
@@ -73,3 +74,12 @@ def test_no_test_waits_only_a_short_time():
         for line, seconds in _short_limits(path.read_text())
     }
     assert found == {}
+
+
+def test_no_example_of_a_property_has_a_time_limit():
+    assert settings.default.deadline is None
+    assert HealthCheck.too_slow in settings.default.suppress_health_check
+    limits = [
+        str(path.relative_to(TESTS)) for path in TESTS.rglob("*.py") if re.search(r"\bdeadline=\d", path.read_text())
+    ]
+    assert limits == []

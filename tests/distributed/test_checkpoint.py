@@ -174,7 +174,7 @@ def test_parts_along_different_dimensions_are_refused(tmp_path):
 
 
 @given(shape=st.lists(st.integers(1, 4), min_size=1, max_size=4), data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_positions_are_those_of_moved_axes(shape, data):
     dim, other = (data.draw(st.integers(0, len(shape) - 1)) for _ in range(2))
     plain = np.arange(math.prod(shape)).reshape(shape)

@@ -137,7 +137,7 @@ steps = st.one_of(
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(program=st.lists(st.tuples(st.booleans(), steps), max_size=30))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_two_users_of_a_store_have_the_answers_of_one_dict(kinds, kind, program):
     users, model = getattr(kinds, kind)(), Model()
     for user in users:
@@ -348,7 +348,7 @@ def test_bytes_that_are_no_request_change_nothing(name, monkeypatch):
 
 
 @given(data=st.binary(max_size=200))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_bytes_are_fields_or_refused(data):
     try:
         found = stores.split_fields(data)

@@ -194,7 +194,7 @@ def slope(f):
     return lambda t: jvp(f, (t,), (rg.ones_like(t),))[1]
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(STEPS)
 def test_random_programs_agree_with_nested_jvp(steps):
     f = program(steps)

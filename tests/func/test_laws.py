@@ -12,7 +12,7 @@ from retrograd.testing import assert_close
 
 from .programs import DTYPE, built, points, programs, tensor
 
-laws = settings(max_examples=150, deadline=None, derandomize=True)
+laws = settings(max_examples=150, derandomize=True)
 batches = st.lists(points, min_size=1, max_size=3)
 
 
@@ -147,7 +147,7 @@ KINDS = [*itertools.product(WAYS, repeat=2), ("grad", "vmap", "jvp"), ("vmap", "
 
 @pytest.mark.parametrize("kinds", KINDS)
 @given(steps=programs, x=points)
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=20, derandomize=True)
 def test_nested_transforms_agree_with_other_ways_to_write_them(kinds, steps, x):
     f = h = built(steps)
     for kind in kinds:

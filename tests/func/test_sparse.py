@@ -485,7 +485,7 @@ def _shifted_in_place(x, k):
     return y
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(sorted(STEPS)), st.integers(1, 3)), min_size=1, max_size=5))
 def test_random_programs_have_their_dense_jacobian_and_hessian(program):
     def f(x):

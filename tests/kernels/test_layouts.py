@@ -81,7 +81,7 @@ class Call:
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in flag_")  # how a check says that it fails
 @pytest.mark.parametrize("name", UFUNCS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_operands_and_results_may_have_any_layout(name, data):
     call = Call(name, data.draw)
@@ -113,7 +113,7 @@ def outcome(function, pair):
 
 
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "true_divide"])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_arithmetic_is_that_of_numpy_for_every_layout_of_operands(name, data):
     shape = tuple(sizes(data.draw, data.draw(st.integers(0, 2))))

@@ -130,7 +130,7 @@ def test_one_argument_that_does_not_fit_does_no_harm(name, arguments, written):
         getattr(chosen, name)(*arguments, None)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_several_arguments_that_do_not_fit_do_no_harm(data):
     name, arguments, written = data.draw(st.sampled_from(EACH))

@@ -178,7 +178,7 @@ def run(steps):
     check("all gradients", our.gradients(our.values().values()), their.gradients(their.values().values()), program)
 
 
-as_given = settings(max_examples=800, derandomize=True, deadline=None, database=None)
+as_given = settings(max_examples=800, derandomize=True, database=None)
 
 
 @as_given
