@@ -23,6 +23,7 @@ SENTENCE = re.compile(
     r"^(?:What|Of|Whoever|So many)\b"
     r"|(?i:\b(that which|anew|beside|but for|stands? in|goes on|lies|so many|twins?|whoever|what is no|of that none"
     r"|told|seen|alike but|at the place|of one's own|for ever|is kept from|are others than|which this \w+ has not)\b)"
+    r"|(?<![-\w\"])[Mm]icro-batch(?! \|)"  # in the glossary it is others' word
 )
 # The same anywhere in a text, and at the first line of a string: sources without a match need not be parsed.
 POSSIBLE = re.compile(SENTENCE.pattern.replace("^", r"\b", 1))

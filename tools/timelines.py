@@ -83,7 +83,7 @@ def main() -> None:
     step_5 = "const step = timelines[0].steps.all[5]; show(step.start, step.end)"
     part = "const { all } = timelines[0].steps; show(0, all[2].end); measure([all[1].start, all[1].end])"
     pages = [
-        ("timeline_page.png", timelines, "1F1B, 4 stages, 8 micro-batches", "pin(timelines[0].find('F2.3'))", 1060),
+        ("timeline_page.png", timelines, "1F1B, 4 stages, 8 microbatches", "pin(timelines[0].find('F2.3'))", 1060),
         ("timeline_run.png", {"": measured}, "Step 5 of a training run", step_5, 810),
         ("timeline_runs.png", runs, "Two training runs", part, 960),
     ]

@@ -12,7 +12,7 @@ SMALL = ["sweep", "-n", "4", "--micro-batches", "8", "--seconds", "0.1"]
 def test_the_table_has_every_schedule_and_the_searched_ones(capsys):
     assert main([*SMALL, "--limits", "3,4", "--times", "1,1.2,0.8,0.1"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].strip() == "4 ranks, 8 micro-batches"
+    assert lines[0].strip() == "4 ranks, 8 microbatches"
     names = [line.split()[0] for line in lines[2:]]
     assert sorted(set(names)) == sorted({kind.name for kind in SCHEDULES.values()} | {"auto"})
     assert names.count("auto") == 4  # one and two stages per rank, two limits
@@ -30,7 +30,7 @@ def test_the_plot_is_written(tmp_path, capsys):
     [
         (["-n", "0,4"], "--ranks is '0,4'; it must be integers of at least 1"),
         (["--times", "1,1,1"], "--times is '1,1,1'; it must be 4 numbers of at least 0"),
-        (["--limits", "4,0.5"], "--limits has 0.5; a rank holds the activations of at least 1 micro-batch"),
+        (["--limits", "4,0.5"], "--limits has 0.5; a rank holds the activations of at least 1 microbatch"),
         (["--limits", "x"], "--limits is 'x'; it must be numbers of at least 0"),
         (["--seconds", "0"], "--seconds is '0'; it must be a number of seconds above 0"),
     ],

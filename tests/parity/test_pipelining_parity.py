@@ -39,7 +39,7 @@ DEVIATIONS: dict[str, tuple[str, str]] = {
     "pipe: gradients": ("answers", "a pipe is one graph; PyTorch's cuts it between stages"),
     "pipe: too many arguments": ("TypeError", ARGUMENTS),
     "pipe: too few arguments": ("TypeError", ARGUMENTS),
-    "chunks: more than examples": ("ValueError", "fewer micro-batches than asked for would break the schedule"),
+    "chunks: more than examples": ("ValueError", "fewer microbatches than asked for would break the schedule"),
     "chunks: none": ("ValueError", SPLIT),
     "chunks: a dimension that is not there": ("ValueError", SPLIT),
     "chunks: no dimension": ("ValueError", SPLIT),

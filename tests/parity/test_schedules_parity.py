@@ -13,7 +13,7 @@ from retrograd.pipelining.schedules.idle_slots import with_idle_slots
 from retrograd.pipelining.schedules.lowering import chain, lower
 from retrograd.pipelining.schedules.tables import read_csv, write_csv
 
-# p ranks, v stages a rank and m micro-batches of which PyTorch makes a schedule.
+# p ranks, v stages a rank and m microbatches of which PyTorch makes a schedule.
 SIZES = [(p, v, m) for p in (1, 2, 3, 4, 8) for v in (1, 2, 3) for m in (1, 2, 4, 7, 8, 16)]
 ROUNDS = [(p, v, m) for p, v, m in SIZES if m % max(1, m // p) == 0]
 V = [(p, v, m) for p, v, m in SIZES if v == 2]
@@ -85,7 +85,7 @@ def test_v_schedules_have_the_very_order_of_pytorch_s(name):
 @pytest.mark.parametrize("name", ["Interleaved1F1B", "InterleavedZeroBubble"])
 def test_interleaved_schedules_have_the_very_order_of_pytorch_s(name):
     for p, v, m in ALLOWED[name]:
-        # With one stage a rank ours keeps fewer activations; with fewer micro-batches than ranks ours puts a weight
+        # With one stage a rank ours keeps fewer activations; with fewer microbatches than ranks ours puts a weight
         # half before the input half that still has to arrive, PyTorch's after it.
         if v > 1 and m >= p:
             assert make_schedule(name, p * v, m, ranks=p) == ordered(name, p, v, m), (p, v, m)
@@ -107,7 +107,7 @@ def test_idle_slots_are_those_of_pytorch_s(name):
 
 
 def test_looped_bfs_is_pytorch_s_but_for_the_order_of_micro_batches_in_the_backward():
-    # PyTorch takes the last micro-batch first; ours the first, so that gradients are summed as by other schedules.
+    # PyTorch takes the last microbatch first; ours the first, so that gradients are summed as by other schedules.
     for p, v, m in SIZES:
         theirs = [
             [a._replace(micro_batch=m - 1 - a.micro_batch) if a.kind is Kind.B else a for a in actions]

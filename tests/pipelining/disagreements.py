@@ -54,7 +54,7 @@ CASES = {
     "another scalar argument": ({"scale": 2.0}, "argument 1: 1.0 on ranks 0, 2; 2.0 on rank 1"),
     "evaluation mode": ({"training": False}, "training: True on ranks 0, 2; False on rank 1"),
     "another schedule": ({"schedule": "gpipe"}, "schedule: 1f1b on ranks 0, 2; gpipe on rank 1"),
-    "other numbers of micro-batches": ({"micro_batches": 2}, "micro-batches: 4 on ranks 0, 2; 2 on rank 1"),
+    "other numbers of microbatches": ({"micro_batches": 2}, "microbatches: 4 on ranks 0, 2; 2 on rank 1"),
     "another loss scale": ({"loss_scale": 2.0}, "loss_scale: 1.0 on ranks 0, 2; 2.0 on rank 1"),
     "another loss function": (
         {"loss_fn": "l1_loss"},

@@ -312,7 +312,7 @@ def check_failure(transport):
     fuse.blown = False
     pipeline.step(rg.ones(6, 2), target=rg.ones(6, 2))
     fuse.blown = True
-    with pytest.raises(PipelineError, match=r"rank 1, stage 1, micro-batch 0, action F1.0: KeyError: 'blown'"):
+    with pytest.raises(PipelineError, match=r"rank 1, stage 1, microbatch 0, action F1.0: KeyError: 'blown'"):
         pipeline.step(rg.ones(6, 2), target=rg.ones(6, 2))
     assert pipeline.step(rg.ones(4, 2), target=rg.ones(4, 2)).item() > 0
 

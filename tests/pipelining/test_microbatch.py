@@ -128,7 +128,7 @@ def test_specs_may_be_nested_as_the_argument_is():
 def test_arguments_without_tensors_go_to_every_microbatch():
     assert split_args_kwargs_into_chunks((3,), {"a": None}, 2) == ([(3,), (3,)], [{"a": None}, {"a": None}])
     for chunks, kind in ((0, ValueError), (2.0, TypeError)):
-        with pytest.raises(kind, match="micro-batches"):
+        with pytest.raises(kind, match="microbatches"):
             split_args_kwargs_into_chunks((3,), {}, chunks)
 
 

@@ -194,7 +194,7 @@ def test_a_failure_of_a_move_is_raised_where_it_is_waited_for(monkeypatch):
     x = rg.randn(8, 3)
     schedule = with_offload(make_schedule("gpipe", 2, 4, ranks=1))
     pipeline = Pipeline([nn.Linear(3, 3), nn.Tanh()], schedule=schedule, ranks=1, micro_batches=4, loss_fn=mse_loss)
-    with pytest.raises(PipelineError, match=r"rank 0, stage \d, micro-batch \d, action .*No space left on device"):
+    with pytest.raises(PipelineError, match=r"rank 0, stage \d, microbatch \d, action .*No space left on device"):
         pipeline.step(x, target=x)
 
 

@@ -182,7 +182,7 @@ def test_bad_options_are_refused_at_once(arguments, message):
 
 
 def test_more_micro_batches_than_examples_are_refused():
-    with pytest.raises(ValueError, match="3 examples can't make 4 micro-batches"):
+    with pytest.raises(ValueError, match="3 examples can't make 4 microbatches"):
         Pipeline(nn.Linear(2, 2), micro_batches=4, loss_fn=mse_loss).step(rg.ones(3, 2), target=rg.ones(3, 2))
 
 
@@ -239,7 +239,7 @@ def test_a_failing_stage_ends_the_step_with_one_error_that_names_the_stage(fuse)
     bad[4:6] = 99.0
     pipeline.step(good, target=good)
     with pytest.raises(
-        PipelineError, match=r"rank 1, stage 1, micro-batch 2, action F1\.2: RuntimeError: the fuse is blown"
+        PipelineError, match=r"rank 1, stage 1, microbatch 2, action F1\.2: RuntimeError: the fuse is blown"
     ):
         pipeline.step(bad, target=good)
     assert pipeline.step(good, target=good).shape == ()

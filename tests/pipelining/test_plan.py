@@ -361,7 +361,7 @@ def test_a_schedule_that_needs_more_stages_than_there_are_operators_is_skipped_w
     [
         ({"ranks": 0}, "ranks must be an integer of at least 1, got 0"),
         ({"micro_batches": 2.5}, "micro_batches must be an integer of at least 1, got 2.5"),
-        ({"micro_batches": 9}, "a batch of 8 examples can't make 9 micro-batches"),
+        ({"micro_batches": 9}, "a batch of 8 examples can't make 9 microbatches"),
         ({"cores": -1}, "cores must be an integer of at least 1, got -1"),
         ({"rounds": 0}, "rounds must be an integer of at least 1, got 0"),
         ({"bandwidth": 0}, "bandwidth must be a number above 0, got 0"),
@@ -371,8 +371,8 @@ def test_a_schedule_that_needs_more_stages_than_there_are_operators_is_skipped_w
         ({"schedules": ["fastest"]}, "no schedule is called 'fastest'"),
         ({"ranks": 40}, "can't make 40 stages"),
         ({"replicas": [1, 3]}, "2 ranks cannot be divided among 3 replicas"),
-        ({"replicas": [0]}, r"replicas must be numbers from 1 to the 4 micro-batches, got \[0\]"),
-        ({"replicas": []}, r"replicas must be numbers from 1 to the 4 micro-batches, got \[\]"),
+        ({"replicas": [0]}, r"replicas must be numbers from 1 to the 4 microbatches, got \[0\]"),
+        ({"replicas": []}, r"replicas must be numbers from 1 to the 4 microbatches, got \[\]"),
     ],
 )
 def test_mistakes_are_reported_with_the_value(options, told):
@@ -610,7 +610,7 @@ def test_the_options_of_a_plan_configure_a_pipeline():
 def test_a_plan_prints_every_schedule_and_stage():
     found = planned(schedules=["gpipe", "1f1b"])
     text = str(found)
-    assert text.startswith("2 ranks, 4 micro-batches")
+    assert text.startswith("2 ranks, 4 microbatches")
     for name in ("GPipe", "1F1B"):
         assert any(line.startswith(name) for line in text.splitlines())
     assert f"* {found.reason}" in text

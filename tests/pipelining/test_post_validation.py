@@ -252,7 +252,7 @@ def test_an_error_in_a_later_step_is_raised_and_names_its_action(validate):
     model = [nn.Linear(2, 2), Fuse()]
     pipeline = Pipeline(model, micro_batches=2, loss_fn=mse_loss)
     optimizer = SGD(model[0].parameters(), lr=0.1)
-    with pytest.raises(PipelineError, match=r"rank 1, stage 1, micro-batch 0, action F1\.0: KeyError: 'blown'"):
+    with pytest.raises(PipelineError, match=r"rank 1, stage 1, microbatch 0, action F1\.0: KeyError: 'blown'"):
         pipeline.train_steps([(rg.ones(4, 2), rg.ones(4, 2))] * 3, optimizer, validate=validate)
 
 

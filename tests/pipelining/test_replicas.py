@@ -197,7 +197,7 @@ def test_an_error_on_a_replica_names_its_rank_and_the_next_step_is_clean():
         modules[0].weight.copy_(rg.eye(2))
     pipeline = Pipeline(modules, replicas=2, micro_batches=2, loss_fn=mse_loss, transport="threads")
     x = rg.tensor([[1.0, 1.0], [100.0, 1.0]])
-    with pytest.raises(PipelineError, match=r"rank 3, stage 1, micro-batch 1, action F1.1: KeyError: 'blown'"):
+    with pytest.raises(PipelineError, match=r"rank 3, stage 1, microbatch 1, action F1.1: KeyError: 'blown'"):
         pipeline.step(x, target=x)
     assert modules[0].weight.grad is None
     assert pipeline.step(x[:1].expand(2, 2), target=x).item() > 0
@@ -207,7 +207,7 @@ def test_numbers_of_replicas_that_cannot_be_are_refused():
     for wrong in (0, 1.5, -1):
         with pytest.raises(ValueError, match="replicas must be an integer of at least 1"):
             make_pipeline(cases.make(), replicas=wrong)
-    with pytest.raises(ValueError, match="6 replicas need 6 micro-batches or more, got 5"):
+    with pytest.raises(ValueError, match="6 replicas need 6 microbatches or more, got 5"):
         make_pipeline(cases.make(), replicas=6)
 
 

@@ -355,7 +355,7 @@ def test_segments_are_sequences_of_microbatches_in_the_order_of_the_schedule():
         split_segments(x, 2, [4, 1])
     with pytest.raises(ValueError, match=r"lengths \[7, -1\] must be at least 1"):
         split_segments(x, 2, [7, -1])
-    with pytest.raises(ValueError, match="a batch of 4 examples can't make 5 micro-batches"):
+    with pytest.raises(ValueError, match="a batch of 4 examples can't make 5 microbatches"):
         split_segments(x, 5, [4, 2])
     for dim in (0, 2, -3):
         with pytest.raises(ValueError, match=f"cannot be cut into segments along dimension {dim}"):

@@ -115,7 +115,7 @@ def test_an_action_shows_its_details_when_pointed_at_and_stays_when_clicked(page
     from selenium.webdriver.common.keys import Keys
 
     page.move_to("B0.0").perform()
-    for told in ("B0.0 backward", "rank 0, stage 0", "4 s to 6 s", "2 micro-batches, 4 KiB"):
+    for told in ("B0.0 backward", "rank 0, stage 0", "4 s to 6 s", "2 microbatches, 4 KiB"):
         assert told in page.text("tip")
     page.move_to("B0.0").click().perform()
     page.move_to("F1.1").perform()
@@ -172,7 +172,7 @@ def test_actions_are_found_by_name_kind_and_number_and_visited_in_order(page):
     from selenium.webdriver.common.keys import Keys
 
     box = page.browser.find_element("id", "search")
-    for text, count in [("f1.1", 2), ("backward stage 0", 4), ("rank 1 micro-batch 0", 6), ("wait", 6), ("F9.9", 0)]:
+    for text, count in [("f1.1", 2), ("backward stage 0", 4), ("rank 1 microbatch 0", 6), ("wait", 6), ("F9.9", 0)]:
         box.clear()
         box.send_keys(text)
         assert page.text("found") == (str(count) if count else "none")

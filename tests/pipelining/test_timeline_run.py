@@ -304,7 +304,7 @@ def test_a_rank_without_actions_is_busy_while_operators_run():
     ("backward stage 0", [("B0.0", 5.0), ("B0.0", 11.0)]),
     ("wait rank 1 step 0", [("RECV_F1.0<0", 0.0)]),
     ("lin rank 0 step 1", [("linear", 6.0), ("linear", 11.0)]),
-    ("micro-batch 0 send rank 1 step 0", [("SEND_B1.0>0", 4.0)]),
+    ("microbatch 0 send rank 1 step 0", [("SEND_B1.0>0", 4.0)]),
     ("train step 1", [("train", 6.0)]),
     ("nothing", []),
     ("", []),

@@ -34,7 +34,7 @@ def test_a_failing_stage_has_one_traceback_of_at_most_40_lines(capfd):
     assert main(["run", "-n", "3", str(SCRIPT)]) == 1
     lines = capfd.readouterr().err.splitlines()
     followers = sorted(line for line in lines if line.startswith("retrograd: rank"))
-    said = "retrograd.pipelining.runtime.rank.PipelineError: rank 2, stage 2, micro-batch 0"
+    said = "retrograd.pipelining.runtime.rank.PipelineError: rank 2, stage 2, microbatch 0"
     assert [line.partition(", action")[0] for line in followers] == [
         f"retrograd: rank {rank} ends with the error of rank 2: {said}" for rank in (0, 1)
     ]

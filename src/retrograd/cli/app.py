@@ -128,7 +128,7 @@ def demo(
         typer.Option(
             parser=_integer_parser("--micro-batches", 1, digits.BATCH),
             metavar=f"1-{digits.BATCH}",
-            help="Micro-batches that each batch is split into.",
+            help="Microbatches that each batch is split into.",
         ),
     ] = 8,
     schedule: Annotated[
@@ -277,7 +277,7 @@ def plan(
         typer.Option(
             parser=_integer_parser("--micro-batches", 1),
             metavar="NUMBER",
-            help="Micro-batches that a batch is split into.",
+            help="Microbatches that a batch is split into.",
         ),
     ],
     schedule: Annotated[
@@ -312,13 +312,13 @@ def plan(
 def sweep(
     ranks: Annotated[str, typer.Option("-n", "--ranks", metavar="NUMBERS", help="Ranks, such as 4,8.")] = "4,8",
     stages_per_rank: Annotated[str, typer.Option(metavar="NUMBERS", help="Stages of each rank.")] = "1,2",
-    micro_batches: Annotated[str, typer.Option(metavar="NUMBERS", help="Micro-batches of a batch.")] = "16,32",
+    micro_batches: Annotated[str, typer.Option(metavar="NUMBERS", help="Microbatches of a batch.")] = "16,32",
     limits: Annotated[
         str | None,
-        typer.Option(metavar="NUMBERS", help="Search within these memories of a rank, in micro-batches of its layers."),
+        typer.Option(metavar="NUMBERS", help="Search within these memories of a rank, in microbatches of its layers."),
     ] = None,
     times: Annotated[
-        str, typer.Option(metavar="F,I,W,MESSAGE", help="Times of a rank's layers for a micro-batch, and of a message.")
+        str, typer.Option(metavar="F,I,W,MESSAGE", help="Times of a rank's layers for a microbatch, and of a message.")
     ] = "1,1,1,0",
     seconds: Annotated[
         float,

@@ -116,7 +116,7 @@ def _import_module(module_name: str) -> Any:
 
 def _print_plan(result: Plan) -> None:
     console = Console(markup=False, highlight=False)
-    table = _table(result.header(), f"{result.ranks} ranks, {result.micro_batches} micro-batches")
+    table = _table(result.header(), f"{result.ranks} ranks, {result.micro_batches} microbatches")
     for row, choice in zip(result.rows(), result.choices, strict=True):
         table.add_row(*row, style="green" if choice is result.recommended else None if choice.fits else "dim")
     console.print(table)

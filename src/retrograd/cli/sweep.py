@@ -29,7 +29,7 @@ def run(settings: Settings) -> int:
     """Print a table for each size, the best by memory marked, and draw the plot; return the exit code, 0."""
     impossible = [limit for limit in settings.limits if limit < 1]
     if impossible:
-        raise UsageError(f"--limits has {impossible[0]:g}; a rank holds the activations of at least 1 micro-batch")
+        raise UsageError(f"--limits has {impossible[0]:g}; a rank holds the activations of at least 1 microbatch")
     rows = sweep(
         settings.ranks,
         settings.stages_per_rank,
@@ -40,7 +40,7 @@ def run(settings: Settings) -> int:
     )
     groups = _by_size(rows)
     for (ranks, micro_batches), group in groups.items():
-        _print(f"{ranks} ranks, {micro_batches} micro-batches", group)
+        _print(f"{ranks} ranks, {micro_batches} microbatches", group)
     if settings.plot is not None:
         _plot(settings.plot, groups)
     return 0

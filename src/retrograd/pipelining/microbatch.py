@@ -218,9 +218,9 @@ def chunk_sizes(total: int, chunks: int) -> list[int]:
     [3, 2, 2]
     """
     if not isinstance(chunks, int):
-        raise TypeError(f"split: the number of micro-batches must be an integer, got {chunks!r}")
+        raise TypeError(f"split: the number of microbatches must be an integer, got {chunks!r}")
     if not 1 <= chunks <= total:
-        raise ValueError(f"split: a batch of {total} examples can't make {chunks} micro-batches")
+        raise ValueError(f"split: a batch of {total} examples can't make {chunks} microbatches")
     return [total // chunks + (i < total % chunks) for i in range(chunks)]
 
 
@@ -288,7 +288,7 @@ def _size_along(name: str, tensor: Tensor, dim: int) -> int:
     if not -tensor.ndim <= dim < tensor.ndim:
         raise ValueError(
             f"split: {name}, of shape {tensor.shape}, has no dimension {dim} to split along; declare it "
-            f"Replicate() in the chunk spec if every micro-batch needs all of it"
+            f"Replicate() in the chunk spec if every microbatch needs all of it"
         )
     return tensor.shape[dim]
 

@@ -152,9 +152,7 @@ class Pipeline(SuggestsKeywords):
             stages=stages, ranks=ranks, replicas=replicas, micro_batches=micro_batches, max_captures=max_captures
         )
         if micro_batches < replicas:
-            raise ValueError(
-                f"Pipeline: {replicas} replicas need {replicas} micro-batches or more, got {micro_batches}"
-            )
+            raise ValueError(f"Pipeline: {replicas} replicas need {replicas} microbatches or more, got {micro_batches}")
         if loss_reduction not in ("mean", "sum"):
             raise ValueError(f"Pipeline: loss_reduction must be 'mean' or 'sum', got {loss_reduction!r}")
         if "target" in (kwargs_chunk_spec or {}):
@@ -268,7 +266,7 @@ class Pipeline(SuggestsKeywords):
         if not len(arg_mbs) == len(kwarg_mbs) == len(targets) or not arg_mbs:
             raise ValueError(
                 f"step_microbatches: got {len(arg_mbs)} tuples of arguments, {len(kwarg_mbs)} dicts of keyword "
-                f"arguments and {len(targets)} targets; there must be one for each micro-batch, and at least one"
+                f"arguments and {len(targets)} targets; there must be one for each microbatch, and at least one"
             )
         specs = self._args_spec, self._kwargs_spec
         sizes = [count_examples(a, k, *specs) for a, k in zip(arg_mbs, kwarg_mbs, strict=True)]
@@ -535,7 +533,7 @@ class Pipeline(SuggestsKeywords):
         options = {
             "schedule": self.schedule if isinstance(self.schedule, str) else "custom",
             "replicas": self._replicas,
-            "micro-batches": self.micro_batches,
+            "microbatches": self.micro_batches,
             "loss_scale": self.loss_scale,
             "deterministic": self.deterministic,
             "watch_nan": self.watch_nan,

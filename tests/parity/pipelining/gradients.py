@@ -224,7 +224,7 @@ CORNERS = {
     "an input that is a result": result_as_input(True),
     "an input that is a result, in halves": result_as_input(False),
     "the outputs after the first half": detached,
-    "two micro-batches": steps,
+    "two microbatches": steps,
     "a block": a_block,
     "a loss": a_loss,
     "ones for all": first_of(lambda m, x, y: [x * y, x * 2], lambda m: None),

@@ -27,7 +27,7 @@ def write(folder: Path, trainer: Trainer, measured: DemoResults) -> None:
     """Write pictures, timelines and numbers into the folder."""
     timelines = {"planned, a core per stage": measured.planned, f"measured, {_cores()}": measured.measured}
     pipeline = trainer.pipeline
-    title = f"{pipeline.schedule}, {len(measured.stages)} stages, {pipeline.micro_batches} micro-batches"
+    title = f"{pipeline.schedule}, {len(measured.stages)} stages, {pipeline.micro_batches} microbatches"
     draw(folder / "loss.png", trainer)
     write_html(folder / "timeline.html", timelines, title=title)
     write_png(folder / "timeline.png", timelines, title=title)

@@ -96,9 +96,7 @@ def plan(
         if not isinstance(number, int) or number < 1:
             raise ValueError(f"plan: {name} must be an integer of at least 1, got {describe(number)}")
     if not replicas or not all(isinstance(count, int) and 1 <= count <= micro_batches for count in replicas):
-        raise ValueError(
-            f"plan: replicas must be numbers from 1 to the {micro_batches} micro-batches, got {replicas!r}"
-        )
+        raise ValueError(f"plan: replicas must be numbers from 1 to the {micro_batches} microbatches, got {replicas!r}")
     if uneven := [count for count in replicas if ranks % count]:
         raise ValueError(f"plan: {ranks} ranks cannot be divided among {uneven[0]} replicas")
     above_zero = {"memory_limit": memory_limit, "bandwidth": bandwidth, "search_seconds": search_seconds}

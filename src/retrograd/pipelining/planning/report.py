@@ -272,7 +272,7 @@ class Plan:
         ]
 
     def __str__(self) -> str:
-        title = f"{self.ranks * self.replicas} ranks, {self.micro_batches} micro-batches"
+        title = f"{self.ranks * self.replicas} ranks, {self.micro_batches} microbatches"
         parts = [
             title,
             align_columns([self.header(), *self.rows()]),

@@ -211,7 +211,7 @@ def peak_activations(actions: Iterable[Action], weights: Mapping[int, float] | N
 F, B, I, W = Kind.F, Kind.B, Kind.I, Kind.W  # noqa: E741
 
 ArrivalTimes = dict[int, float]
-"""When the messages of a channel arrive, by micro-batch: those that have been sent and not been received."""
+"""When the messages of a channel arrive, by microbatch: those that have been sent and not been received."""
 
 
 class _Storage:

@@ -187,7 +187,7 @@ class Rank:
             raise
         except Exception as cause:
             kind = PipelineMetadataError if isinstance(cause, PipeliningMetadataError) else PipelineError
-            of = "" if action.kind.is_reduction else f" micro-batch {action.micro_batch},"
+            of = "" if action.kind.is_reduction else f" microbatch {action.micro_batch},"
             raise kind(
                 f"rank {self.rank}, stage {action.stage},{of} action {action}: {type(cause).__name__}: {cause}"
             ) from cause

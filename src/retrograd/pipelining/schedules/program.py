@@ -135,6 +135,6 @@ def _check_sizes(compute: Schedule, directions: Directions, stages: int, micro_b
     found = (sorted(placement), sorted(numbers), len(compute))
     if found != (list(range(stages)), list(range(micro_batches)), ranks or len(compute)):
         raise ValueError(
-            f"the schedule is for {len(placement)} stages, {len(numbers)} micro-batches and {len(compute)} ranks, "
+            f"the schedule is for {len(placement)} stages, {len(numbers)} microbatches and {len(compute)} ranks, "
             f"but there are {stages}, {micro_batches} and {ranks or len(compute)}"
         )

@@ -154,7 +154,7 @@ def parse_rows(rows: Sequence[Sequence[str]], source: str) -> list[list[Action]]
         if max(action.stage, action.micro_batch, action.peer or 0) >= len(index.cells_by_action):
             raise ValueError(
                 f"{source}, {position}: {action} is of no schedule with {len(index.cells_by_action)} actions: "
-                f"stages and micro-batches are numbered from 0 on"
+                f"stages and microbatches are numbered from 0 on"
             )
     return schedule
 

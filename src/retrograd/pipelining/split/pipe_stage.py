@@ -110,5 +110,5 @@ def check_no_writes(signature: Signature) -> None:
     if written:
         raise RuntimeError(
             f"pipeline: the model writes to its input {written}; a Pipe that is called does so, stages that "
-            f"run by themselves, on micro-batches, do not: clone in the model what it writes to"
+            f"run by themselves, on microbatches, do not: clone in the model what it writes to"
         )

@@ -127,7 +127,7 @@ class _Trace:
         for rank, steps in enumerate(self.timeline.memory()):
             for time, micro_batches, size in steps:
                 about = f"{self.labels[rank]}: activations"
-                yield self.record("C", rank, time, name=about, args={"micro-batches": micro_batches})
+                yield self.record("C", rank, time, name=about, args={"microbatches": micro_batches})
                 if size is not None:
                     yield self.record("C", rank, time, name=f"{about}, bytes", args={"bytes": size})
 

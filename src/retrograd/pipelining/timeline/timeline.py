@@ -177,7 +177,7 @@ class Timeline:
         """Return the actions and spans that a text names, by their start.
 
         text: words that all must hold: an action (`F2.3`), a kind (`backward`), a part of an operator's name
-         (`linear`), `stage 1`, `rank 0`, `micro-batch 4`, `step 7`.
+         (`linear`), `stage 1`, `rank 0`, `microbatch 4`, `step 7`.
 
         >>> spans = [Span(0, "linear", "operator", 0.0, 1.0), Span(0, "relu", "operator", 1.0, 2.0)]
         >>> [span.name for span in Timeline([], 1, spans=spans).find("lin rank 0")]

@@ -105,7 +105,7 @@ class Timeline {
     [event.name, event.shapes] = [this.texts[spans.name[index]], this.texts[spans.shapes[index]]];
     return event;
   }
-  /** The actions of a step by name, and by micro-batch: made when they are first asked for. */
+  /** The actions of a step by name, and by microbatch: made when they are first asked for. */
   index(step) {
     let found = this.indices.get(step);
     if (found) return found;
@@ -159,7 +159,7 @@ function purpose({ kind, peer, isSpan }) {
   return kind.code.startsWith("SEND") ? `send ${carried} to stage ${peer}` : `wait for ${carried} from stage ${peer}`;
 }
 function heldText(held, bytes) {
-  const text = held + (held === 1 ? " micro-batch" : " micro-batches");
+  const text = held + (held === 1 ? " microbatch" : " microbatches");
   return bytes === undefined ? text : text + ", " + bytesOf(bytes);
 }
 function memoryAt(timeline, rank, time) {
@@ -175,7 +175,7 @@ function describe(event) {
   const { timeline, rank, micro, start, end } = event;
   const times = [["time", `${duration(start)} to ${duration(end)}`], ["length", duration(end - start)]];
   if (event.isSpan) return [["where", whereText(event)], ...event.shapes ? [["shapes", event.shapes]] : [], ...times];
-  return [["where", whereText(event)], ["micro-batch", String(micro)], ...times, ["kept then", memoryAt(timeline, rank, start)]];
+  return [["where", whereText(event)], ["microbatch", String(micro)], ...times, ["kept then", memoryAt(timeline, rank, start)]];
 }
 /** The same action or span in the other timelines. */
 function compare(event) {

@@ -1,4 +1,4 @@
-// Finding actions by name, kind, stage, rank or micro-batch, and measuring a part of the time.
+// Finding actions by name, kind, stage, rank or microbatch, and measuring a part of the time.
 const found = { events: [], at: -1 };
 const NUMBERED = { step: "step", stage: "stage", rank: "rank", micro: "micro", microbatch: "micro", "micro-batch": "micro", mb: "micro" };
 
