@@ -9,21 +9,23 @@ from typing import Any, Self
 from retrograd.core import Tensor
 from retrograd.foundation.own_attributes import stored_attributes
 from retrograd.nn.module import Module
-from retrograd.nn.module_tree import MODULE, PARAMETER
+from retrograd.nn.module_tree import MODULE
 from retrograd.nn.parameter import Parameter
 
 
 class _IndexedContainer(Module):
     """Base of containers whose entries are named "0", "1", ...: the methods of lists."""
 
-    _entry_kind = MODULE
+    def _names(self) -> list[str]:
+        """Return the names of the entries, in order."""
+        return [name for name, kind in self._kinds.items() if kind == MODULE]
 
     def _entries(self) -> list[Any]:
         values = stored_attributes(self)
-        return [values[name] for name, kind in self._kinds.items() if kind in ("module", "parameter")]
+        return [values[name] for name in self._names()]
 
     def _name_at(self, position: int) -> str:
-        names = list(self._kinds)
+        names = self._names()
         if not -len(names) <= index(position) < len(names):
             raise IndexError(f"{type(self).__name__}: index {position} is out of range for {len(names)} entries")
         return names[position]
@@ -32,15 +34,19 @@ class _IndexedContainer(Module):
         """Return values as entries; TypeError for those that cannot be."""
         return _check_modules(type(self).__name__, values)
 
+    def _add(self, value: Any) -> None:
+        """Add an entry at the end."""
+        self._register(MODULE, str(len(self)), value)
+
     def __len__(self) -> int:
-        return len(self._kinds)
+        return len(self._names())
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._entries())
 
     def __getitem__(self, key: int | slice) -> Any:
         if isinstance(key, slice):
-            return type(self)(self._entries()[key])  # type: ignore[call-arg]  # lists of entries make subclasses
+            return type(self)(self._entries()[key])  # lists of entries make subclasses
         return stored_attributes(self)[self._name_at(key)]
 
     def __setitem__(self, key: int, value: Any) -> None:
@@ -57,7 +63,7 @@ class _IndexedContainer(Module):
     def _extend(self, values: Iterable[Any]) -> Self:
         """Add entries at the end; returns the container."""
         for value in self._checked(values):
-            self._register(self._entry_kind, str(len(self)), value)
+            self._add(value)
         return self
 
     def pop(self, key: int | slice) -> Any:
@@ -73,11 +79,9 @@ class _IndexedContainer(Module):
 
     def _replace_entries(self, entries: Iterable[Any]) -> None:
         """Replace all entries by these."""
-        entries = list(entries)
-        for name in list(self._kinds):
+        for name in self._names():
             delattr(self, name)
-        for number, entry in enumerate(entries):
-            self._register(self._entry_kind, str(number), entry)
+        self._extend(entries)
 
 
 def _check_modules(where: str, modules: Iterable[Any]) -> list[Module | None]:
@@ -225,8 +229,12 @@ class ModuleList(_IndexedContainer):
 class _KeyedContainer(Module):
     """Base of containers whose entries have keys: access, order, and the methods of dicts."""
 
+    def _names(self) -> Mapping[str, Any]:
+        """Return the keys of the entries, in order."""
+        return self._kinds
+
     def __getitem__(self, key: str) -> Any:
-        if key not in self._kinds:
+        if key not in self._names():
             raise KeyError(key)
         return stored_attributes(self)[key]
 
@@ -234,25 +242,25 @@ class _KeyedContainer(Module):
         self.pop(key)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._kinds
+        return key in self._names()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(list(self._kinds))
+        return iter(list(self._names()))
 
     def __len__(self) -> int:
-        return len(self._kinds)
+        return len(self._names())
 
     def keys(self) -> Iterable[str]:
         """The keys."""
-        return list(self._kinds)
+        return list(self._names())
 
     def values(self) -> Iterable[Any]:
         """The entries."""
-        return [value for _, value in self._members("module", "parameter")]
+        return [self[key] for key in self]
 
     def items(self) -> Iterable[tuple[str, Any]]:
         """Pairs of key and entry."""
-        return list(self._members("module", "parameter"))
+        return [(key, self[key]) for key in self]
 
     def update(self, entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Add the entries of a mapping or of pairs; existing keys are replaced."""
@@ -267,7 +275,7 @@ class _KeyedContainer(Module):
     def clear(self) -> None:
         """Remove all entries."""
         for key in self.keys():
-            delattr(self, key)
+            self.pop(key)
 
 
 class ModuleDict(_KeyedContainer):
@@ -296,7 +304,7 @@ class ModuleDict(_KeyedContainer):
 
 
 class ParameterList(_IndexedContainer):
-    """A list of parameters, and of None for absent ones; tensors put into it become parameters.
+    """A list of parameters and of other objects, which are only stored; tensors put into it become parameters.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -305,29 +313,45 @@ class ParameterList(_IndexedContainer):
     ['0', '1']
     """
 
-    _entry_kind = PARAMETER
-
-    def __init__(self, values: Iterable[Tensor] = ()) -> None:
+    def __init__(self, values: Iterable[Any] = ()) -> None:
         super().__init__()
+        self._size = 0
         self._extend(values)
 
-    def append(self, value: Tensor) -> Self:
+    def append(self, value: Any) -> Self:
         """Add a parameter at the end; returns the list."""
         return self._extend([value])
 
-    def extend(self, values: Iterable[Tensor]) -> Self:
-        """Add parameters at the end; returns the list."""
+    def extend(self, values: Iterable[Any]) -> Self:
+        """Add parameters at the end; returns the list. A tensor is no list of parameters: TypeError."""
         return self._extend(values)
 
+    def _names(self) -> list[str]:
+        return [str(number) for number in range(self._size)]
+
+    def _add(self, value: Any) -> None:
+        setattr(self, str(self._size), value)
+        self._size += 1
+
     def _checked(self, values: Iterable[Any]) -> list[Any]:
+        if isinstance(values, Tensor):
+            raise TypeError("ParameterList: expected an iterable of parameters, got a Tensor; put it into a list")
         return [_as_parameter(value) for value in values]
 
+    def _replace_entries(self, entries: Iterable[Any]) -> None:
+        for name in self._names():
+            delattr(self, name)
+        self._size = 0
+        self._extend(entries)
+
     def _repr_lines(self) -> Iterator[tuple[str, str]]:
-        return _parameter_lines(self)
+        return _parameter_lines(zip(self._names(), self, strict=True))
 
 
 class ParameterDict(_KeyedContainer):
-    """A dict of parameters, in insertion order; tensors put into it become parameters.
+    """A dict of parameters and of other objects, which are only stored, in insertion order.
+
+    Tensors put into it become parameters.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -336,20 +360,35 @@ class ParameterDict(_KeyedContainer):
     (['left', 'right'], True)
     """
 
-    def __init__(self, parameters: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] | None = None) -> None:
+    def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
         super().__init__()
+        self._keys: dict[str, None] = {}
         if parameters is not None:  # a subclass may have an update of its own
             self.update(parameters)
 
-    def __setitem__(self, key: str, value: Tensor) -> None:
+    def _names(self) -> Mapping[str, Any]:
+        return self._keys
+
+    def __setitem__(self, key: str, value: Any) -> None:
         ParameterDict.update(self, {key: value})  # not the update of a subclass
 
-    def update(self, entries: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]) -> None:
+    def update(self, entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Add the parameters of a mapping or of pairs; existing keys are replaced."""
-        for key, value in {key: _as_parameter(value) for key, value in dict(entries).items()}.items():
-            self.register_parameter(key, value)
+        for key, value in dict(entries).items():
+            value = _as_parameter(value)
+            if isinstance(value, Parameter) or not isinstance(key, str):
+                self.register_parameter(key, value)
+            else:
+                setattr(self, key, value)
+            self._keys[key] = None
 
-    def setdefault(self, key: str, default: Tensor) -> Parameter:
+    def pop(self, key: str) -> Any:
+        """Remove an entry and return it."""
+        value = super().pop(key)
+        del self._keys[key]
+        return value
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
         """Return the parameter of that key; if there is none, store and return the default."""
         if key not in self:
             self[key] = default
@@ -357,7 +396,7 @@ class ParameterDict(_KeyedContainer):
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the parameter of that key, or the default."""
-        return stored_attributes(self)[key] if key in self._kinds else default
+        return super().__getitem__(key) if key in self._keys else default
 
     def copy(self) -> "ParameterDict":
         """Return another dict of the same parameters."""
@@ -375,22 +414,29 @@ class ParameterDict(_KeyedContainer):
     def __reversed__(self) -> Iterator[str]:
         return reversed(list(self))
 
-    def __or__(self, other: "ParameterDict") -> "ParameterDict":
+    def __or__(self, other: Mapping[str, Any]) -> "ParameterDict":
         return ParameterDict([*self.items(), *other.items()])
 
-    def __ior__(self, other: "ParameterDict") -> Self:
+    def __ror__(self, other: Mapping[str, Any]) -> Any:
+        return other | dict(self.items())  # type: ignore[operator]  # as the other one has it
+
+    def __ior__(self, other: Mapping[str, Any]) -> Self:
         self.update(other.items())
         return self
 
     def _repr_lines(self) -> Iterator[tuple[str, str]]:
-        return _parameter_lines(self)
+        return _parameter_lines(self.items())
 
 
-def _parameter_lines(module: Module) -> Iterator[tuple[str, str]]:
-    """Return one line per parameter: its dtype and shape."""
-    members = module._members("parameter")
-    return ((name, "None" if value is None else f"Parameter({value.aval})") for name, value in members)
+def _parameter_lines(entries: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Return one line per entry: the dtype and shape of a parameter, the class of another object."""
+    for name, value in entries:
+        if isinstance(value, Parameter):
+            yield name, f"Parameter({value.aval})"
+        else:
+            yield name, "None" if value is None else f"Object of type: {type(value).__name__}"
 
 
-def _as_parameter(value: Tensor | None) -> Parameter | None:
-    return value if value is None or isinstance(value, Parameter) else Parameter(value)
+def _as_parameter(value: Any) -> Any:
+    """Return a tensor as a parameter, other objects as they are."""
+    return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
