@@ -36,7 +36,7 @@ def test_numpys_scalars_become_pythons_and_named_tuples_tuples():
     Point = collections.namedtuple("Point", "x y")
     found = again([np.float32(0.5), np.int8(3), np.bool_(True), Point(1, 2), collections.OrderedDict(a=1)])
     assert found == [0.5, 3, True, (1, 2), {"a": 1}]
-    assert [type(value) for value in found] == [float, int, bool, tuple, dict]
+    assert [type(value) for value in found] == [float, int, bool, tuple, collections.OrderedDict]
 
 
 def test_counters_come_back():

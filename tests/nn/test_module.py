@@ -159,7 +159,7 @@ def test_registering_under_a_bad_or_taken_name_is_refused(name):
     if name == "first":
         net.taken = 1
         name = "taken"
-    with pytest.raises(KeyError):
+    with pytest.raises(TypeError if name == 3 else KeyError):
         net.register_parameter(name, nn.Parameter(rg.ones(1)))
     assert names(net.named_parameters()) == NAMES
 
@@ -321,7 +321,7 @@ def test_arrays_load_too_and_take_the_dtype_of_the_module():
 
 
 def test_objects_that_are_no_state_are_refused():
-    with pytest.raises(TypeError, match="mapping"):
+    with pytest.raises(TypeError, match="dict-like, got list"):
         Net().load_state_dict([1])
     with pytest.raises(TypeError, match=r"scale is no tensor or array but object"):
         Net().load_state_dict({**Net().state_dict(), "scale": object()})
@@ -501,10 +501,14 @@ def test_state_dict_runs_what_classes_and_instances_override(deep):
     assert list(state) == [prefix + name for name in [*expected, *(f"2.hidden.{name}" for name in linear)]]
 
 
+def drop(state, name):
+    del state[name]
+
+
 def test_state_dict_runs_hooks_of_submodules_around_their_entries():
     model, seen = nn.Sequential(PairOfLinear(), nn.Linear(1, 1)), []
     model[0].register_state_dict_pre_hook(lambda module, prefix, keep_vars: seen.append(prefix))
-    model[0].register_state_dict_post_hook(lambda module, state, prefix, meta: state.pop(f"{prefix}hidden.bias"))
+    model[0].register_state_dict_post_hook(lambda module, state, prefix, meta: drop(state, f"{prefix}hidden.bias"))
     state = model.state_dict()
     assert seen == ["0."]
     assert list(state) == ["0.shown.weight", "0.shown.bias", "0.hidden.weight", "1.weight", "1.bias"]

@@ -118,6 +118,8 @@ class Writer:
     def ordered(self, value: dict, where: str) -> None:
         self.call("collections OrderedDict", (), where)
         self._entries(value, where)
+        if hasattr(value, "_metadata"):  # the versions of a state dict
+            self.build({"_metadata": value._metadata}, where)
 
     def _entries(self, value: dict, where: str) -> None:
         self.keep(value)

@@ -5,7 +5,7 @@ import mmap as memory_map
 import os
 import struct
 import zipfile
-from collections import Counter
+from collections import Counter, OrderedDict
 from contextlib import nullcontext
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -337,7 +337,7 @@ def _device(kind, index=None):
 
 def _ordered_dict(items=()):
     """Return the OrderedDict of pairs; a nested tensor if they describe one."""
-    made = pairs_to_dict([part for pair in items for part in _pair(pair)])
+    made = OrderedDict(pairs_to_dict([part for pair in items for part in _pair(pair)]))
     return from_marker_entries(made) if MARKER in made else made
 
 

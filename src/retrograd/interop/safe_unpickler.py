@@ -6,6 +6,7 @@ only the opcodes that plain containers need.
 
 import pickletools
 import reprlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -178,19 +179,19 @@ class _Machine:
 
     def set_item(self, _: Any) -> None:
         value, key = self._pop(), self._pop()
-        self._top(dict)[_key(key)] = value
+        self._top(dict, OrderedDict)[_key(key)] = value
 
     def set_items(self, _: Any) -> None:
         values = self._pop_to_mark()
-        self._top(dict).update(pairs_to_dict(values))
+        self._top(dict, OrderedDict).update(pairs_to_dict(values))
 
     def add_items(self, _: Any) -> None:
         values = self._pop_to_mark()
         self._top(set).update(members_of_set(values))
 
-    def _top(self, kind: type) -> Any:
-        if type(self._stack[-1]) is not kind:
-            raise TypeError(f"a {kind.__name__} is missing")
+    def _top(self, *kinds: type) -> Any:
+        if type(self._stack[-1]) not in kinds:
+            raise TypeError(f"a {kinds[0].__name__} is missing")
         return self._stack[-1]
 
     def find(self, name: str) -> None:
@@ -230,13 +231,13 @@ class _Machine:
         self._stack.append(function(*given))
 
     def build(self, _: Any) -> None:
-        """Give an object its state; ignore attributes of a dict, such as the versions in PyTorch's state dicts."""
+        """Give an object its state; a dict only the versions of a state dict."""
         state, top = self._pop(), self._stack[-1]
         restore = next((function for kind, function in self._restore.items() if isinstance(top, kind)), None)
         if restore is not None:
             restore(top, state)
         elif type(top) is not IgnoredObject:
-            self._top(dict)
+            restore_versions(self._top(dict, OrderedDict), state)
 
     def load_persistent(self, _: Any) -> None:
         self._stack.append(self._persistent(self._pop()))
@@ -265,6 +266,13 @@ _OPERATIONS: dict[str, Callable[[_Machine, Any], None]] = {
     "BUILD": _Machine.build,
     "BINPERSID": _Machine.load_persistent,
 }
+
+
+def restore_versions(made: Any, state: Any) -> None:
+    """Give an OrderedDict its `_metadata`, a dict that maps the paths of modules to their versions; ignore others."""
+    versions = state.get("_metadata") if isinstance(state, dict) else None
+    if isinstance(made, OrderedDict) and isinstance(versions, dict):
+        made._metadata = versions  # type: ignore[attr-defined]
 
 
 def pairs_to_dict(values: list[Any]) -> dict[Any, Any]:

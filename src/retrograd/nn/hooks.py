@@ -25,12 +25,16 @@ HOOK_DICTS = {  # PyTorch's dicts of hooks: the attribute of a module that has t
 
 
 class Hook(NamedTuple):
-    """A registered function, its kind, whether it receives keyword arguments, and runs after exceptions too."""
+    """A registered function, its kind, and its options.
+
+    It may receive keyword arguments, run after exceptions too, and replace the state dict that it is called with.
+    """
 
     function: Callable[..., Any]
     kind: str
     with_kwargs: bool = False
     always_call: bool = False
+    replaces: bool = False
 
 
 Hooks = dict[int, Hook]
@@ -162,3 +166,13 @@ def run_hooks_after_exception(
             hook.function(module, *((args, kwargs, None) if hook.with_kwargs else (args, None)))
         except Exception as error:
             warn_user(f"a forward hook with always_call=True raised {error!r}; it was ignored")
+
+
+def run_state_hooks(module: Any, state: Any, prefix: str, metadata: dict[str, Any]) -> Any:
+    """Run the hooks of a module's state dict, and return the dict, which those of the older name may replace."""
+    for hook in of_kind(module._state_hooks, SAVE):
+        result = hook.function(module, state, prefix, metadata)
+        if result is not None and not hook.replaces:
+            raise RuntimeError(f"state_dict post-hook must return None, got {describe(result)}")
+        state = state if result is None else result
+    return state

@@ -32,10 +32,11 @@ from retrograd.nn.hooks import (
     run_forward_hooks,
     run_forward_pre_hooks,
     run_hooks_after_exception,
+    run_state_hooks,
 )
 from retrograd.nn.module_tree import BUFFER, MODULE, PARAMETER, TRANSIENT, ModuleTree, dict_property
 from retrograd.nn.parameter import convert_dtype, convert_format, empty_on, move_to
-from retrograd.nn.state_loading import EXTRA_STATE, IncompatibleKeys, load_own, load_state
+from retrograd.nn.state_loading import EXTRA_STATE, IncompatibleKeys, empty_state, load_own, load_state
 from retrograd.ops.create import zeros
 from retrograd.ops.layout import find_device, is_device
 from retrograd.ops.to_dtype import target_device, target_dtype
@@ -85,11 +86,20 @@ class Module(ModuleTree):
     training: bool
     _version = 1  # of the class's state dicts, which subclasses count
 
-    def __init__(self) -> None:
+    _is_full_backward_hook: bool | None = None  # whether its backward hooks are full ones; None without hooks
+    call_super_init = False  # whether `__init__` passes its arguments to the next class, of several bases
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if (args or kwargs) and not self.call_super_init:
+            got = f"got an unexpected keyword argument {next(iter(kwargs))!r}" if kwargs else ""
+            got = got or f"takes 1 positional argument but {len(args) + 1} were given"
+            raise TypeError(f"{type(self).__name__}.__init__() {got}")
         ModuleTree.__init__(self)
         self.training = True
         self._call_hooks: Hooks = {}
         self._state_hooks: Hooks = {}
+        if self.call_super_init:
+            super(ModuleTree, self).__init__(*args, **kwargs)
 
     # ------------------------------------------------------------------------------------------- running it
 
@@ -189,6 +199,16 @@ class Module(ModuleTree):
         >>> bool(x.grad == 10 * double.weight[0])
         True
         """
+        return self._register_backward_hook(hook, True, prepend)
+
+    def _register_backward_hook(self, hook: Callable[..., Any], full: bool, prepend: bool = False) -> RemovableHandle:
+        """Register a backward hook; RuntimeError if one was registered under the other name, as in PyTorch."""
+        if self._is_full_backward_hook is not None and self._is_full_backward_hook is not full:
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only "
+                "one of them."
+            )
+        self._is_full_backward_hook = full
         return register_hook(self._call_hooks, Hook(hook, BACKWARD), prepend)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
@@ -197,7 +217,7 @@ class Module(ModuleTree):
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(module, grad_input, grad_output)` in backward: the older name of `register_full_backward_hook`."""
-        return self.register_full_backward_hook(hook)
+        return self._register_backward_hook(hook, False)
 
     # --------------------------------------------------------------------------------------------- its state
 
@@ -206,23 +226,25 @@ class Module(ModuleTree):
     ) -> dict[str, Any]:
         """Return all parameters and persistent buffers by dotted name, a shared one under each of its names.
 
+        The result is an OrderedDict, whose `_metadata` has the versions of the modules' classes by dotted name.
         The tensors are detached and share the module's memory; with `keep_vars` they are the module's own tensors.  A
         module that defines `get_extra_state` adds its result as "_extra_state".  With `destination` the entries are
         added to that dict.
         """
-        state: dict[str, Any] = {} if destination is None else destination
+        state = empty_state() if destination is None else destination
         if _saves_members_only(type(self)) and not _has_own_saving(stored_attributes(self)):
             save_state(self, state, prefix, keep_vars)
             return state
         for hook in of_kind(self._state_hooks, SAVE_PRE) if self._state_hooks else ():
             hook.function(self, prefix, keep_vars)
+        metadata = {"version": self._version}
+        if hasattr(state, "_metadata"):
+            state._metadata[prefix.removesuffix(".")] = metadata
         self._save_to_state_dict(state, prefix, keep_vars)
         for name, module in self._members(MODULE):
             if module is not None:
                 save_state(module, state, f"{prefix}{name}.", keep_vars)
-        for hook in of_kind(self._state_hooks, SAVE) if self._state_hooks else ():
-            hook.function(self, state, prefix, {})
-        return state
+        return run_state_hooks(self, state, prefix, metadata) if self._state_hooks else state
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """Add the module's own tensors and extra state, without those of submodules."""
@@ -241,6 +263,10 @@ class Module(ModuleTree):
     def _has_extra_state(self) -> bool:
         """Return whether the class defines `get_extra_state`."""
         return type(self).get_extra_state is not Module.get_extra_state
+
+    def _loads_extra_state(self) -> bool:
+        """Return whether the class defines `set_extra_state`, so that a state dict must have an extra state."""
+        return type(self).set_extra_state is not Module.set_extra_state
 
     def get_extra_state(self) -> Any:
         """Return what the state dict stores besides tensors; a subclass that overrides it defines `set_extra_state`."""
@@ -291,6 +317,10 @@ class Module(ModuleTree):
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(module, state_dict, prefix, local_metadata)` after them; it may change the dict in place."""
         return register_hook(self._state_hooks, Hook(hook, SAVE))
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Run a hook after the entries are made, whose result, unless None, replaces the dict; PyTorch's older name."""
+        return register_hook(self._state_hooks, Hook(hook, SAVE, replaces=True))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run a hook before a state is loaded, which may change its argument `state_dict`, a copy, in place.
@@ -366,7 +396,9 @@ class Module(ModuleTree):
         if given is not None:
             converted = zeros(0, dtype=given).dtype
             if not dtypes.is_differentiable(converted):
-                raise TypeError(f"to: modules convert to floating or complex dtypes only, got {converted}")
+                raise TypeError(
+                    f"to: nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={converted}"
+                )
             self._apply(lambda tensor: convert_dtype(tensor, converted))
         if memory_format is not None:
             self._apply(lambda tensor: convert_format(tensor, memory_format))
@@ -449,9 +481,9 @@ class Module(ModuleTree):
         return type(self).__name__
 
     def __repr__(self) -> str:
-        extra = self.extra_repr()
+        extra = self.extra_repr().replace("\n", "\n  ")
         lines = [f"({label}): {text}".replace("\n", "\n  ") for label, text in self._repr_lines()]
-        if not lines:
+        if not lines and "\n" not in extra:
             return f"{self._get_name()}({extra})"
         body = "\n  ".join([extra, *lines] if extra else lines)
         return f"{self._get_name()}(\n  {body}\n)"
@@ -476,6 +508,7 @@ def save_state(module: Module, state: dict[str, Any], prefix: str, keep_vars: bo
     names, tensors = list[str](), list[Tensor]()  # the entries that are still to be detached and added, all at once
     simple: dict[type[Module], bool] = {}  # the classes met, and whether they save members only
     pending = [(module, prefix)]
+    versions = getattr(state, "_metadata", {})
     while pending:
         module, prefix = pending.pop()
         values, kind = stored_attributes(module), type(module)
@@ -485,7 +518,9 @@ def save_state(module: Module, state: dict[str, Any], prefix: str, keep_vars: bo
             _add_entries(state, names, tensors, keep_vars)
             names, tensors = [], []
             module.state_dict(destination=state, prefix=prefix, keep_vars=keep_vars)
-        elif members := values["_kinds"]:
+            continue
+        versions[prefix[:-1]] = {"version": kind._version}
+        if members := values["_kinds"]:
             for name in save_tensors(values, members, names, tensors, prefix):
                 pending.append((values[name], prefix + name + "."))
     _add_entries(state, names, tensors, keep_vars)

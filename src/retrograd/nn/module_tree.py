@@ -19,6 +19,8 @@ _EXPECTED = {
     BUFFER: (Tensor, "Tensor"),
     TRANSIENT: (Tensor, "Tensor"),
 }
+# A member replaces one of the same name whose kind comes later: a parameter a module, a module a buffer.
+_PRECEDENCE = {PARAMETER: 0, MODULE: 1, BUFFER: 2, TRANSIENT: 2, None: 3}
 _REGISTRATION_HOOKS = {
     PARAMETER: PARAMETER_HOOKS,
     BUFFER: BUFFER_HOOKS,
@@ -73,12 +75,8 @@ class ModuleTree(ChecksNumbers):
         kinds: Any = stored_attributes(self).get("_kinds")
         if kinds is None:
             if kind is not None:
-                what = {PARAMETER: "parameters", MODULE: "module"}[kind]
-                raise AttributeError(
-                    f"cannot assign {what} before Module.__init__() call: {name!r} of {type(self).__name__}; call "
-                    f"super().__init__() of the module first"
-                )
-        elif kind is None:
+                raise _not_initialized(self, kind, name)
+        elif kind is None or _PRECEDENCE[kind] > _PRECEDENCE[kinds.get(name)]:
             kind = self._kind_of_registered(name, value)
         if kind is not None:
             value = self._after_hooks(kind, name, value)
@@ -139,14 +137,16 @@ class ModuleTree(ChecksNumbers):
 
     def _register(self, kind: str, name: str, value: Any) -> None:
         expected, words = _EXPECTED.get(kind, (ModuleTree, "nn.Module"))
-        if not isinstance(name, str) or not name or "." in name:
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {type(name).__name__}")
+        if not name or "." in name:
             words = 'contain "."' if name else 'be empty string ""'
             raise KeyError(
                 f"{kind} name can't {words}: the name of a {kind} must be a string, not empty and without '.', got "
                 f"{name!r}"
             )
         if "_kinds" not in stored_attributes(self):
-            raise AttributeError(f"cannot register {name!r}: call super().__init__() of the module first")
+            raise _not_initialized(self, kind, name)
         if self._kinds.get(name) not in (BUFFERS if kind in BUFFERS else (kind,)) and hasattr(self, name):
             raise KeyError(
                 f"attribute {name!r} already exists: {type(self).__name__} has an attribute {name!r} already"
@@ -297,10 +297,7 @@ class ModuleTree(ChecksNumbers):
         module = cast("Module", self)
         for name in target.split(".") if target else ():
             if module._kinds.get(name) != MODULE or stored_attributes(module)[name] is None:
-                raise AttributeError(
-                    f"{type(module).__name__} has no attribute `{name}`: get_submodule found no module {name!r} (of "
-                    f"{target!r})"
-                )
+                raise _no_member(module, name, target, "get_submodule", MODULE)
             module = stored_attributes(module)[name]
         return module
 
@@ -315,12 +312,14 @@ class ModuleTree(ChecksNumbers):
     def set_submodule(self, target: str, module: "Module", strict: bool = False) -> None:
         """Replace the submodule of a dotted name, or add one to an existing parent.
 
-        Raises ValueError for an empty name, AttributeError if the parent does not exist, or with `strict` if the
-        submodule does not.
+        Raises ValueError for an empty name or no module, AttributeError if the parent does not exist, or with `strict`
+        if the submodule does not.
         """
         path, _, name = target.rpartition(".")
         if not name:
             raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, ModuleTree):
+            raise ValueError(f"set_submodule: `module` is not an nn.Module, found {type(module)}")
         parent = self.get_submodule(path)
         if strict or (hasattr(parent, name) and parent._kinds.get(name) != MODULE):
             self.get_submodule(target)
@@ -330,11 +329,26 @@ class ModuleTree(ChecksNumbers):
         path, _, name = target.rpartition(".")
         owner = self.get_submodule(path)
         if owner._kinds.get(name) not in kinds:
-            raise AttributeError(
-                f"{type(owner).__name__} has no attribute `{name}`: {caller} found no {kinds[0]} {name!r} (of "
-                f"{target!r})"
-            )
+            raise _no_member(owner, name, target, caller, kinds[0])
         return stored_attributes(owner)[name]
+
+
+def _not_initialized(module: ModuleTree, kind: str, name: str) -> AttributeError:
+    """Return the error of a member that is registered before `Module.__init__` has run."""
+    what = "parameters" if kind == PARAMETER else "buffer" if kind in BUFFERS else "module"
+    return AttributeError(
+        f"cannot assign {what} before Module.__init__() call: {name!r} of {type(module).__name__}; call "
+        f"super().__init__() of the module first"
+    )
+
+
+def _no_member(owner: ModuleTree, name: str, target: str, caller: str, kind: str) -> AttributeError:
+    """Return the error of a dotted name whose last part is no member of a kind."""
+    words = f"{caller} found no {kind} {name!r} (of {target!r})"
+    if hasattr(owner, name):
+        what = {PARAMETER: "an nn.Parameter", MODULE: "an nn.Module"}.get(kind, "a buffer")
+        return AttributeError(f"`{name}` is not {what}: {words}")
+    return AttributeError(f"{type(owner).__name__} has no attribute `{name}`: {words}")
 
 
 def _collect(module: ModuleTree, kinds: tuple[str, ...], recurse: bool) -> dict[int, Any] | None:

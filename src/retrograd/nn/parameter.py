@@ -283,7 +283,16 @@ def _convert(tensor: Tensor, convert: Callable[[Tensor], Tensor]) -> Tensor:
     if not isinstance(tensor, Parameter):
         return converted
     grad, tensor.grad = tensor.grad, None
+    _replace_value(tensor, converted)
+    if grad is not None:
+        converted = convert(_detach(grad))
+        if grad.grad_fn is None:
+            _replace_value(grad, converted)
+        tensor.grad = grad if grad.grad_fn is None else converted
+    return tensor
+
+
+def _replace_value(tensor: Tensor, converted: Tensor) -> None:
+    """Give a tensor the value of another one, in place."""
     tensor.value = converted.value
     version_of(tensor).count += 1  # a graph that saved the old values must not use the new ones
-    tensor.grad = None if grad is None else convert(_detach(grad))
-    return tensor

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,6 +27,13 @@ class IncompatibleKeys(NamedTuple):
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+
+def empty_state() -> Any:
+    """Return a state dict without entries, to which modules add theirs, and their versions to its metadata."""
+    state: Any = OrderedDict()
+    state._metadata = OrderedDict()
+    return state
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
@@ -53,21 +61,26 @@ def load_state(module: Any, state_dict: Mapping[str, Any], strict: bool, assign:
     if not isinstance(state_dict, Mapping):
         way_out = "; read the file first: rg.load(path)" if isinstance(state_dict, str | os.PathLike) else ""
         kind = type(state_dict).__name__
-        raise TypeError(f"load_state_dict: expected a mapping of names to tensors, got {kind}{way_out}")
-    given, keys = dict(state_dict), IncompatibleKeys([], [])
+        raise TypeError(
+            f"load_state_dict: Expected state_dict to be dict-like, got {kind}; it maps names to tensors{way_out}"
+        )
+    given, keys = OrderedDict(state_dict), IncompatibleKeys([], [])
+    versions = getattr(state_dict, "_metadata", None) or {}
+    given._metadata = versions  # type: ignore[attr-defined]
     problems: list[str] = []
+    lists = keys.missing_keys, keys.unexpected_keys, problems
     owners = list(module.named_modules(remove_duplicate=False))
     for path, owner in owners:
+        prefix, metadata = f"{path}." if path else "", _metadata_of(versions, path, assign)
         for hook in of_kind(owner._state_hooks, LOAD_PRE) if owner._state_hooks else ():
-            prefix = f"{path}." if path else ""
-            hook.function(owner, given, prefix, {}, True, keys.missing_keys, keys.unexpected_keys, problems)
-        owner._complete_state(given, f"{path}." if path else "")
+            hook.function(owner, given, prefix, metadata, strict, *lists)
+        if metadata.get("version", 0) < owner._version:
+            owner._complete_state(given, prefix)
     loads_alone = {id(owner) for _, owner in owners if _loads_alone(owner)}
     for path, owner in owners if loads_alone else ():
         if id(owner) in loads_alone:
-            prefix = f"{path}." if path else ""
-            lists = keys.missing_keys, keys.unexpected_keys, problems
-            owner._load_from_state_dict(given, prefix, {ASSIGN: assign}, True, *lists)
+            prefix, metadata = f"{path}." if path else "", _metadata_of(versions, path, assign)
+            owner._load_from_state_dict(given, prefix, metadata, strict, *lists)
     slots, writes = _slots(owners), _Writes([], [])
     others = {path: it for path, it in slots.items() if id(it[0]) not in loads_alone} if loads_alone else slots
     writes.add_all(others, given, assign, keys.missing_keys, problems)
@@ -83,6 +96,11 @@ def load_state(module: Any, state_dict: Mapping[str, Any], strict: bool, assign:
             )
     _raise(module, [], keys, strict, given)
     return keys
+
+
+def _metadata_of(versions: Mapping[str, Any], path: str, assign: bool) -> dict[str, Any]:
+    """Return the metadata of a module in a state: the version of its class, and whether its tensors are assigned."""
+    return {**versions.get(path, {}), **({ASSIGN: True} if assign else {})}
 
 
 def _loads_alone(module: Any) -> bool:
@@ -179,7 +197,7 @@ def _slots(owners: list[tuple[str, Any]]) -> dict[str, tuple[Any, str]]:
         prefix = f"{path}." if path else ""
         for name in owner._saved_tensors():
             found[prefix + name] = owner, name
-        if owner._has_extra_state():
+        if owner._loads_extra_state():
             found[prefix + EXTRA_STATE] = owner, EXTRA_STATE
     return found
 
