@@ -18,7 +18,7 @@ BUDGET = {
     "compiler": 10100,
     "core": 7900,
     "cuda": 600,
-    "distributed": 7400,
+    "distributed": 7800,
     "distributions": 5900,
     "export": 3900,
     "foundation": 1360,

@@ -35,13 +35,13 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: ProcessGroup 
     >>> run_threads(script, 2)
     [4.0, 8.0]
     """
-    return _apply(_AllReduce(initialized_group(group), op), tensor)[0]
+    return apply_linear(_AllReduce(initialized_group(group), op), tensor)[0]
 
 
 def broadcast(tensor: Tensor, src: int, group: ProcessGroup | None = None) -> Tensor:
     """Return the tensor of rank `src`, whose gradient is the sum of those of all ranks; the others' are zero."""
     members = initialized_group(group)
-    return _apply(_Broadcast(members, chosen_rank("broadcast", members, src, None, None)), tensor)[0]
+    return apply_linear(_Broadcast(members, chosen_rank("broadcast", members, src, None, None)), tensor)[0]
 
 
 def reduce(tensor: Tensor, dst: int, op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None) -> Tensor:
@@ -50,31 +50,31 @@ def reduce(tensor: Tensor, dst: int, op: ReduceOp = ReduceOp.SUM, group: Process
     The gradient is that of rank `dst`.  Raises NotImplementedError in the backward pass as `all_reduce` does.
     """
     members = initialized_group(group)
-    return _apply(_Reduce(members, chosen_rank("reduce", members, dst, None, None), op), tensor)[0]
+    return apply_linear(_Reduce(members, chosen_rank("reduce", members, dst, None, None), op), tensor)[0]
 
 
 def gather(tensor: Tensor, dst: int = 0, group: ProcessGroup | None = None) -> tuple[Tensor, ...]:
     """Return the tensors of all ranks on rank `dst`, and zeros on the others."""
     members = initialized_group(group)
-    return _apply(_Gather(members, chosen_rank("gather", members, dst, None, None)), tensor)
+    return apply_linear(_Gather(members, chosen_rank("gather", members, dst, None, None)), tensor)
 
 
 def scatter(tensors: Tensors, src: int = 0, group: ProcessGroup | None = None) -> Tensor:
     """Return entry `rank` of the tensors of rank `src`; the other ranks pass tensors of the same shapes."""
     members = initialized_group(group)
-    return _apply(_Scatter(members, chosen_rank("scatter", members, src, None, None)), *tensors)[0]
+    return apply_linear(_Scatter(members, chosen_rank("scatter", members, src, None, None)), *tensors)[0]
 
 
 def all_gather(tensor: Tensor, group: ProcessGroup | None = None) -> tuple[Tensor, ...]:
     """Return the tensors of all ranks, which have the same shape, in the order of ranks."""
-    return _apply(_AllGather(initialized_group(group)), tensor)
+    return apply_linear(_AllGather(initialized_group(group)), tensor)
 
 
 def reduce_scatter(
     output: Tensor, input_list: Tensors, op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None
 ) -> Tensor:
     """Return entry `rank` of the combination of the lists of all ranks; its values are written to `output` too."""
-    return _into(output, _apply(_ReduceScatter(initialized_group(group), op), *input_list)[0])
+    return _into(output, apply_linear(_ReduceScatter(initialized_group(group), op), *input_list)[0])
 
 
 def all_to_all(
@@ -85,7 +85,7 @@ def all_to_all(
     The shapes are those of the output list.
     """
     shapes = tuple(tuple(x.shape) for x in output_tensor_list)
-    found = _apply(_AllToAll(initialized_group(group), shapes), *input_tensor_list)
+    found = apply_linear(_AllToAll(initialized_group(group), shapes), *input_tensor_list)
     return tuple(_into(target, x) for target, x in zip(output_tensor_list, found, strict=True))
 
 
@@ -104,7 +104,7 @@ def all_to_all_single(
     received = collectives.split_sizes("output", output, output_split_sizes, members)
     parts = input.split(collectives.split_sizes("input", input, input_split_sizes, members))
     shapes = tuple((rows, *output.shape[1:]) for rows in received)
-    return _into(output, registry["cat"](list(_apply(_AllToAll(members, shapes), *parts))))
+    return _into(output, registry["cat"](list(apply_linear(_AllToAll(members, shapes), *parts))))
 
 
 class _Linear(Function):
@@ -120,10 +120,10 @@ class _Linear(Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
         """Return the values of the adjoint map."""
-        return None, *_apply(ctx.operation.adjoint(ctx.shapes), *(g for g in gradients if g is not None))
+        return None, *apply_linear(ctx.operation.adjoint(ctx.shapes), *(g for g in gradients if g is not None))
 
 
-def _apply(operation: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
+def apply_linear(operation: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
     found: tuple[Tensor, ...] = _Linear.apply(operation, *tensors)
     return found
 

@@ -1,0 +1,48 @@
+"""How a tensor is divided among the ranks along one dimension of a mesh."""
+
+from dataclasses import dataclass
+
+
+class Placement:
+    """Base class of `Shard`, `Replicate` and `Partial`."""
+
+    def is_shard(self, dim: int | None = None) -> bool:
+        """Return whether a dimension is divided; dim: whether it is this one."""
+        return isinstance(self, Shard) and dim in (None, self.dim)
+
+    def is_replicate(self) -> bool:
+        """Return whether each rank has the whole tensor."""
+        return isinstance(self, Replicate)
+
+    def is_partial(self, reduce_op: str | None = None) -> bool:
+        """Return whether each rank has a term of the values; reduce_op: whether this operation combines them."""
+        return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
+
+
+@dataclass(frozen=True)
+class Shard(Placement):
+    """Each rank has a part of the indices of a dimension; a negative one counts from the last."""
+
+    dim: int = 0
+
+
+@dataclass(frozen=True)
+class Replicate(Placement):
+    """Each rank has the whole tensor."""
+
+
+@dataclass(frozen=True)
+class Partial(Placement):
+    """Each rank has a tensor of the whole shape, and the values are their combination.
+
+    reduce_op: "sum", "avg", "product", "min", "max", "band", "bor" or "bxor".  ValueError for another one.
+    """
+
+    reduce_op: str = "sum"
+
+    def __post_init__(self) -> None:
+        if self.reduce_op not in REDUCTIONS:
+            raise ValueError(f"Partial: reduce_op must be one of {REDUCTIONS}, got {self.reduce_op!r}")
+
+
+REDUCTIONS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor")

@@ -1,0 +1,180 @@
+"""`Redistribution`: an exchange among the ranks of a mesh after which they have other parts of the same tensor."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from retrograd.core import Tensor, operator_named, registry
+from retrograd.distributed import collectives
+from retrograd.distributed.local_slice import move_back, move_to_front
+from retrograd.distributed.nn.functional import apply_linear
+from retrograd.distributed.reduce_op import ReduceOp
+from retrograd.distributed.tensor.division import Division, Placements
+from retrograd.distributed.tensor.placements import Partial, Placement, Replicate, Shard
+from retrograd.ops.functions import functions
+
+_alias = operator_named("alias")
+
+
+def cotangent_placements(placements: Placements) -> Placements:
+    """Return how the gradient of a tensor is divided: as the tensor, and whole where the tensor is a sum of terms."""
+    return tuple(Replicate() if isinstance(p, Partial) else p for p in placements)
+
+
+@dataclass(frozen=True)
+class Redistribution:
+    """The linear map from the parts of a tensor in one division to those in another.
+
+    of_gradient, of_result_gradient: how the gradients of the argument and of the result are divided.  The adjoint map
+    redistributes the second one to the first.
+    """
+
+    source: Division
+    target: Placements
+    of_gradient: Placements
+    of_result_gradient: Placements
+
+    def run(self, tensors: Any) -> list[Tensor]:
+        """Return this rank's part of the result."""
+        if self.source.placements == self.target:
+            return [_alias(tensors[0])]
+        return [redistributed(tensors[0], self.source, self.target)]
+
+    def adjoint(self, shapes: Any) -> "Redistribution":
+        """Return the map of the gradients."""
+        source = Division(self.source.shape, self.source.mesh, self.of_result_gradient)
+        return Redistribution(source, self.of_gradient, self.target, self.source.placements)
+
+
+def exchange(
+    local: Tensor,
+    source: Division,
+    target: Placements,
+    *,
+    of_gradient: Placements | None = None,
+    of_result_gradient: Placements | None = None,
+) -> Tensor:
+    """Return this rank's part in another division, as part of the graph; all ranks of the mesh must call it.
+
+    of_gradient, of_result_gradient: how gradients are divided, by default as `cotangent_placements` says.
+    """
+    own = cotangent_placements(source.placements) if of_gradient is None else of_gradient
+    given = cotangent_placements(target) if of_result_gradient is None else of_result_gradient
+    if source.placements == target and own == given:
+        found: Tensor = _alias(local)
+        return found
+    return apply_linear(Redistribution(source, target, own, given), local)[0]
+
+
+def redistributed(x: Tensor, source: Division, target: Placements) -> Tensor:
+    """Return this rank's part in another division, outside of the graph.
+
+    Where a dimension of the tensor is divided along several dimensions of the mesh, the parts are joined from the last
+    of these on and divided again from the first; otherwise each dimension of the mesh needs one exchange.
+    """
+    now, changed = source, _changed(source.placements, target)
+    joined = [i for i in changed if _is_nested(i, source.placements, target)]
+    for i in reversed(joined):
+        x, now = _step(x, now, i, Replicate())
+    for i in changed:
+        x, now = _step(x, now, i, target[i])
+    return x.contiguous()
+
+
+def _changed(source: Placements, target: Placements) -> list[int]:
+    """Return the dimensions of the mesh along which a tensor is exchanged: also those inside of a changed division."""
+    found: list[int] = []
+    for i, (old, new) in enumerate(zip(source, target, strict=True)):
+        outer = {p for k in found for p in (source[k], target[k])}
+        if old != new or (isinstance(old, Shard) and old in outer):
+            found.append(i)
+    return found
+
+
+def _is_nested(i: int, source: Placements, target: Placements) -> bool:
+    """Return whether a dimension of the tensor that is divided along one of the mesh is divided along others too."""
+    others = {p for k in range(len(source)) if k != i for p in (source[k], target[k])}
+    return any(isinstance(p, Shard) and p in others for p in (source[i], target[i]))
+
+
+def _step(x: Tensor, now: Division, mesh_dim: int, new: Placement) -> tuple[Tensor, Division]:
+    """Return the part after one exchange along a dimension of the mesh, and its division."""
+    old, then = now.placements[mesh_dim], now.with_placement(mesh_dim, new)
+    if old == new:
+        return x, now
+    if not now.shape and not isinstance(old, Shard) and isinstance(new, Shard):
+        x = x.reshape(1)
+    if isinstance(old, Shard):
+        if isinstance(new, Shard):
+            return _all_to_all(x, now, then, mesh_dim, old.dim, new.dim), then
+        x = _joined(x, now, now.with_placement(mesh_dim, Replicate()), mesh_dim, old.dim)
+        old = Replicate()
+        x = x if now.shape or then.dims else x.reshape(())
+    elif isinstance(old, Partial):
+        if isinstance(new, Shard) and old.reduce_op in ("sum", "avg"):
+            return _reduced_part(x, then, mesh_dim, new.dim, ReduceOp(old.reduce_op)), then
+        x = x.contiguous().clone()
+        collectives.all_reduce(x, ReduceOp(old.reduce_op), now.mesh.get_group(mesh_dim))
+    if isinstance(new, Shard):
+        low, high = then.bounds[new.dim]
+        first = now.bounds[new.dim][0]
+        return x.narrow(new.dim, low - first, high - low).clone(), then
+    if isinstance(new, Partial):
+        return _term(x, new, then, mesh_dim), then
+    return x, then
+
+
+def _joined(x: Tensor, now: Division, then: Division, mesh_dim: int, dim: int) -> Tensor:
+    """Return the parts of the ranks along a dimension of the mesh, joined along a dimension of the tensor."""
+    group, size = now.mesh.get_group(mesh_dim), then.local_shape[dim] if then.shape else 1
+    rows = _padded(move_to_front(x, dim), -(-size // group.size()))
+    whole = functions["empty"]((group.size() * rows.shape[0], *rows.shape[1:]), dtype=x.dtype)
+    collectives.all_gather_into_tensor(whole, rows, group)
+    return move_back(whole.narrow(0, 0, size), dim)
+
+
+def _reduced_part(x: Tensor, then: Division, mesh_dim: int, dim: int, op: ReduceOp) -> Tensor:
+    """Return this rank's part of the sum over the ranks along a dimension of the mesh."""
+    group, rows = then.mesh.get_group(mesh_dim), move_to_front(x, dim)
+    each = -(-rows.shape[0] // group.size())
+    own = functions["empty"]((each, *rows.shape[1:]), dtype=x.dtype)
+    collectives.reduce_scatter_tensor(own, _padded(rows, each * group.size()), op, group)
+    low, high = then.bounds[dim]
+    return move_back(own.narrow(0, 0, high - low), dim)
+
+
+def _all_to_all(x: Tensor, now: Division, then: Division, mesh_dim: int, old: int, new: int) -> Tensor:
+    """Return this rank's part along another dimension of the tensor."""
+    group = now.mesh.get_group(mesh_dim)
+    ranks = [[*now.coordinate[:mesh_dim], i, *now.coordinate[mesh_dim + 1 :]] for i in range(group.size())]
+    first = now.bounds[new][0]
+    sent, received = [], []
+    for rank in ranks:
+        low, high = then.bounds_at(rank)[new]
+        sent.append(x.narrow(new, low - first, high - low).contiguous())
+        shape = list(then.local_shape)
+        low, high = now.bounds_at(rank)[old]
+        shape[old] = high - low
+        received.append(functions["empty"](shape, dtype=x.dtype))
+    collectives.all_to_all(received, sent, group)
+    found: Tensor = registry["cat"](received, old)
+    return found
+
+
+def _term(x: Tensor, new: Partial, then: Division, mesh_dim: int) -> Tensor:
+    """Return this rank's term of values that it has: the first rank keeps those of a sum, so that they are exact."""
+    if new.reduce_op in ("sum", "bxor") and then.coordinate[mesh_dim]:
+        found: Tensor = registry["zeros_like"](x)
+        return found
+    if new.reduce_op == "product" and then.coordinate[mesh_dim]:
+        found = registry["ones_like"](x)
+        return found
+    return x.clone()
+
+
+def _padded(rows: Tensor, count: int) -> Tensor:
+    """Return the rows of a tensor, followed by rows of zeros."""
+    missing = count - rows.shape[0]
+    if not missing:
+        return rows.contiguous()
+    found: Tensor = registry["cat"]([rows, functions["zeros"]((missing, *rows.shape[1:]), dtype=rows.dtype)])
+    return found
