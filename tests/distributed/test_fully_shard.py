@@ -432,8 +432,6 @@ def test_other_divisions_are_refused_with_the_way_out():
     try:
         with pytest.raises(ValueError, match="expects a 1D or 2D DeviceMesh but got"):
             fully_shard(rg.nn.Linear(2, 2), mesh=dist.init_device_mesh("cpu", (1, 1, 1)))
-        with pytest.raises(NotImplementedError, match=r"takes \[Replicate\(\), Shard\(dim\)\], got"):
-            distribute_tensor(rg.zeros(2), dist.init_device_mesh("cpu", (1, 1)))
         for other in (Replicate(), Shard(1), 1):
             module = rg.nn.Linear(2, 2)
             with pytest.raises(

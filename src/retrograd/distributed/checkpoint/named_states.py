@@ -157,4 +157,4 @@ def settings_of(group: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _gathered(value: Any) -> Any:
-    return value.full_tensor() if isinstance(value, DTensor) else value
+    return value.full_tensor().detach() if isinstance(value, DTensor) else value

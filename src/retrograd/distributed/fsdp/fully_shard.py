@@ -16,7 +16,8 @@ from retrograd.distributed.fsdp.fsdp_module import BLOCK, FSDPModule, blocks_of
 from retrograd.distributed.fsdp.parameter_block import ParameterBlock, ShardedParameter
 from retrograd.distributed.fsdp.policies import MixedPrecisionPolicy, OffloadPolicy
 from retrograd.distributed.groups import initialized_group
-from retrograd.distributed.tensor.dtensor import DTensor, Shard, broadcast_over
+from retrograd.distributed.tensor.dtensor import DTensor, broadcast_over
+from retrograd.distributed.tensor.placements import Shard
 from retrograd.levels.tangent_table import WeakIdDict
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import is_on_meta
@@ -185,7 +186,7 @@ def full_state_dict(module: Module) -> dict[str, Tensor]:
     found, whole = {}, dict[int, Tensor]()
     for name, x in module.state_dict(keep_vars=True).items():
         if isinstance(x, DTensor) and id(x) not in whole:
-            whole[id(x)] = x.full_tensor()
+            whole[id(x)] = x.full_tensor().detach()
         found[name] = whole[id(x)] if isinstance(x, DTensor) else x.detach() if isinstance(x, Tensor) else x
     return found
 

@@ -10,13 +10,12 @@ from retrograd.distributed.device_mesh import DeviceMesh
 from retrograd.distributed.fsdp.policies import MixedPrecisionPolicy
 from retrograd.distributed.tensor.dtensor import (
     DTensor,
-    Replicate,
-    Shard,
     by_dtype,
     distribute_tensor,
     gather_whole,
     padded,
 )
+from retrograd.distributed.tensor.placements import Replicate, Shard
 from retrograd.foundation.own_attributes import stored_attributes
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter

@@ -5,10 +5,11 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.distributed.device_mesh import DeviceMesh
-from retrograd.distributed.tensor.dtensor import DTensor, Replicate, Shard, distribute_tensor
+from retrograd.distributed.tensor.dtensor import DTensor, distribute_tensor
+from retrograd.distributed.tensor.placements import Placement
 from retrograd.ops.functions import functions
 
-Placements = Sequence[Shard | Replicate] | None
+Placements = Sequence[Placement] | None
 
 
 def full(
@@ -26,6 +27,7 @@ def full(
     device_mesh, placements: as in `distribute_tensor`.  layout has no effect.
 
     >>> from retrograd.distributed import run_threads
+    >>> from retrograd.distributed.tensor import Shard
     >>> run_threads(lambda: full((2, 3), 7, placements=[Shard(1)]).shape, 2)
     [(2, 2), (2, 1)]
     """
