@@ -459,11 +459,22 @@ def class_loss(x, target, ignore_index):
 def mean_class_loss(x, target, ignore_index):
     """Return the mean of `class_loss` over the targets that count; NaN if none does."""
     total = np.add.reduce(class_loss(x, target, ignore_index), axis=None)
+    count = _count_targets(target, ignore_index, x.dtype)
+    return total / count if isinstance(count, np.generic) and count else quotient_or_nan(total, count)
+
+
+def mean_class_grad(g, x, target, ignore_index):
+    """Return the gradient of `mean_class_loss`, times g."""
+    share = quotient_or_zero(g, _count_targets(target, ignore_index, x.dtype))
+    return class_grad(share, x, target, ignore_index)
+
+
+def _count_targets(target, ignore_index, dtype):
+    """Return the number of targets that are not ignored, in a dtype."""
+    counts = target != ignore_index
     if on_host and type(target) is np.ndarray:
-        count = np.count_nonzero(target != ignore_index)
-        if count:
-            return total / x.dtype.type(count)
-    return quotient_or_nan(total, np.add.reduce(target != ignore_index, axis=None, dtype=np.int64).astype(x.dtype))
+        return dtype.type(np.count_nonzero(counts))
+    return np.add.reduce(counts, axis=None, dtype=np.int64).astype(dtype)
 
 
 def class_residual(x, target, ignore_index):

@@ -94,7 +94,7 @@ CONTENTS = {
     ),
     "cross_entropy": (
         "class_gather class_grad class_loss class_residual class_scatter cross_entropy linear_cross_entropy "
-        "mean_class_loss nll_loss",
+        "mean_class_grad mean_class_loss nll_loss",
         "",
         "cross_entropy nll_loss nn.functional.cross_entropy nn.functional.linear_cross_entropy "
         "nn.functional.nll_loss",

@@ -13,9 +13,9 @@ from retrograd.ops.linalg import linear
 from retrograd.ops.losses import REDUCTIONS, get_reduction, share, share_grad, weighted_mean
 from retrograd.ops.nn import log_softmax, softmax
 from retrograd.ops.pointwise import ne, to, where
-from retrograd.ops.reduce import filled, mean
+from retrograd.ops.reduce import mean
 from retrograd.ops.reduce import sum as sum_over
-from retrograd.ops.view import movedim, reshape, unsqueeze
+from retrograd.ops.view import expand, movedim, reshape, unsqueeze
 
 
 class ClassOperator(Definition):
@@ -87,8 +87,7 @@ class mean_class_loss(Internal, snapshots="x", node_name="NllLossBackward0"):
         return Aval((), x.dtype)
 
     def vjp_x(g, x, target, ignore_index):
-        rows = filled(share_grad(g, _count(target, ignore_index, x.dtype)), shape=target.shape)
-        return class_grad(rows, x, target, ignore_index=ignore_index)
+        return mean_class_grad(g, x, target, ignore_index=ignore_index)
 
     def jvp_x(t, x, target, ignore_index):
         tangents = class_loss.definition.jvp_x(t, x, target, ignore_index)
@@ -96,9 +95,8 @@ class mean_class_loss(Internal, snapshots="x", node_name="NllLossBackward0"):
 
     def batch(batched, n, x, target, *, ignore_index):
         loss = class_loss.definition.batch(batched, n, x, target, ignore_index=ignore_index)
-        counts = ne(target, ignore_index)
-        losses, counts = [reshape(a, (a.shape[0], -1)) for a in (loss, counts if batched[1] else unsqueeze(counts, 0))]
-        return share(sum_over(losses, 1), to(sum_over(counts, 1), x.dtype))
+        losses = reshape(loss, (loss.shape[0], -1))
+        return share(sum_over(losses, 1), _count_of_examples(batched[1], target, ignore_index, x.dtype))
 
     oracle = "retrograd.testing.references.cross_entropy.mean_class_loss"
 
@@ -111,6 +109,57 @@ class mean_class_loss(Internal, snapshots="x", node_name="NllLossBackward0"):
 def _count(target, ignore_index, dtype):
     """Return the number of targets that are not ignored, as a tensor of a dtype."""
     return to(sum_over(ne(target, ignore_index)), dtype)
+
+
+def _count_of_examples(batched, target, ignore_index, dtype):
+    """Return `_count` of each example, (n,), or (1,) if all examples have the same target."""
+    counts = ne(target, ignore_index)
+    return to(sum_over(reshape(counts, (counts.shape[0] if batched else 1, -1)), 1), dtype)
+
+
+@op("mean_class_grad(Tensor t, Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
+class mean_class_grad(Internal):
+    """The derivative of `mean_class_loss` times t (): `class_grad` with the same value for all rows."""
+
+    @classmethod
+    def dependence(cls, i, out, /, t, x, target, **params):
+        """Elements depend on those at the same leading index, and all on t."""
+        return {} if i == 0 else broadcast_dims(target.ndim, target.ndim)
+
+    def impl(xp, t, x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
+        return xp.mean_class_grad(t, x, target, ignore_index)
+
+    def shape(t, x, target, *, ignore_index):
+        check_classes("cross_entropy", x, target)
+        if t.shape:
+            raise ValueError(f"mean_class_grad: expected one weight (), got {t.shape}")
+        return x
+
+    def vjp_t(g, x, target, ignore_index):
+        return mean_class_loss.definition.jvp_x(g, x, target, ignore_index)
+
+    def vjp_x(g, t, x, target, ignore_index):
+        weight = share_grad(t, _count(target, ignore_index, x.dtype))
+        return weight * _softmax_jacobian_product(g, x, target, ignore_index)
+
+    def jvp_t(t, x, target, ignore_index):
+        return mean_class_grad(t, x, target, ignore_index=ignore_index)
+
+    def jvp_x(t_x, t, x, target, ignore_index):
+        return mean_class_grad.definition.vjp_x(t_x, t, x, target, ignore_index)
+
+    def batch(batched, n, t, x, target, *, ignore_index):
+        weights = share_grad(t, _count_of_examples(batched[2], target, ignore_index, x.dtype))
+        weights, x, target = batch_all((weights, x, target), (weights.shape == (n,), *batched[1:]), n)
+        rows = expand(reshape(weights, (n, *(1,) * (target.ndim - 1))), target.shape)
+        return class_grad(rows, x, target, ignore_index=ignore_index)
+
+    oracle = "retrograd.testing.references.cross_entropy.mean_class_grad"
+
+    def samples(r):
+        yield (r(), r(3, 4), r.ints(4, (3,))), {}
+        yield (r(), r(2, 3, 4), r.ints(4, (2, 3))), {"ignore_index": 1}
 
 
 @op("class_residual(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")

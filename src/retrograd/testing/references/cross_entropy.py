@@ -61,3 +61,7 @@ def class_grad(t, x, target, ignore_index):
 
 def class_scatter(src, target, classes, ignore_index):
     return src[..., None] * one_hot(target, classes, ignore_index)
+
+
+def mean_class_grad(t, x, target, ignore_index):
+    return t * class_residual(x, target, ignore_index) / (target != ignore_index).sum()
