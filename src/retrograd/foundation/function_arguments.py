@@ -100,6 +100,9 @@ def fits_kind(value, annotation):
 
     >>> fits_kind(None, int), fits_kind(3, int | None), fits_kind("ab", Sequence[int]), fits_kind((1, 2), Sequence[int])
     (False, True, False, True)
+    >>> import io
+    >>> fits_kind(io.BytesIO(), typing.BinaryIO), fits_kind(3, typing.BinaryIO)
+    (True, False)
     """
     origin = typing.get_origin(annotation) or annotation
     if origin in (typing.Union, types.UnionType):
@@ -114,6 +117,8 @@ def fits_kind(value, annotation):
         return origin is not str
     if origin in _NUMBERS:
         return hasattr(value, _NUMBERS[origin])
+    if issubclass(origin, typing.IO):  # no class of an open file is a subclass of it
+        return hasattr(value, "read") or hasattr(value, "write")
     if isinstance(value, str) and origin in _OF_MEMBERS:
         return typing.get_args(annotation)[:1] in ((), (str,)) and origin is not Mapping
     if origin is Sequence:
