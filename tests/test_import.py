@@ -26,7 +26,7 @@ from retrograd.ops.contents import CONTENTS
 AT_ONCE = {
     "as_tensor", "batch_loop", "batching", "complex", "contents", "create", "diagonal", "dtype_aliases", "family",
     "functions", "generator", "index", "inplace", "jvp_rules", "layout", "layout_methods", "legacy", "linalg",
-    "methods", "mutate", "opmath", "pointwise", "publish", "reduce", "to_dtype", "user_namespaces", "view",
+    "methods", "mutate", "opmath", "pickling", "pointwise", "publish", "reduce", "to_dtype", "user_namespaces", "view",
 }  # fmt: skip
 PACKAGES_AT_ONCE = {"autograd", "backend", "core", "foundation", "interop", "kernels", "levels", "ops"}
 # Of the standard library, beyond what `import numpy` imports.

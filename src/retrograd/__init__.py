@@ -38,6 +38,7 @@ from retrograd.foundation import alias_modules as _aliases
 from retrograd.foundation import lazy_imports as _lazy
 from retrograd.interop import numpy_protocol as _numpy_protocol  # noqa: F401
 from retrograd.ops import batch_loop as _examples
+from retrograd.ops import pickling as _pickling
 from retrograd.ops.dtype_aliases import SymInt as SymInt
 from retrograd.ops.dtype_aliases import bool as bool
 from retrograd.ops.dtype_aliases import cdouble as cdouble
@@ -181,4 +182,6 @@ _lazy.lazy_names("retrograd.library", {"opcheck": "retrograd.testing"})
 _lazy.lazy_names("retrograd.nn.utils.stateless", {"functional_call": "retrograd.func"})
 _lazy.lazy_names("retrograd.random", {"thread_safe_generator": "retrograd.utils.data.worker"})
 _lazy.lazy_names("retrograd.nn.parallel", {"DistributedDataParallel": "retrograd.distributed.data_parallel"})
+_pickling.member_classes["Parameter"] = lambda: _lazy.lazy_module("retrograd.nn").Parameter
+_pickling.member_classes["Buffer"] = lambda: _lazy.lazy_module("retrograd.nn").Buffer
 _examples.joins.append(lambda tensors: _lazy.lazy_module("retrograd.nested").as_nested_tensor(tensors))

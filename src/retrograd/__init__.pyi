@@ -45,6 +45,7 @@ from retrograd.foundation import alias_modules as _aliases
 from retrograd.foundation import lazy_imports as _lazy
 from retrograd.interop import numpy_protocol as _numpy_protocol
 from retrograd.ops import batch_loop as _examples
+from retrograd.ops import pickling as _pickling
 from retrograd.ops.dtype_aliases import SymInt as SymInt
 from retrograd.ops.dtype_aliases import bool as bool
 from retrograd.ops.dtype_aliases import cdouble as cdouble

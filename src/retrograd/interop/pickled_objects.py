@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.core import Tensor
 from retrograd.core.blocks import generator_block
+from retrograd.foundation.own_attributes import restore_state
 from retrograd.interop.pickle_writer import Name, Write, Writer
 from retrograd.interop.safe_unpickler import AllowedGlobal, short_repr
 
@@ -33,7 +35,7 @@ class _NumpyDtype(str):
 
 def writers() -> dict[type, Write]:
     """Return the functions that write such objects, by type."""
-    allowed = {one: _write_allowed for one in _safe.values() if isinstance(one, type)}
+    allowed = {one: _write_allowed for one in _safe.values() if isinstance(one, type) and not issubclass(one, Tensor)}
     return {**allowed, np.ndarray: _write_array, _NumpyDtype: _write_dtype, pathlib.PurePath: _write_path}
 
 
@@ -73,6 +75,12 @@ def _write_allowed(writer: Writer, value: Any, where: str) -> None:
         writer.build(state, where)
 
 
+def allowed_name(kind: type) -> str | None:
+    """Return the name, "module name", that files have for a class which users allow; None for another."""
+    found = [name for name, one in _safe.items() if one is kind]
+    return found[0].replace(f".{kind.__qualname__}", f" {kind.__qualname__}") if found else None
+
+
 def _spaced_name(one: Any) -> str:
     return f"{one.__module__} {one.__qualname__}"
 
@@ -90,12 +98,12 @@ def allowed_globals() -> dict[str, AllowedGlobal]:
         calls |= {f"{module}.{kind.__name__}": _path_maker(kind) for module in ("pathlib", "pathlib._local")}
     found = {name: AllowedGlobal(name, call) for name, call in calls.items()}
     found["numpy.ndarray"] = AllowedGlobal("numpy.ndarray", value="ndarray")
-    return found | {name: AllowedGlobal(name, one, create=_creator(one)) for name, one in _safe.items()}
+    return found | {name: AllowedGlobal(name, one, one, _creator(one)) for name, one in _safe.items()}
 
 
 def restorers() -> dict[type, Callable[[Any, Any], None]]:
     """Return the functions that give such an object the state that pickled data has for it, by type."""
-    own = {one: _restore_allowed for one in _safe.values() if isinstance(one, type)}
+    own = {one: restore_state for one in _safe.values() if isinstance(one, type)}
     return {np.ndarray: _restore_array, np.dtype: _check_dtype_state, **own}
 
 
@@ -153,17 +161,6 @@ def _path_maker(kind: type[pathlib.PurePath]) -> Callable[..., pathlib.PurePath]
 
 def _creator(one: Any) -> Callable[..., Any] | None:
     return (lambda *arguments: one.__new__(one, *arguments)) if isinstance(one, type) else None
-
-
-def _restore_allowed(obj: Any, state: Any) -> None:
-    if hasattr(obj, "__setstate__"):
-        obj.__setstate__(state)
-        return
-    attributes, slots = state if type(state) is tuple and len(state) == 2 else (state, None)
-    if attributes:
-        obj.__dict__.update(attributes)
-    for name, value in (slots or {}).items():
-        setattr(obj, name, value)
 
 
 # ---------------------------------------------------------------------------------------------- allowed classes

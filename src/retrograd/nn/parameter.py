@@ -69,11 +69,8 @@ class Parameter(_SharedLeaf):
         return "Parameter containing:\n" + (shown if type(self) is Parameter else f"Parameter({shown})")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Parameter":
-        memo[id(self)] = copied = Parameter(_clone(_detach(self)), self.requires_grad)
+        memo[id(self)] = copied = type(self)(_clone(_detach(self)), self.requires_grad)
         return copied
-
-    def __reduce__(self) -> tuple:
-        return Parameter, (_detach(self), self.requires_grad)
 
 
 @functools.cache

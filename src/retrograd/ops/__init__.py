@@ -18,6 +18,7 @@ from retrograd.ops import legacy as legacy
 from retrograd.ops import linalg as linalg
 from retrograd.ops import methods as methods
 from retrograd.ops import mutate as mutate
+from retrograd.ops import pickling as pickling
 from retrograd.ops import pointwise as pointwise
 from retrograd.ops import publish
 from retrograd.ops import reduce as reduce

@@ -1,6 +1,5 @@
 """Methods and attributes of tensors: all operators of the registry, and functions that are not operators."""
 
-import copy
 import math
 import operator
 
@@ -16,7 +15,7 @@ from retrograd.core.level import ReadError
 from retrograd.core.op import compound, is_foreign, takes_over
 from retrograd.core.overrides import override_result
 from retrograd.core.state import is_recording
-from retrograd.core.tensor import attributes_of, make, new_of_class
+from retrograd.core.tensor import make
 from retrograd.core.views import leave_memory, requires_grad_synced
 from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.foundation.read_only import read_only
@@ -317,34 +316,6 @@ def __format__(x, spec) -> str:
     if x.ndim or inside or type(x) is not Tensor:
         return object.__format__(x, spec)
     return format(item(x), spec)
-
-
-def _rebuild_leaf(cls, value, requires_grad, grad, attributes):
-    """A leaf from the state saved by pickle or copy."""
-    x = new_of_class(cls, value, None, None, requires_grad)
-    x._grad = grad
-    if attributes:
-        x.__dict__.update(attributes)
-    return x
-
-
-@method
-def __reduce_ex__(x, protocol):
-    if x.level is not None:
-        raise RuntimeError("a tensor inside a function transform or trace can't be pickled")
-    return _rebuild_leaf, (type(x), x.value, x.requires_grad, x._grad, attributes_of(x))
-
-
-@method
-def __deepcopy__(x, memo):
-    if not x.is_leaf or x.level is not None:
-        raise RuntimeError(
-            "deepcopy: Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol; use "
-            "x.clone(), or x.detach().clone()"
-        )
-    reduced = __reduce_ex__(x, 4)
-    memo[id(x)] = _rebuild_leaf(reduced[1][0], *copy.deepcopy(reduced[1][1:], memo))
-    return memo[id(x)]
 
 
 @method
