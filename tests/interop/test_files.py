@@ -39,6 +39,11 @@ def test_numpys_scalars_become_pythons_and_named_tuples_tuples():
     assert [type(value) for value in found] == [float, int, bool, tuple, collections.OrderedDict]
 
 
+def test_an_object_that_cannot_be_written_is_named_and_not_the_open_file():
+    with pytest.raises(TypeError, match=r"^the object\['x'\] is of type builtins\.object"):
+        rg.save({"x": object()}, io.BytesIO())
+
+
 def test_counters_come_back():
     found = again(
         {

@@ -223,7 +223,7 @@ MARKED = {"retrograd.nested": 1, "values": rg.arange(3.0), "sizes": rg.tensor([[
     ids=str,
 )
 def test_a_nested_tensor_that_fits_nothing_is_damaged(wrong, file, monkeypatch):
-    monkeypatch.setattr(pytorch_nested, "_marker_entries", lambda array: _call({**MARKED, **wrong}))
+    monkeypatch.setattr(pytorch_nested, "_marker_entries", lambda array, grad: _call({**MARKED, **wrong}))
     rg.save(rg.nested.nested_tensor([1.0, 2.0]), file)
     with pytest.raises(ValueError, match="damaged"):
         load_file(file)
@@ -266,7 +266,7 @@ def test_components_that_reach_beyond_the_buffer_are_damaged(file, monkeypatch):
         (flat, sizes * 2**20, strides * 0, offsets),
         (flat, sizes[:1], strides, offsets),
     ):
-        monkeypatch.setattr(pytorch_nested, "_strided", lambda parts, wrong=wrong: (name, wrong))
+        monkeypatch.setattr(pytorch_nested, "_strided", lambda parts, grad, wrong=wrong: (name, wrong))
         rg.save(x, file)
         with pytest.raises(ValueError, match="damaged"):
             load_file(file)
@@ -286,3 +286,46 @@ def test_plain_data_comes_back_from_every_protocol():
         assert got == value
         assert got["again"] is got["a"]
     assert read(pickle.dumps([b"x" * 300, {1}, frozenset([2])], 4), {}, None) == [b"x" * 300, {1}, frozenset([2])]
+
+
+# ------------------------------------------------------------------------------------ classes and attributes of tensors
+
+
+@pytest.mark.parametrize("state", [b"K\x03", b"]", b"}K\x01K\x02s", b"(K\x01N\x86N\x87"], ids=repr)
+def test_attributes_that_are_no_dict_of_names_are_damaged(file, state):
+    plain = rebuilt(persistent()).removeprefix(b"\x80\x02").removesuffix(b".")
+    checkpoint(file, b"\x80\x02ctorch._utils\n_rebuild_parameter_with_state\n(" + plain + b"\x88N" + state + b"tR.")
+    with pytest.raises(ValueError, match="damaged"):
+        load_file(file)
+
+
+@pytest.mark.parametrize("data", [b"K\x03\x88", b"N\x88", b"]\x88"], ids=repr)
+def test_a_parameter_of_anything_but_a_tensor_is_damaged(file, data):
+    with pytest.raises(ValueError, match="damaged: a parameter of"):
+        load_file(checkpoint(file, b"\x80\x02ctorch._utils\n_rebuild_parameter\n(" + data + b"NtR."))
+
+
+def test_attributes_of_a_file_do_not_replace_what_a_tensor_is(file):
+    x = rg.ones(2)
+    x.__dict__.update(shape=(3,), grad=1, _grad_fn=2, value=3, requires_grad=True)
+    rg.save({"x": x}, file)
+    found = rg.load(file)["x"]
+    assert (found.shape, found.grad, found.grad_fn, found.requires_grad) == ((2,), None, None, False)
+    assert found.tolist() == [1.0, 1.0]
+
+
+def test_a_tensor_of_a_subclass_is_written_only_if_it_is_allowed(file):
+    class Named(rg.Tensor):
+        pass
+
+    x = rg.ones(2).as_subclass(Named)
+    for one in (x, rg.nn.Parameter(x)):
+        with pytest.raises(TypeError, match=r"a subclass of Tensor, which a file can't hold; save x\.as_subclass"):
+            rg.save(one, file)
+
+
+def test_a_moved_tensor_is_still_a_parameter_or_leaf(file):
+    rg.save([rg.nn.Parameter(rg.ones(2)), rg.ones(2, requires_grad=True)], file)
+    parameter, leaf = rg.load(file, map_location="meta")
+    assert isinstance(parameter, rg.nn.Parameter)
+    assert [(str(x.device), x.requires_grad, x.is_leaf) for x in (parameter, leaf)] == [("meta", True, True)] * 2

@@ -32,7 +32,7 @@ def same(ours, theirs):
     if isinstance(theirs, torch.Tensor):
         expected = theirs.detach().resolve_conj().resolve_neg().numpy()
         assert ours.dtype == expected.dtype
-        assert ours.numpy().tolist() == expected.tolist()
+        assert ours.detach().numpy().tolist() == expected.tolist()
         assert ours.shape == tuple(theirs.shape)
         return
     if isinstance(theirs, dict):

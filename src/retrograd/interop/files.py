@@ -25,9 +25,11 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
     f: a path, or an open binary file.
 
     The format is PyTorch's, so that `torch.load(f)` reads it too: use it for state dicts of models and optimizers, and
-    plain data. If the path ends with `.safetensors`, that format is written, which holds only a dict of tensors by
-    name. The file is replaced atomically. Raises TypeError, before anything is written, for values that are not plain
-    data, such as modules: save their `state_dict()`. `rg.serialization.add_safe_globals` allows further classes.
+    plain data. Parameters stay parameters, and tensors keep `requires_grad` and the attributes that users have set;
+    gradients and hooks are not written. If the path ends with `.safetensors`, that format is written, which holds only
+    a dict of tensors by name. The file is replaced atomically. Raises TypeError, before anything is written, for values
+    that are not plain data, such as modules: save their `state_dict()`. `rg.serialization.add_safe_globals` allows
+    further classes, also subclasses of Tensor.
 
     >>> import io
     >>> import retrograd as rg
@@ -52,8 +54,8 @@ def load(
 ) -> Any:
     """Load a file of `rg.save` or `torch.save`, or the tensors of a `.safetensors` file by name; runs no code from it.
 
-    No tensor requires grad. Tensors are loaded on the CPU, whatever device they were saved on; `map_location`, a device
-    or its name, moves them. It may also be a dict, whose entry "cpu" counts, or a function, which is not called.
+    Tensors are loaded on the CPU, whatever device they were saved on; `map_location`, a device or its name, moves them.
+    It may also be a dict, whose entry "cpu" counts, or a function, which is not called.
     `mmap=True` maps the file of a path into memory and reads only what is used.
 
     Raises FileNotFoundError; ValueError for damaged files, content that is not plain data, a device that is not there,
@@ -66,9 +68,10 @@ def load(
             "rg.serialization.add_safe_globals([...]) allows the classes that a file may hold"
         )
     loaded: Any = safetensors.load_file(f) if _is_safetensors(f) else pytorch.load_file(f, mmap=bool(mmap))  # type: ignore
-    if target is None:
-        return loaded
-    return optree.tree_map(lambda x: place(x, target) if isinstance(x, Tensor) else x, loaded)
+    for x in optree.tree_leaves(loaded) if target is not None else ():
+        if isinstance(x, Tensor):
+            x.value = place(x.detach(), target).value  # in place: a leaf or parameter stays one
+    return loaded
 
 
 def _target_of(map_location: Any) -> ArrayDevice | None:

@@ -4,7 +4,7 @@ import pickle
 import struct
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 Write = Callable[["Writer", Any, str], None]
 
@@ -15,6 +15,13 @@ class Name(str):
 
 class PersistentId(tuple):
     """A reference to data that is stored outside of the pickled data."""
+
+
+class Call(NamedTuple):
+    """The call of a function by name, whose result is written."""
+
+    name: str
+    arguments: tuple[Any, ...]
 
 
 class Writer:
@@ -155,6 +162,7 @@ _PLAIN: dict[type, Write] = {
     str: lambda writer, value, where: writer.text(value),
     bytes: lambda writer, value, where: writer.call("_codecs encode", (value.decode("latin1"), "latin1"), where),
     Name: lambda writer, value, where: writer.name(value),
+    Call: lambda writer, value, where: writer.call(value.name, value.arguments, where),
     PersistentId: lambda writer, value, where: writer.persistent_id(value, where),
     tuple: lambda writer, value, where: writer.row(value, where),
     list: lambda writer, value, where: writer.members(value, where),
@@ -162,4 +170,5 @@ _PLAIN: dict[type, Write] = {
     OrderedDict: lambda writer, value, where: writer.ordered(value, where),
     Counter: lambda writer, value, where: writer.call("collections Counter", (dict(value),), where),
     set: lambda writer, value, where: writer.call("__builtin__ set", (list(value),), where),
+    bytearray: lambda writer, value, where: writer.call("__builtin__ bytearray", (bytes(value),), where),
 }

@@ -14,10 +14,11 @@ import numpy as np
 
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.backend.stored_dtypes import as_strided
+from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
 from retrograd.core.blocks import generator_block
 from retrograd.core.device import device, is_device_type
-from retrograd.interop import program_files, pytorch_sparse
+from retrograd.interop import program_files, pytorch_sparse, stored_classes
 from retrograd.interop.atomic_write import open_regular_file, shorten
 from retrograd.interop.pickled_objects import allowed_globals, restorers
 from retrograd.interop.pytorch_nested import (
@@ -45,6 +46,7 @@ __all__ = ["load_file", "save_file"]
 # Names of storages and dtypes.
 STORAGES = dtypes.STORAGES
 DTYPES = set(dtypes.TABLE)
+_REBUILD = [f"torch._utils _rebuild_{kind}" for kind in ("tensor_v2", "tensor_v3", "nested_tensor", "sparse_tensor")]
 UNSUPPORTED_DTYPES = ("complex32", "qint8", "quint8", "qint32")
 HEADER = struct.Struct("<26xHH")
 
@@ -52,8 +54,9 @@ HEADER = struct.Struct("<26xHH")
 def load_file(path: str | os.PathLike[str] | BinaryIO, *, mmap: bool = False):
     """Load a file of `torch.save` or `save_file`: tensors in dicts and lists, with numbers and text.
 
-    A state dict becomes the dict that `Module.load_state_dict` takes. Views of one memory stay views, and parameters
-    become tensors; none requires grad. `torch.Size` becomes a tuple, a dtype NumPy's, a device a `device`.
+    A state dict becomes the dict that `Module.load_state_dict` takes. Views of one memory stay views, parameters stay
+    parameters, and tensors keep `requires_grad` and the attributes that users have set. `torch.Size` becomes a tuple, a
+    dtype NumPy's, a device a `device`.
 
     mmap: map the file into memory and read only what is used, for checkpoints larger than memory. Writes to tensors do
     not reach the file, which must not change meanwhile. Checksums are verified only without it.
@@ -176,7 +179,8 @@ class _Checkpoint:
             "torch._utils._rebuild_tensor": self._tensor,
             "torch._utils._rebuild_tensor_v2": self._tensor,
             "torch._utils._rebuild_tensor_v3": self._tensor_of_dtype,
-            "torch._utils._rebuild_parameter": _parameter,
+            "torch._utils._rebuild_parameter": stored_classes.rebuild_parameter,
+            "torch._utils._rebuild_parameter_with_state": stored_classes.rebuild_parameter,
             "torch._utils._rebuild_nested_tensor": self._nested_tensor,
             "torch._utils._rebuild_sparse_tensor": pytorch_sparse.rebuild,
             "torch.serialization._get_layout": pytorch_sparse.layout_named,
@@ -187,11 +191,12 @@ class _Checkpoint:
             "collections.OrderedDict": _ordered_dict,
             "collections.Counter": _counter,
             **dict.fromkeys(("builtins.set", "__builtin__.set"), members_of_set),
+            **dict.fromkeys(("builtins.bytearray", "__builtin__.bytearray"), _bytearray),
             **dict.fromkeys(("builtins.complex", "__builtin__.complex"), complex),
             "_codecs.encode": _encode,
         }
         known = {name: AllowedGlobal(name, call) for name, call in calls.items()}
-        for name in (JAGGED, JAGGED_CLASS, "torch Tensor", "torch._utils _rebuild_tensor_v2"):
+        for name in (JAGGED, JAGGED_CLASS, stored_classes.TENSOR, *_REBUILD):
             dotted = name.replace(" ", ".")
             known[dotted] = AllowedGlobal(dotted, calls.get(dotted), value=name)
         for storage, dtype in STORAGES.items():
@@ -234,12 +239,12 @@ class _Checkpoint:
         return found
 
     def _tensor(self, storage, offset, size, stride, requires_grad=False, hooks=None, metadata=None):
-        return self._view(storage, storage.dtype, offset, size, stride, metadata)
+        return self._view(storage, storage.dtype, offset, size, stride, metadata, requires_grad)
 
     def _tensor_of_dtype(self, storage, offset, size, stride, requires_grad, hooks, dtype, metadata=None):
-        return self._view(storage, str(dtype), offset, size, stride, metadata)
+        return self._view(storage, str(dtype), offset, size, stride, metadata, requires_grad)
 
-    def _view(self, storage, dtype, offset, size, stride, metadata):
+    def _view(self, storage, dtype, offset, size, stride, metadata, requires_grad):
         if not isinstance(storage, _Storage) or dtype not in DTYPES:
             raise RefusedError(f"a tensor of {dtype}, which NumPy does not have")
         array = self._numbers(storage, dtype)
@@ -247,15 +252,22 @@ class _Checkpoint:
         for name in [name for name, flag in (metadata or {}).items() if flag]:
             array = _FLAGS[name](array)  # before the view, which may repeat one element very often
         strides = [step * array.itemsize for step in stride]
-        return from_numpy(as_strided(array[offset:], size, strides))
+        view = np.ndarray(size, array.dtype, array, offset * array.itemsize, strides)  # its base is the storage
+        return from_numpy(view).requires_grad_(requires_grad is True)
 
     def _tensor_subclass(self, func, kind, arguments, state):
-        """Return a tensor of a subclass: a jagged one, or a plain one without its attributes."""
-        if func == JAGGED and kind == JAGGED_CLASS and len(arguments) == 1 and isinstance(arguments[0], dict):
-            return from_jagged(**arguments[0])
-        if func == "torch._utils _rebuild_tensor_v2" and kind == "torch Tensor":
-            return self._tensor(*arguments)
+        """Return a tensor with the attributes that users have set, maybe of a subclass that is allowed."""
+        is_jagged = func == JAGGED and kind == JAGGED_CLASS and len(arguments) == 1 and isinstance(arguments[0], dict)
+        if is_jagged:
+            return stored_classes.rebuild_of_class(from_jagged(**arguments[0]), stored_classes.TENSOR, state)
+        is_tensor = kind == stored_classes.TENSOR or (isinstance(kind, type) and issubclass(kind, Tensor))
+        if func in _REBUILD and is_tensor:
+            return stored_classes.rebuild_of_class(self._rebuild(func)(*arguments), kind, state)
         raise ValueError(f"it makes a {short_repr(kind)} by {short_repr(func)}, which is no tensor here")
+
+    def _rebuild(self, name):
+        made = (self._tensor, self._tensor_of_dtype, self._nested_tensor, pytorch_sparse.rebuild)
+        return dict(zip(_REBUILD, made, strict=True))[name]
 
     def _nested_tensor(self, buffer, sizes, strides, offsets):
         return from_strided(_component, buffer, sizes, strides, offsets)
@@ -320,10 +332,6 @@ def _map_file(file):
     return np.frombuffer(memory_map.mmap(file.fileno(), 0, access=memory_map.ACCESS_COPY), np.uint8)
 
 
-def _parameter(data, requires_grad=True, hooks=None):
-    return data
-
-
 def _dtype(name):
     """Return a saved dtype: NumPy's, or its name if NumPy lacks it."""
     return name if name in UNSUPPORTED_DTYPES else dtypes.as_dtype(name)
@@ -345,6 +353,12 @@ def _counter(counts=None):
     if type(counts) not in (dict, type(None)):
         raise ValueError(f"damaged: the counts of a Counter are {short_repr(counts)}")
     return Counter(counts)
+
+
+def _bytearray(data=b""):
+    if type(data) is not bytes:
+        raise ValueError(f"damaged: a bytearray of {short_repr(data)}")
+    return bytearray(data)
 
 
 def _pair(value):

@@ -33,15 +33,16 @@ def rebuild_call(tensor: Tensor) -> tuple[str, tuple] | None:
         return None
     array = pack(array)
     if isinstance(array.values, Ragged) or array.lead or not array.structure.sizes.shape[1]:
-        return _marker_entries(array)
+        return _marker_entries(array, tensor.requires_grad)
     several = array.structure.sizes.shape[1]
     if several == 1 and not array.structure.strided:
         return _jagged(array, tensor.requires_grad)
     parts = array.components()
     structure, axis = structure_of([part.shape for part in parts]) if parts else (None, 0)
     if (structure, axis) == (array.structure, array.axis):
-        return _strided(parts)
-    return _jagged(array, tensor.requires_grad) if several == 1 else _marker_entries(array)
+        return _strided(parts, tensor.requires_grad)
+    describe = _jagged if several == 1 else _marker_entries
+    return describe(array, tensor.requires_grad)
 
 
 def _jagged(array: Ragged, requires_grad: bool) -> tuple[str, tuple]:
@@ -56,21 +57,23 @@ def _jagged(array: Ragged, requires_grad: bool) -> tuple[str, tuple]:
     return "torch._tensor _rebuild_from_type_v2", (Name(JAGGED), Name(JAGGED_CLASS), (fields,), {})
 
 
-def _strided(parts: list[np.ndarray]) -> tuple[str, tuple]:
+def _strided(parts: list[np.ndarray], requires_grad: bool) -> tuple[str, tuple]:
     """Return the elements of all components, and the sizes, strides and first offset of each."""
     flat = np.concatenate([part.reshape(-1) for part in parts])
     sizes = np.array([part.shape for part in parts], np.int64)
     strides = np.array([_row_major(part.shape) for part in parts], np.int64)
     counts = np.cumsum([0, *[part.size for part in parts[:-1]]])
-    return "torch._utils _rebuild_nested_tensor", tuple(map(from_numpy, (flat, sizes, strides, counts)))
+    buffer = from_numpy(flat).requires_grad_(requires_grad)
+    return "torch._utils _rebuild_nested_tensor", (buffer, *map(from_numpy, (sizes, strides, counts)))
 
 
 def _row_major(shape: tuple) -> list[int]:
     return [int(np.prod(shape[d + 1 :])) for d in range(len(shape))]
 
 
-def _marker_entries(array: Ragged) -> tuple[str, tuple]:
+def _marker_entries(array: Ragged, requires_grad: bool) -> tuple[str, tuple]:
     values = Tensor(array.values) if isinstance(array.values, Ragged) else from_numpy(array.values)
+    values.requires_grad_(requires_grad)
     fields = (1, values, from_numpy(array.structure.sizes), array.axis, array.lead)
     return "collections OrderedDict", (list(map(list, zip(FIELDS, fields, strict=True))),)
 
@@ -78,12 +81,14 @@ def _marker_entries(array: Ragged) -> tuple[str, tuple]:
 # ------------------------------------------------------------------------------------------------------ reading
 
 
-def from_jagged(values: Any, offsets: Any, lengths: Any = None, _ragged_idx: int = 1, **others: Any) -> Tensor:
+def from_jagged(
+    values: Any, offsets: Any, lengths: Any = None, _ragged_idx: int = 1, requires_grad: Any = False, **others: Any
+) -> Tensor:
     """Return the result of `_rebuild_njt` for these arguments; ValueError if they do not describe a nested tensor."""
     for part in (values, offsets, *([] if lengths is None else [lengths])):
         _check_dense("a jagged tensor", part)
     made: Tensor = _nested().nested_tensor_from_jagged(values, offsets, lengths, _ragged_idx)
-    return made
+    return made.detach().requires_grad_(requires_grad is True)
 
 
 def from_strided(view: Callable, buffer: Any, sizes: Any, strides: Any, offsets: Any) -> Tensor:
@@ -91,13 +96,13 @@ def from_strided(view: Callable, buffer: Any, sizes: Any, strides: Any, offsets:
     for part in (buffer, sizes, strides, offsets):
         _check_dense("a nested tensor", part)
     rows = [np.asarray(part.numpy(), np.int64).tolist() for part in (offsets, sizes, strides)]
-    flat = buffer.numpy().reshape(-1)
+    flat = buffer.detach().numpy().reshape(-1)
     if len({len(part) for part in rows}) != 1:
         raise ValueError(f"damaged: a nested tensor of {' and '.join(str(len(part)) for part in rows)} components")
     _check_count(sum(math.prod(size) for size in rows[1]), flat.size)
     parts = [view(flat, first, tuple(size), tuple(stride)) for first, size, stride in zip(*rows, strict=True)]
     made: Tensor = _nested().nested_tensor(parts, dtype=buffer.dtype)
-    return made
+    return made.requires_grad_(buffer.requires_grad)
 
 
 def from_marker_entries(fields: dict) -> Tensor:
@@ -114,7 +119,7 @@ def from_marker_entries(fields: dict) -> Tensor:
         raise ValueError("damaged: a nested tensor with sizes below 0")
     _check_count(sum(map(math.prod, sizes.tolist())), values.shape[lead + axis])
     _nested()
-    return Tensor(Ragged(values.value, structure, axis, lead))
+    return Tensor(Ragged(values.value, structure, axis, lead)).requires_grad_(values.requires_grad)
 
 
 def _check_dense(what: str, part: Any) -> None:

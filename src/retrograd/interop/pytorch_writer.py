@@ -14,9 +14,9 @@ from retrograd.core import Tensor
 from retrograd.core.device import device
 from retrograd.core.dtype import TABLE
 from retrograd.foundation.describe_value import describe
-from retrograd.interop import pytorch_nested, pytorch_sparse
+from retrograd.interop import pytorch_nested, pytorch_sparse, stored_classes
 from retrograd.interop.atomic_write import atomic_replace
-from retrograd.interop.pickle_writer import Name, PersistentId, Writer
+from retrograd.interop.pickle_writer import Call, Name, PersistentId, Writer
 from retrograd.interop.pickled_objects import writers
 from retrograd.ops.layout import layout as Layout
 
@@ -27,8 +27,9 @@ def save_file(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
     """Write tensors, and dicts, lists, tuples, sets, numbers and text around them, as `torch.save` writes them.
 
     `load_file` and PyTorch's `torch.load(..., weights_only=True)` read the file. Tensors that share memory share it
-    again when they are read; the memory from the first to the last element in use is written. Graphs are not written;
-    `requires_grad` is, for PyTorch. NumPy scalars are written as Python's.
+    again when they are read; the memory from the first to the last element in use is written. `requires_grad`,
+    parameters, buffers and the attributes of tensors are written; gradients, hooks and graphs are not. NumPy scalars
+    are written as Python's.
 
     An existing file is replaced atomically; `f` may also be an open binary file. Raises TypeError, before anything is
     written, for values that are not plain data, with their path.
@@ -77,7 +78,8 @@ class _Checkpoint:
     def __init__(self, obj: Any) -> None:
         self._storages: dict[tuple, _Storage] = {}
         self._tensors: dict[int, tuple[Tensor, np.ndarray, _Storage]] = {}
-        self._composite: dict[int, tuple[Tensor, str, tuple]] = {}  # with the calls that rebuild them
+        self._composite: dict[int, tuple[Tensor, Call]] = {}
+        self._states: dict[int, Any] = {}
         Writer(_object_writers(self._collect_storage)).put(obj, "the object")  # the storages and their sizes
         writer = Writer(_object_writers(self._tensor))
         writer.put(obj, "the object")
@@ -95,30 +97,36 @@ class _Checkpoint:
             _add(archive, "version", b"3\n")
 
     def _collect_storage(self, writer: Writer, tensor: Tensor, where: str) -> None:
-        if self._is_composite(writer, tensor, where):
-            return
-        array = _array(tensor, where)
-        key = (id(_root(array)), array.dtype, _address(array) % array.itemsize)
-        storage = self._storages.setdefault(key, _Storage(len(self._storages)))
-        storage.arrays.append(array)
-        self._tensors[id(tensor)] = (tensor, array, storage)
+        composite = self._composite_call(tensor)
+        if composite is not None:
+            writer.put(composite, where)
+        else:
+            array = _array(tensor, where)
+            key = (id(_root(array)), array.dtype, _address(array) % array.itemsize)
+            storage = self._storages.setdefault(key, _Storage(len(self._storages)))
+            storage.arrays.append(array)
+            self._tensors[id(tensor)] = (tensor, array, storage)
+        self._states[id(tensor)] = state = stored_classes.stored_state(tensor)
+        writer.put(state, f"{where} (its attributes)")
         writer.keep(tensor)
 
-    def _is_composite(self, writer: Writer, tensor: Tensor, where: str) -> bool:
-        """Whether a tensor is nested or sparse, and so written as a call that builds it."""
+    def _composite_call(self, tensor: Tensor) -> Call | None:
+        """Return the call that builds a tensor which is nested or sparse; None for others."""
         if id(tensor) not in self._composite:
             made = pytorch_nested.rebuild_call(tensor) or pytorch_sparse.rebuild_call(tensor)
             if made is None:
-                return False
-            self._composite[id(tensor)] = (tensor, *made)
-        _, name, arguments = self._composite[id(tensor)]
-        writer.call(name, arguments, where)
-        writer.keep(tensor)
-        return True
+                return None
+            self._composite[id(tensor)] = (tensor, Call(*made))
+        return self._composite[id(tensor)][1]
 
     def _tensor(self, writer: Writer, tensor: Tensor, where: str) -> None:
-        if self._is_composite(writer, tensor, where):
-            return
+        def plain(requires_grad: bool) -> Call:
+            return self._composite_call(tensor) or self._dense_call(tensor, requires_grad)
+
+        writer.put(stored_classes.rebuild_call(tensor, self._states[id(tensor)], plain, where), where)
+        writer.keep(tensor)
+
+    def _dense_call(self, tensor: Tensor, requires_grad: bool) -> Call:
         _, array, storage = self._tensors[id(tensor)]
         name, (low, high) = array.dtype.name, storage.bounds()
         typed = TABLE[name].storage  # None for some that have no typed storage in PyTorch
@@ -126,13 +134,11 @@ class _Checkpoint:
         size = (high - low) // array.itemsize if typed else high - low
         storage_id = PersistentId(("storage", Name(kind), str(storage.number), "cpu", size))
         offset = (_address(array) - low) // array.itemsize
-        steps = tuple([step // array.itemsize for step in array.strides])
-        arguments: tuple = (storage_id, offset, array.shape, steps, tensor.requires_grad, OrderedDict())
+        steps = tuple([step // array.itemsize for step in array.strides]) if array.size else tensor.stride()
+        arguments: tuple = (storage_id, offset, array.shape, steps, requires_grad, OrderedDict())
         if typed:
-            writer.call("torch._utils _rebuild_tensor_v2", arguments, where)
-        else:
-            writer.call("torch._utils _rebuild_tensor_v3", (*arguments, Name(f"torch {name}")), where)
-        writer.keep(tensor)
+            return Call("torch._utils _rebuild_tensor_v2", arguments)
+        return Call("torch._utils _rebuild_tensor_v3", (*arguments, Name(f"torch {name}")))
 
 
 def _object_writers(tensor: Any) -> dict:
