@@ -289,3 +289,34 @@ def test_the_guards_of_the_latest_program_include_all_others():
     assert run((x,)) is not NO_MATCH
     weight.grad = numbers(3)
     assert run((x,)) is NO_MATCH
+
+
+@dataclasses.dataclass
+class Options:
+    scale: float = 2.0
+
+
+KNOWN, KNOWN_LIST = Options(), [2.0]
+
+
+@pytest.mark.parametrize(
+    ("same", "calls"),
+    [
+        (lambda a, b: a is b, [(KNOWN_LIST, KNOWN_LIST), ([2.0], [2.0])]),
+        (lambda a, b: a is b, [(KNOWN, KNOWN), (Options(), Options())]),
+        (lambda a, b: id(a) in {id(b)}, [(KNOWN_LIST, KNOWN_LIST), ([2.0], [2.0])]),
+        (lambda a, b: a is b[0], [(KNOWN_LIST, [KNOWN_LIST]), ([2.0], [[2.0]])]),
+        (lambda a, b: a is KNOWN, [(KNOWN, 1), (Options(), 1)]),
+        (lambda a, b: a["x"] is KNOWN_LIST, [({"x": KNOWN_LIST}, 1), ({"x": [2.0]}, 1)]),
+    ],
+    ids=["lists", "dataclasses", "ids", "inside", "from outside", "from outside, inside"],
+)
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_container_among_the_arguments_may_be_the_same_as_another_one(same, calls, order):
+    def f(x, a, b):
+        return x * 2 if same(a, b) else x * 3
+
+    compiled = rg.compile(f, fullgraph=True)
+    for a, b in [*calls[::order], *calls[::order]]:
+        assert observe(compiled(numbers(2), a, b)) == observe(f(numbers(2), a, b))
+    assert len(compiled.programs) == 2

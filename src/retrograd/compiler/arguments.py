@@ -1,7 +1,7 @@
 """Guards of a call's arguments, and of the tensors that it uses."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from retrograd.backend import array_programs
@@ -101,6 +101,17 @@ class ArgumentGuards:
         self._is_flat = not self.containers
         self.state: list[Any] = []  # patterns of values outside that calls replace, as further arguments
         self.repetitions = _repetitions(self.tensors)
+        self._others: frozenset[int] = frozenset()  # the ids of containers from outside that the code reads
+        self.identities: list[int] = _identities(self.containers, self._others)
+
+    def keep_identities(self, others: frozenset[int]) -> None:
+        """Guard which containers among the arguments are some from outside; `others` are the ids of these."""
+        count = len(self.identities)  # those of the state follow
+        self._others, self.identities = others, _identities(self.containers[:count], others)
+
+    def keep_identities_of(self, guards: "ArgumentGuards") -> None:
+        """Guard the same containers from outside as other guards do."""
+        self.keep_identities(guards._others)
 
     def add_state(self, values: Sequence[Any], before: dict[int, TensorGuard] | None = None) -> None:
         """Take the values of state from outside as further arguments; `before` are guards of tensors, by their ids."""
@@ -150,6 +161,8 @@ class ArgumentGuards:
             return None
         if state and not _match_all(self.state, state, tensors):
             return None
+        if not self._is_flat and _identities(_containers([*args, *kwargs.values()]), self._others) != self.identities:
+            return None
         return tensors if self._repeats(tensors) else None
 
     def flat_patterns(self) -> list[Any] | None:
@@ -173,7 +186,8 @@ class ArgumentGuards:
         """Return in which sizes arguments differ from those of the guards; None if they differ in anything else."""
         now, changes = ArgumentGuards(args, kwargs), _SizeChanges()
         now.add_state(state)
-        if now.refusal or now.repetitions != self.repetitions:
+        now.keep_identities_of(self)
+        if now.refusal or now.repetitions != self.repetitions or now.identities != self.identities:
             return None
         pairs = ((self.args, now.args), (self.kwargs, now.kwargs), (self.state, now.state))
         return changes.found if all(changes.compare(*pair) for pair in pairs) else None
@@ -194,7 +208,7 @@ class ArgumentGuards:
         for pattern, value, name in pairs:
             if not _match(pattern, value, []):
                 return _difference(pattern, value, name)
-        return "tensors that were different are the same now, or the other way round"
+        return "tensors or containers that were different are the same now, or the other way round"
 
 
 def _plain_members(pattern: Any) -> list[Any]:
@@ -214,6 +228,21 @@ def _repetitions(tensors: Sequence[Any]) -> list[tuple[int, int]]:
         if j != i:
             pairs.append((j, i))
     return pairs
+
+
+def _containers(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield the containers in values that are arguments by their members, each before those in it."""
+    for value in values:
+        members = None if issubclass(type(value), Tensor) or is_plain_value(value) else members_of(value)
+        if members is not None:
+            yield value
+            yield from _containers(members.values())
+
+
+def _identities(containers: Iterable[Any], others: frozenset[int]) -> list[int]:
+    """Return for each container the number of the first one that is the same, or its id if it is among others."""
+    first: dict[int, int] = {}
+    return [id(one) if id(one) in others else first.setdefault(id(one), len(first)) for one in containers]
 
 
 def _is_alike(one: Any, other: Any) -> bool:

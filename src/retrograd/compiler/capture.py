@@ -105,6 +105,7 @@ class Program:
 
     def for_arguments(self, arguments: ArgumentGuards, parts: Parts) -> "Program":
         """Return a program with the same guards for arguments of other sizes; its calls run one by one at first."""
+        arguments.keep_identities_of(self.arguments)
         made = Program(self.modes, arguments, self.guards)
         made.tensors, made.tensor_guards, made._ids = self.tensors, self.tensor_guards, self._ids
         made._shared, made._relations = self._shared, self._relations
@@ -283,6 +284,8 @@ class Capture:
         if updates is not None:
             output = TreeWithState(output, updates.setter())
         instructions = without_dead_code(self.recorder.instructions, output.slots())
+        if self.arguments.identities:
+            self.arguments.keep_identities(self.surroundings.guards().ids())
         program = Program(self.modes, self.arguments, self.surroundings.guards())
         grads = {key: watched.first_grad for key, watched in self.recorder.watched.items()}
         program.guard_tensors(self._constants(), self.watch.tensor_guards, grads, self.recorder.first_arrays)

@@ -202,6 +202,8 @@ class ProgramWriter:
 
     def _call(self, guards: ArgumentGuards) -> list:
         """Return the structure of the arguments."""
+        if any(i != place for place, i in enumerate(guards.identities)):
+            raise StorageError("a container is twice among the arguments, or the function also reads it from elsewhere")
         first = {i: first for first, i in guards.repetitions}  # tensors that are the same array
 
         def write(pattern: Any) -> list:

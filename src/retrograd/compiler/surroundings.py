@@ -696,6 +696,10 @@ class Guards:
         """Return the guards as one compiled function takes them, those of namespaces apart."""
         return (self._codes, self._kinds, self._dicts, self._lists, self._others), self._namespaces.parts()
 
+    def ids(self) -> frozenset[int]:
+        """Return the ids of the containers and values that are compared, and kept alive."""
+        return frozenset([id(each) for entry in self.entries for each in (entry.container, entry.value)])
+
     def replaced(self, drops: Callable[[Entry], bool], others: list[Entry]) -> "Guards":
         """Return guards with other entries in place of some."""
         return Guards([*[entry for entry in self.entries if not drops(entry)], *others], self._namespaces)
