@@ -15,7 +15,7 @@ BUDGET = {
     "backends": 200,
     "bench": 1100,
     "cli": 3300,
-    "compiler": 10100,
+    "compiler": 10500,
     "core": 7900,
     "cuda": 600,
     "distributed": 7800,

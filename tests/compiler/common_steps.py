@@ -525,7 +525,7 @@ def step(x, y):
     import colorsys
     return x.sin() * colorsys.ONE_THIRD
 """),
-    "the signature of a function": (PARTS, """
+    "the signature of a function": (WHOLE, """
 import inspect
 def f(x, scale=2.0): return x * scale
 def step(x, y):

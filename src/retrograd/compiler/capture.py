@@ -223,7 +223,7 @@ class Capture:
 
     def _find_refusal(self, args: tuple, kwargs: dict[str, Any]) -> str:
         """Return why no program can replace the call; "" if one can, as far as the instructions are concerned."""
-        reads_unknown = self.surroundings.find_refusal()
+        reads_unknown = self.surroundings.find_refusal([*args, *kwargs.values(), *self.arguments.containers])
         self.changes_objects = bool(reads_unknown)
         refusal = self.arguments.refusal or reads_unknown or self.recorder.refusal
         if refusal:

@@ -8,9 +8,7 @@ import sys
 import sysconfig
 import threading
 import types
-from collections import deque
 from collections.abc import Iterable
-from contextvars import ContextVar
 from typing import Any
 
 from retrograd.amp.grad_scaler import GradScaler
@@ -18,8 +16,10 @@ from retrograd.autograd import saving
 from retrograd.compiler import disabling
 from retrograd.compiler.arguments import is_ordinary
 from retrograd.compiler.exception_handlers import catches_exceptions, may_suppress, suspends
+from retrograd.compiler.id_uses import calls_for_keys
 from retrograd.compiler.namespaces import is_library
 from retrograd.compiler.recorder import Recorder
+from retrograd.compiler.standard_library import SHOWN_WARNING, SUMMARIES, WARNINGS, is_pure_builtin
 from retrograd.compiler.surroundings import Surroundings, is_library_code, may_change_objects
 from retrograd.core import Tensor, current
 from retrograd.core.guards import TensorGuard
@@ -84,13 +84,7 @@ _OPAQUE = {  # functions that call code which no program replaces
 }
 _RANDOM_STATES = {recompute._state.__code__: "random state", recompute._restore.__code__: "random states"}
 _PACKS_NOTHING = (recompute.__file__, chain_checkpoint.__file__)
-_BUILTIN_FUNCTIONS = {
-    "abs", "all", "any", "callable", "chr", "divmod", "format", "getattr", "hasattr", "isinstance", "issubclass",
-    "iter", "len", "max", "min", "next", "ord", "pow", "repr", "round", "sorted", "sum", "setattr",
-}  # fmt: skip
 _CACHES = functools.cached_property.__get__.__code__  # its lock guards the attribute that it adds, which is seen
-_PURE_MODULES = ("builtins", "math", "cmath", "_operator", "operator", "_functools", "itertools")
-_BUILTIN_TYPES = (list, dict, tuple, set, frozenset, str, bytes, int, float, complex, range, deque, types.GeneratorType)
 
 
 class _Collection:
@@ -134,6 +128,7 @@ class PythonWatch:
         self.doubtful_calls: set[tuple[types.CodeType, int]] = set()  # that lead to functions that may change objects
         self._doubtful: set[types.CodeType] = set()  # functions that read what no guard can check
         self._kinds: dict[types.CodeType, str] = {}
+        self.may_pass_later = False  # whether what refuses the capture may not happen in the next call
         self._outside: Any = None  # the frame of the method that runs outside of the recorder
         self._level: Any = None
         self._watchers: Any = None
@@ -191,6 +186,8 @@ class PythonWatch:
             if code.co_name == "_find_and_load" and not is_library_code(frame.f_back.f_code):
                 self.recorder.refuse(f"{frame.f_back.f_code.co_qualname} imports {frame.f_locals['name']}")
             self._go_outside(frame)
+        elif kind == "summary":
+            self._on_summary(frame)
         elif kind == "random states":
             self.recorder.record_restored_states(frame.f_locals["states"])
             self._go_outside(frame)
@@ -203,10 +200,21 @@ class PythonWatch:
             self._on_eager(frame)
         elif kind == "saving":
             self._on_saving(frame)
+        elif kind == "warning":
+            if not _serves_library(frame):
+                self.recorder.refuse("the code shows a warning")
+                self.may_pass_later = True
         elif kind == "constant":
             self.recorder.note_constant(frame.f_locals["array"])
         else:
-            self.recorder.refuse(f"the code {kind}")
+            self.recorder.refuse_here(f"the code {kind}")
+
+    def _on_summary(self, frame: Any) -> None:
+        """Note what a function of the standard library reads; what it calls there is not looked at."""
+        if not self.recorder.refusal:
+            reason = SUMMARIES[frame.f_code](self.surroundings, frame.f_locals)
+            if reason:
+                self.recorder.refuse(f"the code {reason}")
 
     def _note_handlers(self, code: types.CodeType) -> None:
         """Let the recorder look for operators that may raise errors which code handles."""
@@ -238,9 +246,13 @@ class PythonWatch:
     def _on_builtin(self, frame: Any, function: Any) -> None:
         """Refuse the capture if a builtin function that is called may have effects."""
         code = frame.f_code
-        if not _is_pure_builtin(function) and code is not _CACHES:
+        if function is id and frame.f_lasti in calls_for_keys(code):
+            self.surroundings.note_ids(_is_of_platform(code))
+        elif function in WARNINGS:
+            self.surroundings.note_warnings()
+        elif not is_pure_builtin(function, _is_of_platform(code)) and code is not _CACHES:
             name = getattr(function, "__qualname__", repr(function))
-            self.recorder.refuse(f"{code.co_qualname} calls {name}()")
+            self.recorder.refuse_here(f"{code.co_qualname} calls {name}()")
 
     # ------------------------------------------------------------------------------------ outside of the recorder
 
@@ -338,9 +350,9 @@ def _raises_no_errors(owner: Any) -> bool:
 
 
 def _serves_library(frame: Any) -> bool:
-    """Return whether code is the library's, or code of Python or NumPy that the library calls."""
+    """Return whether code is the library's, or is called by it or by a known function of Python, as code of Python."""
     while frame is not None:
-        if is_library_code(frame.f_code):
+        if is_library_code(frame.f_code) or frame.f_code in SUMMARIES:
             return True
         if not _is_of_platform(frame.f_code):
             return False
@@ -373,6 +385,10 @@ def _kind_of(code: types.CodeType) -> str:
         return "outside"
     if code is contextlib.suppress.__exit__.__code__:
         return "suppresses exceptions, which depend on values"
+    if code in SUMMARIES:
+        return "summary"
+    if code is SHOWN_WARNING:
+        return "warning"
     if not is_library_code(code):
         return "user"
     if code in EAGER_FUNCTIONS:
@@ -399,21 +415,3 @@ def _kind_of(code: types.CodeType) -> str:
     if module == _GENERATORS and code.co_name not in _DRAWS:
         return "reads or sets the state of a random generator"
     return "" if module.startswith(_PURE) else f"calls {code.co_qualname} of retrograd.{module.replace('/', '.')}"
-
-
-def _is_pure_builtin(function: Any) -> bool:
-    """Return whether a builtin function only computes its result, or changes containers that guards compare."""
-    owner = getattr(function, "__self__", None)
-    if isinstance(owner, types.ModuleType):
-        if owner.__name__.startswith("retrograd"):
-            return True
-        if owner.__name__ == "builtins":
-            return function.__name__ in _BUILTIN_FUNCTIONS
-        if owner.__name__ == "_abc":
-            return function.__name__ in ("_abc_instancecheck", "_abc_subclasscheck")
-        return owner.__name__ in _PURE_MODULES
-    if isinstance(owner, ContextVar):
-        return bool(function.__name__ == "get")
-    if isinstance(owner, type):
-        return owner in _BUILTIN_TYPES
-    return isinstance(owner, _BUILTIN_TYPES) or type(owner).__module__.startswith("retrograd") or owner is None

@@ -12,9 +12,10 @@ import os
 import sys
 import threading
 import types
+import warnings
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ from retrograd.amp.grad_scaler import GradScaler
 from retrograd.backend import array_programs
 from retrograd.compiler.arguments import builtin_base
 from retrograd.compiler.attribute_reads import computes_names, names_in_patterns
+from retrograd.compiler.id_uses import may_be_ids
 from retrograd.compiler.namespaces import (
     MISSING,
     NamespaceGuards,
@@ -230,6 +232,8 @@ class Surroundings:
         self._values: dict[int, tuple[Any, str]] = {}  # classes and modules that are values, and their names
         self._named: set[tuple[int, str]] = set()  # their attributes that are noted
         self._absent: list[Absent] = []
+        self._has_ids = False  # whether code has ids of objects as keys
+        self._compares_ids = False  # whether other code than that of copies has them
         self.hooked: set[int] = set()  # the ids of leaves whose hooks are guarded
         self.first: dict[Parent, Entry] = {}  # the entries that were noted first
         self.keys: dict[int, tuple[dict, tuple]] = {}  # by the id of a dict: the dict, and the keys when it was noted
@@ -582,6 +586,52 @@ class Surroundings:
 
         self._note(_View(read), "members", noted, "the parameters or hooks of an optimizer", None, descend=False)
 
+    def note_signature(self, function: Any) -> str:
+        """Note what the signature of a function is made from; return why that is not possible, "" if it is."""
+        self.names |= {"__wrapped__", "__signature__"}
+        while True:
+            function = getattr(function, "__func__", function)
+            if type(function) is not types.FunctionType or "__signature__" in vars(function):
+                return f"asks for the signature of a {type(function).__name__}"
+            if function in self._functions.get(function.__code__, ()):
+                self._read_function(function)
+                self._note_annotations(function)
+            elif function.__code__ not in self._local and not is_library(function):
+                return f"asks for the signature of {function.__qualname__}, of whose changes nothing is known"
+            if "__wrapped__" not in vars(function):
+                return ""
+            function = vars(function)["__wrapped__"]
+
+    def _note_annotations(self, function: Any) -> None:
+        name, found = f"the annotations of {function.__qualname__}", tuple(function.__annotations__.items())
+        view = _View(lambda key, default: tuple(function.__annotations__.items()))
+        self._note(view, "annotations", found, name, None, descend=False)
+
+    def note_answer(self, function: types.MethodType, operand: Any, name: str) -> None:
+        """Note the result of a method without effects, which is called again to compare."""
+        key = (id(function.__self__), f"{function.__name__}({operand!r})")
+        if key in self._seen:
+            return
+        self._seen[key] = function.__self__
+        view = _View(lambda key, default: function(key))
+        self._note(view, operand, function(operand), name, None, descend=False)
+
+    def note_warnings(self) -> None:
+        """Note which warnings are shown."""
+        if (id(warnings), "filters") in self._seen:
+            return
+        self._seen[id(warnings), "filters"] = warnings
+        view = _View(lambda key, default: tuple(warnings.filters))
+        self._note(view, "filters", tuple(warnings.filters), "the filters of warnings", None, descend=False)
+
+    def note_ids(self, in_copies: bool) -> None:
+        """Note that code has ids of objects as keys: no numbers from outside may be ids.
+
+        `in_copies`: the standard library has them, in dicts of its own.
+        """
+        self._has_ids = True
+        self._compares_ids = self._compares_ids or not in_copies
+
     def note_scaler(self, scaler: GradScaler) -> None:
         """Note what a scaler of losses reads, the scale itself included, which its methods write to."""
         for key in ("_enabled", "_scale"):
@@ -597,14 +647,29 @@ class Surroundings:
     def _refuse(self, reason: str) -> None:
         self.refusal = self.refusal or reason
 
-    def find_refusal(self) -> str:
-        """Return why no guards can be made for the call; "" if they can."""
+    def find_refusal(self, given: Iterable[Any] = ()) -> str:
+        """Return why no guards can be made for the call, with these arguments; "" if they can."""
         if self.refusal:
             return self.refusal
+        if self._has_ids and (any(map(self._contains_ids, given)) or any(map(self._notes_ids, self.entries))):
+            return "the code compares ids of objects, and reads numbers from outside that may be ids"
         for reason, attribute in self._unknown:
             if self._is_read(attribute) and (type(attribute) is not str or attribute in self.names):
                 return f"the code {reason}, of whose changes nothing is known"
         return ""
+
+    def _notes_ids(self, entry: Entry) -> bool:
+        """Return whether an entry is of a number that code may compare with ids."""
+        if isinstance(entry.container, dict) and may_be_ids(entry.key):
+            return True
+        is_member = isinstance(entry.container, list | deque)
+        return (is_member and self._compares_ids and may_be_ids(entry.value)) or self._contains_ids(entry.value)
+
+    def _contains_ids(self, value: Any) -> bool:
+        """Return whether a container has numbers that code may compare with ids."""
+        if type(value) in (dict, frozenset):
+            return any(map(may_be_ids, value))
+        return self._compares_ids and type(value) in (list, tuple) and any(map(may_be_ids, value))
 
     def count_doubts(self) -> int:
         """Return how much was found that may refuse guards."""
