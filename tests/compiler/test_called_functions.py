@@ -8,6 +8,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn
+from retrograd.compiler import capture
 
 from .comparison import numbers, observe, state_of
 from .training_code import KINDS, RUN_EAGERLY, TRAINING, Gate, network
@@ -215,3 +216,76 @@ def test_functions_have_programs_for_each_grad_mode():
     with warnings.catch_warnings(action="ignore"):
         for _ in range(4):
             assert observe(compiled(numbers(2, 3))) == observe(both(numbers(2, 3)))
+
+
+class Captures:
+    """The captured calls while it is entered."""
+
+    def __init__(self, monkeypatch):
+        self.all, begin = [], capture.Capture.__init__
+
+        def note(made, *args):
+            self.all.append(made)
+            begin(made, *args)
+
+        monkeypatch.setattr(capture.Capture, "__init__", note)
+
+    @property
+    def refused(self):
+        """The number of captures that no program came from."""
+        return sum(made.program is None for made in self.all)
+
+    @property
+    def operators(self):
+        """The number of operators in all captures."""
+        return sum(made.recorder.operators for made in self.all)
+
+
+def nested_functions(depth, last):
+    """Return a function that calls others inside each other, each of three operators, the innermost one `last(x)`."""
+
+    def call(x):
+        y = x.sin() * 2
+        return last(y) + 1
+
+    return call if depth == 1 else nested_functions(depth - 1, call)
+
+
+class Nested(nn.Module):
+    """Modules inside each other, of which the innermost one reads the value of a tensor."""
+
+    def __init__(self, depth):
+        super().__init__()
+        self.inner = type(self)(depth - 1) if depth > 1 else None
+
+    def forward(self, x):
+        y = x.sin() * 2
+        y = y * y.mean().item() if self.inner is None else self.inner(y)
+        return y + 1
+
+
+class NestedBreaks(Nested):
+    """Such modules, each of which reads a value."""
+
+    def forward(self, x):
+        y = x.sin() * 2
+        y = y * y.mean().item()
+        return y + 1 if self.inner is None else self.inner(y) + 1
+
+
+def nested_functions_with_a_break(depth):
+    return nested_functions(depth, lambda y: y * y.mean().item())
+
+
+@pytest.mark.parametrize("make", [Nested, NestedBreaks, nested_functions_with_a_break])
+@pytest.mark.parametrize("depth", [2, 5, 20])
+def test_a_break_in_many_nested_functions_costs_one_refused_recording(make, depth, monkeypatch):
+    function, captures = make(depth), Captures(monkeypatch)
+    compiled = rg.compile(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for i in range(4):
+            x = numbers(3, seed=i)
+            assert observe(compiled(x)) == observe(function(x))
+    assert captures.refused == 1
+    assert captures.operators <= 2 * 5 * depth + 2

@@ -123,7 +123,9 @@ def random_split(function, lines, choose):
     source = read_source(function)
     nodes = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call) and choose.random() < 0.3]
     calls = frozenset([(n.lineno, n.end_lineno, n.col_offset, n.end_col_offset) for n in nodes])
-    made = split_function(source, Breaks(lines, calls, choose.random() < 0.5), *EAGER)
+    inside = [node for node in ast.walk(source.tree) if isinstance(node, ast.expr) and choose.random() < 0.3]
+    positions = frozenset([(n.lineno, n.end_lineno, n.col_offset, n.end_col_offset) for n in inside])
+    made = split_function(source, Breaks(lines, calls, choose.random() < 0.5, positions), *EAGER)
     return function if made is None else made[0]
 
 
@@ -415,7 +417,7 @@ def calls_an_object(model, optimizer):
 FUNCTIONS = {  # how many parts each has, and how many of them a program can replace in these calls
     reads_the_loss: (1, 1), notes_the_loss_on_the_way: (3, 3), loops_over_batches: (3, 3), chooses_by_a_value: (4, 2),
     iterates_until_it_converges: (4, 4), catches_an_error: (2, 2), selects_by_values: (2, 2),
-    assigns_in_a_condition: (4, 4), matches_a_mode: (4, 3), counts_in_a_variable_around: (1, 1),
+    assigns_in_a_condition: (5, 5), matches_a_mode: (4, 3), counts_in_a_variable_around: (1, 1),
     scales_by_a_value: (1, 1), trains_by_a_method: (2, 2), calls_a_module: (3, 3),
     calls_the_call_of_a_module: (3, 3), calls_an_object: (2, 2),
 }  # fmt: skip

@@ -260,13 +260,13 @@ class Capture:
 
     def breaks_in(self, code: types.CodeType | None) -> Breaks:
         """Return what a refused capture has found in a function of Python, by its code."""
-        refused, doubtful = self.recorder.refused_at.items(), self.watch.doubtful_calls
-        found = [*refused, *(doubtful if self.changes_objects else ())]
-        positions = {position_of(code, instruction) for caller, instruction in found if caller is code}
-        if code is None or code is not self.recorder.refused_in:
-            return Breaks(calls=frozenset(positions), changes_objects=self.changes_objects)
-        refusal = position_of(code, self.recorder.refused_at[code])
-        return Breaks(frozenset({refusal[0]}), frozenset(positions - {refusal}), self.changes_objects)
+        doubtful = self.watch.doubtful_calls if self.changes_objects else set()
+        found = {instruction for caller, instruction in doubtful if caller is code}
+        found |= self.recorder.refused_at.get(code, set())
+        positions = {position_of(code, instruction) for instruction in found}
+        refused = {position_of(code, instruction) for inside, instruction in self.recorder.refused_in if inside is code}
+        lines = frozenset([line for line, *_ in refused])
+        return Breaks(lines, frozenset(positions - refused), self.changes_objects, frozenset(refused))
 
     # ------------------------------------------------------------------------------------------ the program
 

@@ -42,6 +42,7 @@ class CompiledFunction(FunctionHolder):
     """A function that runs by programs, captured from calls of it; where that is not possible, in parts, or eagerly."""
 
     _is_whole = True  # whether a user has asked to compile it
+    _source: FunctionSource | None = None  # of a part
 
     def __init__(
         self,
@@ -163,11 +164,16 @@ class CompiledFunction(FunctionHolder):
         if self.is_idle and not self._is_whole:
             self.programs = self._recent = []
             return self._function(*args, **kwargs)
-        refusal = self._refused.get(current().grad_enabled)
+        mode = current().grad_enabled
+        refusal = self._refused.get(mode)
         if refusal is not None:
             return self._run_eagerly(refusal, args, kwargs)
+        known = None if self._is_whole or self._source else self._callees.known_refusal(mode, self._function)
+        if known is not None:
+            self._refuse(mode, *known)
+            return self._call(args, kwargs)
         if inspect.isgeneratorfunction(function_of(self._function)):
-            self._refuse(current().grad_enabled, "it is a generator", Breaks())
+            self._refuse(mode, "it is a generator", Breaks())
             return self._run_eagerly("it is a generator", args, kwargs)
         if sys.getprofile() is not None:
             return self._run_eagerly("a profiling function is set by sys.setprofile", args, kwargs)
@@ -175,7 +181,7 @@ class CompiledFunction(FunctionHolder):
         reason = self._reason_against_program(kind, args, kwargs)
         if reason:
             if self._state_breaks is not None:  # perhaps the state differs each time: parts do without
-                self._refuse(current().grad_enabled, reason, self._state_breaks)
+                self._refuse(mode, reason, self._state_breaks)
             return self._run_eagerly(reason, args, kwargs)
         with self._lock:
             found = self.find_program(args, kwargs)  # that another thread has made meanwhile
@@ -239,8 +245,9 @@ class CompiledFunction(FunctionHolder):
         """Let later calls run eagerly, unless one of them may be captured after this one has changed objects."""
         mode, recorder = capture.modes.grad_enabled, capture.recorder
         self._tries[mode] = self._tries.get(mode, 0) + 1
-        if self._tries[mode] == TRIES or (recorder.operators and not capture.has_changes):
-            self._callees.add_callers([code for code in recorder.refused_at if code is not recorder.refused_in])
+        may_pass_later = capture.has_changes or capture.watch.may_pass_later
+        if self._tries[mode] == TRIES or (recorder.operators and not may_pass_later):
+            self._callees.note_refusal(capture)
             self._refuse(mode, capture.refusal, capture.breaks_in(code_of(self._function)))
 
     def _refuse(self, mode: bool, reason: str, breaks: Breaks) -> None:

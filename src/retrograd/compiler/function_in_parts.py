@@ -3,13 +3,15 @@
 import functools
 import types
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from retrograd.compiler.capture import Capture
 from retrograd.compiler.function_source import FunctionSource
 from retrograd.compiler.graph_breaks import CALLEE, Breaks, split_function
 from retrograd.compiler.python_watch import is_program_code
-from retrograd.compiler.surroundings import is_library_code
+from retrograd.compiler.recorder import Objects
+from retrograd.compiler.surroundings import cell_contents, is_library_code
 from retrograd.core.blocks import generator_block
 from retrograd.nn.hooks import COMPILED, GLOBAL_HOOKS
 from retrograd.nn.module import Module
@@ -67,6 +69,8 @@ class Callees:
         self._found: dict[Any, Any] = {}  # the compiled functions, by what is called
         self._counts: Counter[types.CodeType] = Counter()  # how many were found with the same code
         self.warned: set[str] = set()  # the warnings that were given
+        # by the grad mode and the code: what callers' captures have found in functions
+        self._refusals: dict[tuple[bool, types.CodeType], tuple[set[Objects], str, Breaks]] = {}
 
     def add(self, function: Any, compiled: Any) -> None:
         """Let a compiled function run in place of a function."""
@@ -74,9 +78,19 @@ class Callees:
         if called is not None:
             self._found[_key_of(called)] = compiled
 
-    def add_callers(self, codes: Iterable[types.CodeType]) -> None:
-        """Let functions of libraries be compiled that call others with a break."""
-        self._callers.update(codes)
+    def note_refusal(self, capture: Capture) -> None:
+        """Note what a refused capture has found in the functions that it called: they need not be captured."""
+        mode, recorder = capture.modes.grad_enabled, capture.recorder
+        innermost = {code for code, _ in recorder.refused_in}
+        self._callers.update(code for code in recorder.refused_at if code not in innermost)
+        for code, objects in recorder.refused_for.items():
+            self._refusals[mode, code] = objects, capture.refusal, capture.breaks_in(code)
+
+    def known_refusal(self, mode: bool, function: Any) -> tuple[str, Breaks] | None:
+        """Return why calls of a function cannot be captured, and its breaks; None if that is not known."""
+        code = code_of(function)
+        known = None if code is None else self._refusals.get((mode, code))
+        return known[1:] if known is not None and _is_for(function, known[0]) else None
 
     def __call__(self, f: Any) -> Any:
         """Return the compiled function that is called in place of an object, or the object itself."""
@@ -102,6 +116,15 @@ class Callees:
         if self._counts[code] == most + 1:  # they may keep much memory
             self._found = {key: g for key, g in self._found.items() if code_of(g._function) is not code}
         return self._counts[code] <= most
+
+
+def _is_for(function: Any, found: set[Objects]) -> bool:
+    """Return whether a function is for one of some objects, as a method, and by the variables around it."""
+    method, cells = method_of(function), function_of(function).__closure__ or ()
+    around = tuple([id(cell_contents(cell)) for cell in cells])
+    if isinstance(method, types.MethodType):
+        return (id(method.__self__), around) in found
+    return any(around == others for _, others in found)
 
 
 def _called(f: Any) -> Any:

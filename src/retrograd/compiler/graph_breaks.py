@@ -45,12 +45,14 @@ _COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)
 class Breaks:
     """Lines of a function that no program can replace, and calls that lead to such lines, by their positions.
 
-    With `changes_objects`, also the statements that may change an object in place.
+    With `changes_objects`, also the statements that may change an object in place. `positions` are those of the
+    expressions on the lines, as far as they are known.
     """
 
     lines: frozenset[int] = frozenset()
     calls: frozenset[tuple] = frozenset()
     changes_objects: bool = False
+    positions: frozenset[tuple] = frozenset()
 
 
 def split_function(
@@ -134,9 +136,11 @@ class _Splitter:
         self._tree, self._changes_objects = source.tree, breaks.changes_objects
         self._calls = breaks.calls & set(map(position, ast.walk(source.tree)))
         self._lines = breaks.lines | {line for line, *_ in breaks.calls - self._calls if line is not None}
+        self._positions = breaks.positions
         self._locals = set(source.local_names)
         self._values: set[str] = set()  # variables that statements made here read, most of them new
         self._moved: set[ast.stmt] = set()  # their assignments
+        self._unbroken: set[ast.stmt] = set()  # made here, without a break although another one is on their lines
         self._loads = _loads(source.tree.body)
         declared = [node for node in ast.walk(source.tree) if isinstance(node, ast.Global | ast.Nonlocal)]
         self._globals = {name for node in declared for name in node.names}
@@ -178,7 +182,7 @@ class _Splitter:
         """Return whether a statement cannot be in a part."""
         if statement in self._moved:
             return False
-        if self._is_at_break(statement):
+        if self._is_at_break(statement) and statement not in self._unbroken:
             return True
         if is_loop and isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
             return True  # often a number, which would differ at each call of a part
@@ -198,6 +202,14 @@ class _Splitter:
 
     def _is_at_break(self, node: ast.stmt | ast.expr) -> bool:
         return any(node.lineno <= line <= (node.end_lineno or 0) for line in self._lines)
+
+    def _has_break(self, node: ast.expr) -> bool:
+        """Return whether a break may be inside an expression, and not only on its lines."""
+        first, last = (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
+        on_lines = [line for line in self._lines if first[0] <= line <= last[0]]
+        found = [at for at in self._positions if at[0] in on_lines and None not in at]
+        inside = any(first <= (line, start) and (end_line, end) <= last for line, end_line, start, end in found)
+        return inside or not {*on_lines} <= {line for line, *_ in found} or self._has_call(node)
 
     def _is_break(self, node: ast.AST) -> bool:
         """Return whether no program can replace a node, wherever it is."""
@@ -257,7 +269,10 @@ class _Splitter:
             return []
         self._values.add(node.target.id)
         setattr(parent, field, ast.copy_location(ast.Name(node.target.id, ast.Load()), node))
-        return [ast.copy_location(ast.Assign([node.target], node.value), node), made]
+        assignment = ast.copy_location(ast.Assign([node.target], node.value), node)
+        if not self._has_break(node.value):
+            self._unbroken.add(assignment)
+        return [assignment, made]
 
     def _take_call(self, statement: ast.stmt, assigned: frozenset[str]) -> list[ast.stmt]:
         """Return a statement that calls a function with a break as several: operands, the call, and the rest.

@@ -37,6 +37,8 @@ from retrograd.core.views import ASSIGNED, COPIED
 from retrograd.foundation.source_location import frames_from, is_user_frame, line_of, user_line
 from retrograd.library.operator import CustomOperator
 
+# What a function with some code is called with: the ids of its first argument, and of the variables around it.
+Objects = tuple[int, tuple[int, ...]]
 CALLED = ", called at "  # in the reason of a refusal, before the line of each call on the way to it
 
 
@@ -105,8 +107,9 @@ class Recorder(TransparentLevel, Watcher):
         self.instructions: list[Instruction] = []
         self.externals: dict[int, External] = {}  # by the id of the tensor
         self.refusal = ""
-        self.refused_in: Any = None  # the code of the user's function that ran then
-        self.refused_at: dict[Any, int] = {}  # by the code of each function on the way to it: its instruction
+        self.refused_in: set[tuple[Any, int]] = set()  # the codes of users' functions that ran, their instructions
+        self.refused_at: dict[Any, set[int]] = {}  # by the code of each function on the way to it: its instructions
+        self.refused_for: dict[Any, set[Objects]] = {}  # by the same code
         self.operators = 0  # that ran, also after a refusal
         self._caller = sys._getframe(1).f_code
         self._slots: dict[int, tuple[Any, Slot]] = {}  # by the id of an array: a weak reference to it, and its slot
@@ -126,13 +129,20 @@ class Recorder(TransparentLevel, Watcher):
     def refuse(self, reason: str) -> None:
         """Note why the call cannot be captured; the first reason counts."""
         if not self.refusal:
-            frames = self.frames_from(sys._getframe(1))
-            users = [frame for frame in frames if is_user_frame(frame)]
+            self.refuse_here(reason)
+
+    def refuse_here(self, reason: str) -> None:
+        """Note that no program can do what the code does now, also if another reason has refused the capture."""
+        frames = self.frames_from(sys._getframe(1))
+        users = [frame for frame in frames if is_user_frame(frame)]
+        if not self.refusal:
             lines = [*map(line_of, users)] or [user_line()]
             self.refusal = f"{reason}, at {CALLED.join(lines)}" if lines[0] else reason
-            self.refused_in = users[0].f_code if users else None
-            for frame in frames[frames.index(users[0]) :] if users else []:
-                self.refused_at.setdefault(frame.f_code, frame.f_lasti)
+        if users:
+            self.refused_in.add((users[0].f_code, users[0].f_lasti))
+        for frame in frames[frames.index(users[0]) :] if users else []:
+            self.refused_at.setdefault(frame.f_code, set()).add(frame.f_lasti)
+            self.refused_for.setdefault(frame.f_code, set()).add(_objects_of(frame))
 
     def frames_from(self, frame: Any) -> list[Any]:
         """Return a frame, and those of the functions in the captured call that have called it."""
@@ -548,6 +558,13 @@ class Recorder(TransparentLevel, Watcher):
                 self._note_memory(watched.grad)
         for memory in [*self._memory.values()]:
             self._note_memory(memory.tensor)
+
+
+def _objects_of(frame: Any) -> Objects:
+    """Return which objects the function in a frame is for."""
+    code, variables = frame.f_code, frame.f_locals
+    first = code.co_varnames[0] if code.co_argcount else ""
+    return id(variables.get(first)), tuple([id(variables.get(name)) for name in code.co_freevars])
 
 
 def _is_on_ground(t: Any) -> bool:
