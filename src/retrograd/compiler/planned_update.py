@@ -14,6 +14,7 @@ from retrograd.core.tensor import ANY_SIZE, arrays_of, bump_versions, split_plai
 from retrograd.ops.fused_update import are_all_plain
 from retrograd.optim.next_update import Update
 from retrograd.optim.optimizer import Optimizer, State
+from retrograd.optim.step_hooks import hooks_around_steps
 
 MOST_PARAMS = 200  # of a plan, which has at most 1,024 memories
 
@@ -61,7 +62,7 @@ class PlannedUpdate:
     def _next_updates(self) -> list[tuple["_Update", list[Any]]] | None:
         """Return the updates of the groups with gradients, and these arrays; None if there is no plan for the step."""
         optimizer: Any = self._optimizer
-        if optimizer.__dict__.get("_pre_hooks") or optimizer.__dict__.get("_post_hooks"):
+        if any(hooks_around_steps(optimizer)):
             return None
         updates = []
         for number, group in enumerate(optimizer.param_groups):

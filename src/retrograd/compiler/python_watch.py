@@ -30,6 +30,7 @@ from retrograd.nn.utils import clip_grad
 from retrograd.ops import as_tensor, generator, methods
 from retrograd.optim.lr_scheduler import LRScheduler
 from retrograd.optim.optimizer import Optimizer
+from retrograd.optim.step_hooks import hooks_around_steps
 from retrograd.optim.swa_utils import AveragedModel
 from retrograd.utils import chain_checkpoint, recompute
 
@@ -345,8 +346,7 @@ def _method_of(frame: Any) -> Any:
 
 def _raises_no_errors(owner: Any) -> bool:
     """Return whether no errors of methods of an optimizer or schedule depend on values: no other code may run."""
-    has_hooks = any(vars(owner).get(name) for name in ("_pre_hooks", "_post_hooks"))
-    return isinstance(owner, Optimizer | LRScheduler) and is_library(type(owner)) and not has_hooks
+    return isinstance(owner, Optimizer | LRScheduler) and is_library(type(owner)) and not any(hooks_around_steps(owner))
 
 
 def _serves_library(frame: Any) -> bool:

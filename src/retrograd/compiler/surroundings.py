@@ -46,6 +46,7 @@ from retrograd.library.operator import CustomOperator
 from retrograd.nn.module import Module
 from retrograd.optim.lr_scheduler import LRScheduler
 from retrograd.optim.optimizer import Optimizer
+from retrograd.optim.step_hooks import hooks_around_steps
 
 MOST_EXPLORED = 100  # functions
 _OPAQUE = (Optimizer, LRScheduler, GradScaler)  # only their methods are called, which a program runs as they are
@@ -841,8 +842,7 @@ def _is_unwatched(value: Any) -> bool:
 
 def _members_of(optimizer: Optimizer) -> list[int]:
     """Return the ids of the parameters of an optimizer, and those of its hooks."""
-    fields = vars(optimizer)
-    hooks = [key for name in ("_pre_hooks", "_post_hooks") for key in fields.get(name, ())]
+    hooks = [key for found in hooks_around_steps(optimizer) for key in found]
     return [id(p) for group in optimizer.param_groups for p in group["params"]] + hooks
 
 

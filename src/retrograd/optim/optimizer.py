@@ -18,6 +18,8 @@ from retrograd.optim.foreach import Batch, split_batches, update_batch
 from retrograd.optim.state_dict_hooks import StateDictHooks
 from retrograd.optim.state_entries import Entry, load_entries, save_scalars
 from retrograd.optim.step_hooks import StepHooks
+from retrograd.optim.step_hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
+from retrograd.optim.step_hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
 
 _view_as_complex = operator_named("view_as_complex")
 _view_as_real = operator_named("view_as_real")

@@ -8,6 +8,32 @@ from retrograd.core.hooks import RemovableHandle, add_hook, check_callable
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import SuggestsKeywords
 
+# The hooks of the steps of all optimizers, which run around an optimizer's own.
+_ALL_PRE_HOOKS: dict[int, Callable[..., Any]] = {}
+_ALL_POST_HOOKS: dict[int, Callable[..., Any]] = {}
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Run `hook(optimizer, args, kwargs)` before each step of every optimizer, before the optimizer's own hooks.
+
+    >>> import retrograd as rg
+    >>> with register_optimizer_step_pre_hook(lambda optimizer, args, kwargs: print(type(optimizer).__name__)):
+    ...     rg.optim.SGD([rg.ones(1, requires_grad=True)], lr=0.1).step()
+    SGD
+    """
+    return add_hook(_ALL_PRE_HOOKS, check_callable(hook))
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Run `hook(optimizer, args, kwargs)` after each step of every optimizer, after the optimizer's own hooks."""
+    return add_hook(_ALL_POST_HOOKS, check_callable(hook))
+
+
+def hooks_around_steps(optimizer: Any) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Return the hooks before and after an optimizer's steps by the ids of their handles, in their order."""
+    own = vars(optimizer)
+    return {**_ALL_PRE_HOOKS, **own.get("_pre_hooks", {})}, {**own.get("_post_hooks", {}), **_ALL_POST_HOOKS}
+
 
 class StepHooks(SuggestsKeywords):
     """The hooks of one optimizer's steps; `step` of every subclass runs them."""
@@ -49,13 +75,13 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not self._opt_called:
             self._opt_called = True
-        pre_hooks, post_hooks = self.__dict__.get("_pre_hooks"), self.__dict__.get("_post_hooks")
-        if (not pre_hooks and not post_hooks) or self._is_stepping:
+        pre_hooks, post_hooks = hooks_around_steps(self)
+        if not (pre_hooks or post_hooks) or self._is_stepping:
             return step(self, *args, **kwargs)
         self._is_stepping = True
         try:
             given: tuple[tuple, dict[str, Any]] = ((self, *args), kwargs)
-            for hook in list((pre_hooks or {}).values()):
+            for hook in pre_hooks.values():
                 changed = hook(self, *given)
                 if changed is None:
                     continue
@@ -63,7 +89,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     raise RuntimeError(f"a step's pre-hook must return None or (args, kwargs), got {describe(changed)}")
                 given = changed
             result = step(*given[0], **given[1])
-            for hook in list((post_hooks or {}).values()):
+            for hook in post_hooks.values():
                 hook(self, *given)
             return result
         finally:

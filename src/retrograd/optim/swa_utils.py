@@ -198,8 +198,8 @@ class SWALR(LRScheduler):
     ) -> None:
         if anneal_strategy not in ANNEAL:
             raise ValueError(f"SWALR: anneal_strategy must be 'cos' or 'linear', got {anneal_strategy!r}")
-        if anneal_epochs < 0:
-            raise ValueError(f"SWALR: anneal_epochs must be at least 0, got {anneal_epochs}")
+        if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
+            raise ValueError(f"SWALR: anneal_epochs must be an integer of at least 0, got {anneal_epochs}")
         self._anneal_strategy = anneal_strategy
         self.anneal_epochs = anneal_epochs
         groups = groups_of(optimizer, self)

@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping
 from numbers import Real
 from typing import Any, ClassVar
 
+from retrograd.autograd import no_grad
+from retrograd.core import Tensor
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.number_arguments import ChecksNumbers
 from retrograd.foundation.source_location import warn_user
@@ -22,6 +24,11 @@ EPOCH_IS_DEPRECATED = (
 _TOO_EARLY = (
     "Detected call of `lr_scheduler.step()` before `optimizer.step()`: the first value of the learning rate schedule "
     "is skipped. Call `optimizer.step()` first, then `lr_scheduler.step()`"
+)
+
+_OVERRIDDEN = (
+    "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization: whether "
+    "`optimizer.step()` ran before `lr_scheduler.step()` is unknown"
 )
 
 
@@ -56,7 +63,7 @@ class LRScheduler(ChecksNumbers):
             if last_epoch >= 0 and "initial_lr" not in group:
                 raise KeyError(f"{type(self).__name__}: to resume, parameter group {number} needs an 'initial_lr'")
             if last_epoch < 0:
-                group.setdefault("initial_lr", group["lr"])
+                group.setdefault("initial_lr", _own_value(group["lr"]))
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self.step()
@@ -80,7 +87,7 @@ class LRScheduler(ChecksNumbers):
         epoch: deprecated; the number of steps to be at, which an earlier one is reached from the initial rates.
         """
         if self.last_epoch == 0 and not self.optimizer._opt_called:
-            warn_user(_TOO_EARLY)
+            warn_user(_OVERRIDDEN if "step" in vars(self.optimizer) else _TOO_EARLY)
         self._step_or_undo(epoch)
 
     def _step_or_undo(self, epoch: int | None = None) -> None:
@@ -98,8 +105,8 @@ class LRScheduler(ChecksNumbers):
 
     def restart(self) -> None:
         """Restart with the optimizer's initial rates."""
-        for group, lr in zip(self.optimizer.param_groups, self.base_lrs, strict=True):
-            group["lr"] = lr
+        for group, lr in zip(self.optimizer.param_groups, self.base_lrs, strict=False):
+            set_rate(group, lr)
         self.last_epoch = -1
         self.step()
 
@@ -118,7 +125,7 @@ class LRScheduler(ChecksNumbers):
         self.last_epoch += 1
         self._last_lr = self.get_lr()
         for group, lr in zip(self.optimizer.param_groups, self._last_lr, strict=True):
-            group["lr"] = lr
+            set_rate(group, lr)
         self.update_momentum()
 
     def update_momentum(self) -> None:
@@ -187,6 +194,20 @@ def groups_of(optimizer: Any, scheduler: LRScheduler) -> list[Group]:
         kind = type(optimizer).__name__
         raise TypeError(f"{type(scheduler).__name__}: expected an Optimizer, got {kind}; {kind} is not an Optimizer")
     return optimizer.param_groups
+
+
+def _own_value(rate: Any) -> Any:
+    """Return a rate; a copy of a tensor, which schedules overwrite."""
+    return rate.detach().clone() if isinstance(rate, Tensor) else rate
+
+
+def set_rate(group: Group, lr: Any) -> None:
+    """Set the learning rate of a group; a tensor gets the value in place, so that others who have it see it."""
+    if isinstance(group["lr"], Tensor):
+        with no_grad():
+            group["lr"].fill_(lr)
+    else:
+        group["lr"] = lr
 
 
 def value_per_group(value: float | list[float], groups: list[Group]) -> list[float]:

@@ -4,7 +4,14 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from retrograd.optim.lr_scheduler.base import LRScheduler, check_momentum, groups_of, set_momentum, value_per_group
+from retrograd.optim.lr_scheduler.base import (
+    LRScheduler,
+    check_momentum,
+    groups_of,
+    set_momentum,
+    set_rate,
+    value_per_group,
+)
 from retrograd.optim.optimizer import Optimizer
 
 _MODES = ("triangular", "triangular2", "exp_range")
@@ -132,7 +139,8 @@ class CyclicLR(LRScheduler):
             check_momentum("CyclicLR", groups)
         if last_epoch < 0:
             for group, lr in zip(groups, base_lrs, strict=True):
-                group["lr"] = group["initial_lr"] = lr
+                group["initial_lr"] = lr
+                set_rate(group, lr)
         super().__init__(optimizer, last_epoch)
 
     def _height(self) -> float:

@@ -4,6 +4,7 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import zip_longest
 from typing import Any
 
 from retrograd.foundation.describe_value import describe
@@ -44,15 +45,18 @@ class FactorLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         """Return the rates from the initial ones, or from the ones they were changed to."""
-        groups = zip(self.optimizer.param_groups, self.base_lrs, strict=True)
+        # Groups that were added later have no initial rate: theirs are multiplied by the change of the factor.
+        groups = zip_longest(self.optimizer.param_groups, self.base_lrs)
         rates = [self._rate(group["lr"], base) for group, base in groups]
         self._loaded = False
         return rates
 
-    def _rate(self, now: float, base: float) -> float:
+    def _rate(self, now: float, base: float | None) -> float:
         steps, floor = self.last_epoch, self.eta_min
         share = self._factor_after(steps)
         before = self._factor_after(steps - 1) if steps else 1.0
+        if base is None:
+            return floor + (now - floor) * (share / before) if before else now
         expected = floor + (base - floor) * before if steps else base
         if now in (expected, floor) or not before or (self._loaded and now == base):
             return floor + (base - floor) * share

@@ -4,7 +4,7 @@ import math
 from typing import Any, ClassVar
 
 from retrograd.foundation.source_location import warn_user
-from retrograd.optim.lr_scheduler.base import EPOCH_IS_DEPRECATED, LRScheduler, groups_of, value_per_group
+from retrograd.optim.lr_scheduler.base import EPOCH_IS_DEPRECATED, LRScheduler, groups_of, set_rate, value_per_group
 from retrograd.optim.optimizer import Optimizer
 
 
@@ -56,6 +56,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.threshold_mode = threshold_mode
         self.cooldown = cooldown
         self.min_lrs = value_per_group(min_lr, groups)
+        self.default_min_lr = None if isinstance(min_lr, list | tuple) else min_lr  # of groups that are added later
         self.eps = eps
         self.last_epoch = 0
         self._last_lr = [group["lr"] for group in groups]
@@ -95,7 +96,16 @@ class ReduceLROnPlateau(LRScheduler):
         return sign * a < sign * best - margin if math.isfinite(best) else sign * a < sign * best
 
     def _reduce(self) -> None:
-        for group, low in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
-            new = max(group["lr"] * self.factor, low)
-            if group["lr"] - new > self.eps:
-                group["lr"] = new
+        groups = self.optimizer.param_groups
+        added = len(groups) - len(self.min_lrs)
+        low = self.default_min_lr
+        if added and low is None:
+            raise RuntimeError(
+                f"ReduceLROnPlateau: {added} parameter groups were added after the schedule, which has a list of "
+                "min_lr; give it one number"
+            )
+        self.min_lrs += [low or 0.0] * added
+        for group, low in zip(groups, self.min_lrs, strict=True):
+            new = max(float(group["lr"]) * self.factor, low)
+            if float(group["lr"]) - new > self.eps:
+                set_rate(group, new)
