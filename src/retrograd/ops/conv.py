@@ -3,6 +3,7 @@
 from functools import lru_cache
 
 from retrograd.core import Aval, Internal, call, op, registry
+from retrograd.core.errors import OperandValueError
 from retrograd.ops import batch_loop
 from retrograd.ops.family import Composite, numel, same_dtype
 from retrograd.ops.linalg import Product
@@ -288,7 +289,7 @@ def check_images(name, x, ndim):
     """Return whether images have a batch dimension; a ValueError if the number of dimensions is wrong."""
     if x.ndim not in (ndim + 1, ndim + 2):
         sizes = ("l", "h, w", "d, h, w")[ndim - 1]
-        raise ValueError(
+        raise OperandValueError(
             f"{name}: Expected {ndim + 1}D (unbatched) or {ndim + 2}D (batched) input to {name}, but got input of "
             f"size: {list(x.shape)}; expected images (n, channels, {sizes}) or without n, got shape {x.shape}"
         )

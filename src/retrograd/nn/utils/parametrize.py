@@ -1,10 +1,12 @@
 """Parameters that are computed from others each time they are read."""
 
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 from retrograd.autograd import no_grad
+from retrograd.core import Tensor
 from retrograd.core.blocks import generator_block
 from retrograd.foundation.own_attributes import stored_attributes
 from retrograd.foundation.suggestions import suggest_in_module
@@ -48,10 +50,28 @@ class ParametrizationList(ModuleList):
         self._count = len(value) if isinstance(value, tuple | list) else 0
         kind = Parameter if isinstance(original, Parameter) else Buffer
         for name, part in zip(self._original_names(), value if self._count else [value], strict=True):
-            tensor = original if part is original else _copy_tensor(kind, part, original)
-            setattr(self, name, tensor)
+            if not isinstance(part, Tensor):
+                raise ValueError(
+                    f"ParametrizationList: 'right_inverse' must return a Tensor or a Sequence of tensors (list, "
+                    f"tuple...). Got {type(part).__name__}"
+                )
+            tensor: Any = original if part is original else _copy_tensor(kind, part, original)
+            if isinstance(original, Parameter):
+                self.register_parameter(name, tensor)
+            else:
+                self.register_buffer(name, tensor)
         for module in modules:
             self._append(module)
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether one tensor, `original`, is parametrized."""
+        return not self._count
+
+    @property
+    def ntensors(self) -> int:
+        """The number of originals."""
+        return len(self._original_names())
 
     def _original_names(self) -> list[str]:
         return [f"original{number}" for number in range(self._count)] if self._count else ["original"]
@@ -159,6 +179,10 @@ def _check_parametrization(name: str, original: Any, functions: ParametrizationL
 
 
 def _check_same_aval(name: str, before: Any, after: Any) -> None:
+    if not isinstance(after, Tensor):
+        raise ValueError(
+            f"register_parametrization: A parametrization must return a tensor. Got {type(after).__name__}"
+        )
     if tuple(before.shape) != tuple(after.shape) or before.dtype != after.dtype:
         raise ValueError(
             f"register_parametrization: {name} has shape {before.shape} and dtype {before.dtype}, its parametrization "
@@ -169,9 +193,24 @@ def _check_same_aval(name: str, before: Any, after: Any) -> None:
 def _change_class(module: Any) -> None:
     """Give the module its own class, because properties belong to classes."""
     base = type(module)
-    object.__setattr__(
-        module, "__class__", type(f"Parametrized{base.__name__}", (base,), {"__module__": base.__module__})
+    members = {"__module__": base.__module__, "__getstate__": _refuse_pickling, "__deepcopy__": _deepcopy}
+    if hasattr(base, "__deepcopy__"):
+        del members["__deepcopy__"]
+    object.__setattr__(module, "__class__", type(f"Parametrized{base.__name__}", (base,), members))
+
+
+def _refuse_pickling(module: Any) -> Any:
+    raise RuntimeError(
+        f"{type(module).__name__}: Serialization of parametrized modules is only supported through state_dict(); or "
+        "call parametrize.remove_parametrizations first"
     )
+
+
+def _deepcopy(module: Any, memo: dict[int, Any]) -> Any:
+    """Return a copy of a parametrized module; its class is shared with it."""
+    memo[id(module)] = copied = object.__new__(type(module))
+    copied.__setstate__(copy.deepcopy(module.__dict__, memo))
+    return copied
 
 
 def _add_property(cls: type, name: str) -> None:

@@ -131,9 +131,14 @@ class PruningContainer(BasePruningMethod):
 
     def add_pruning_method(self, method: Any) -> None:
         """Append a method for the same tensor."""
+        if method is None:
+            return
         if not isinstance(method, BasePruningMethod):
-            raise TypeError(f"add_pruning_method: expected a BasePruningMethod, got {type(method).__name__}")
-        if self._pruning_methods and method._tensor_name != self._tensor_name:
+            raise TypeError(
+                f"add_pruning_method: expected a BasePruningMethod, got {type(method).__name__}, which "
+                "is not a BasePruningMethod subclass"
+            )
+        if getattr(self, "_tensor_name", None) not in (None, method._tensor_name):
             raise ValueError(
                 f"add_pruning_method: the methods prune {self._tensor_name!r}, and this one {method._tensor_name!r}"
             )

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core import dtype as dtypes
+from retrograd.core.errors import OperandTypeError, OperandValueError
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.ops.as_tensor import as_tensor
@@ -16,12 +17,19 @@ _pad = operator_named("pad")
 _stack = operator_named("stack")
 
 
-class PackedSequence(NamedTuple):
+class _PackedFields(NamedTuple):
+    data: Any
+    batch_sizes: Any
+    sorted_indices: Any = None
+    unsorted_indices: Any = None
+
+
+class PackedSequence(_PackedFields):
     """Sequences, the longest first, as rows: those of the first step, of the second step, and so on.
 
     `data` has shape (rows, ...). `batch_sizes` counts the sequences that have a row in each step. `sorted_indices` are
-    the indices of the sorted sequences among the given ones, `unsorted_indices` the inverse; None if they were given
-    sorted.
+    the indices of the sorted sequences among the given ones, `unsorted_indices` the inverse, by default that of
+    `sorted_indices`; None if they were given sorted.
 
     >>> import retrograd as rg
     >>> from retrograd.nn.utils.rnn import pack_sequence
@@ -30,10 +38,15 @@ class PackedSequence(NamedTuple):
     ([1, 4, 2, 3], [2, 1, 1])
     """
 
-    data: Any
-    batch_sizes: Any
-    sorted_indices: Any = None
-    unsorted_indices: Any = None
+    __slots__ = ()
+
+    def __new__(
+        cls, data: Any, batch_sizes: Any = None, sorted_indices: Any = None, unsorted_indices: Any = None
+    ) -> "PackedSequence":
+        """Return the sequences; without the unsorted indices, those that invert the sorted ones."""
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> "PackedSequence":
         """Convert `data` as `Tensor.to` does, and move the indices to its device; return self if nothing changes."""
@@ -216,7 +229,9 @@ def pad_sequence(
     [[1, 2], [3, 0]]
     """
     if padding_side not in ("right", "left"):
-        raise ValueError(f"pad_sequence: padding_side must be 'right' or 'left', got {padding_side!r}")
+        raise OperandValueError(f"pad_sequence: padding_side must be 'right' or 'left', got {padding_side!r}")
+    if not isinstance(sequences, Iterable):
+        raise OperandTypeError(f"pad_sequence: Expected iterable for input sequences, got {describe(sequences)}")
     parts = list(sequences)
     if any(part.ndim == 0 for part in parts):
         raise ValueError(f"pad_sequence: expected a list of sequences, got {describe(sequences)}")
