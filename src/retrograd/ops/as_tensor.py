@@ -1,5 +1,6 @@
 """Tensors from data: numbers, nested lists, arrays, buffers, other libraries' arrays."""
 
+import functools
 from numbers import Number
 
 from retrograd import backend
@@ -8,6 +9,7 @@ from retrograd.core import Tensor, current, namespaces, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.device import array_devices
 from retrograd.core.dispatch import mark_inference
+from retrograd.core.errors import OperandTypeError
 from retrograd.core.tensor import make
 from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops.functions import function
@@ -55,7 +57,9 @@ def _to_array(name, data, dtype):
         raise ValueError(f"{name}: {_describe_uneven(data)}; {way_out}") from error
     if array.dtype.kind == "O":
         odd = next((value for value in array.flat if not isinstance(value, Number)), data)
-        raise TypeError(f"{name}: Could not infer dtype of {type(odd).__name__}: expected numbers and lists of numbers")
+        raise OperandTypeError(
+            f"{name}: Could not infer dtype of {type(odd).__name__}: expected numbers and lists of numbers"
+        )
     dtypes.category(array.dtype)  # raises for dtypes that are not numeric
     if hasattr(data, "dtype"):
         return array if dtype is None else backend.convert(array, dtypes.as_dtype(dtype))
@@ -76,15 +80,25 @@ def _describe_uneven(data, dim=0):
     return next((words for words in found if words.startswith("expected")), "the lists differ in length or depth")
 
 
+_PYTHON_NUMBERS = {bool, int, float, complex}
+
+
 def _infer_dtype(data, found):
-    """Return the dtype of nested lists: the default one for Python floats, else that of NumPy's values."""
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    if hasattr(data, "dtype"):
+    """Return the dtype to which the entries of nested lists promote, given the one that NumPy infers."""
+    if found.kind not in "fc":  # which NumPy infers like PyTorch, where no Python float has a dtype of its own
         return found
-    if found.kind == "f":
-        return dtypes.get_default_dtype()
-    return dtypes.complex_of(dtypes.get_default_dtype()) if found.kind == "c" else found
+    return functools.reduce(dtypes.promote, _dtypes_in(data) or {dtypes.get_default_dtype()})
+
+
+def _dtypes_in(data):
+    """Return the dtypes of the entries of nested lists, those of Python numbers after the default one."""
+    if not isinstance(data, (list, tuple)):
+        kind = next((kind for kind in (bool, int, complex) if isinstance(data, kind)), float)
+        return {data.dtype if hasattr(data, "dtype") else dtypes.of_scalar(kind())}
+    kinds = set(map(type, data))
+    if kinds <= _PYTHON_NUMBERS:
+        return {dtypes.of_scalar(kind()) for kind in kinds}
+    return set().union(*map(_dtypes_in, data))
 
 
 def _constant_tensor(array):

@@ -142,10 +142,13 @@ def _write_out(out, result):
 
 def _float_dtype(dtype, *numbers):
     """Return dtype if given, else the default dtype, or its complex counterpart if a value is complex."""
+    is_complex = any(isinstance(n, complex) for n in numbers)
     if dtype is not None:
+        if is_complex and dtype.kind != "c":
+            raise ValueError(f"complex numbers can't be safely cast to the dtype {dtype}")
         return dtype
     default = dtypes.get_default_dtype()
-    return dtypes.complex_of(default) if any(isinstance(n, complex) for n in numbers) else default
+    return dtypes.complex_of(default) if is_complex else default
 
 
 @op("full(int[] size, number fill_value, *, dtype? dtype=None) -> Tensor")
@@ -246,6 +249,8 @@ def _check_steps(start, end, step, dtype):
     if any(isinstance(n, float) and not math.isfinite(n) for n in (start, end, step)):
         raise ValueError(f"arange: expected finite numbers, got {start} to {end} in steps of {step}")
     start, end, step = _truncate(dtype, start, end, step)
+    if any(isinstance(n, int) and not -(2**63) <= n < 2**63 for n in (start, end, step)):
+        raise ValueError(f"arange: {start} to {end} in steps of {step} cannot be converted to int64 without overflow")
     if step == 0 or (end - start) / step < 0:
         words = "upper bound and lower bound inconsistent with step sign" if step else "step must be nonzero"
         raise ValueError(f"arange: {words}: no steps of {step} lead from {start} to {end}")

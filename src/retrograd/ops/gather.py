@@ -2,6 +2,7 @@
 
 from retrograd.core import Aval, Definition, Internal, NotBatchedError, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.errors import OperandIndexError
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import at_least_1d, batch_all, broadcast_batch
 from retrograd.ops.family import Composite, Rowwise, View, canonical_dim, numel
@@ -91,7 +92,10 @@ def check_slice_index(name, x, index, dim):
     """Return `dim` from the front; an error unless `index` can select slices."""
     check_index_dtype(name, index)
     if index.ndim > 1:
-        raise ValueError(f"{name}: index must be 1-d, got shape {index.shape}; reshape it with .flatten()")
+        raise OperandIndexError(
+            f"{name}: Index is supposed to be a vector: index must be 1-d, got shape {index.shape}; reshape it with "
+            ".flatten()"
+        )
     if x.ndim == 0 and numel(index.shape) != 1:
         raise ValueError(f"{name}: a tensor without dimensions is one slice, but index has shape {index.shape}")
     return canonical_dim(name, dim, x.ndim)

@@ -332,7 +332,7 @@ def _index_tensor(k):
             f"index: tensors used as indices must be integer or boolean, got {i.dtype}; tensors used as indices must "
             "be long, int, byte or bool tensors"
         )
-    if i.dtype == dtypes.uint8 and i.ndim:
+    if i.dtype == dtypes.uint8:
         i = to(i, dtypes.bool_)  # uint8 is a mask in PyTorch, which once had no booleans
     if i.ndim == 0 and (i.dtype == dtypes.bool_ or not isinstance(k, Tensor) or graph_level() is None):
         return i.item()

@@ -10,7 +10,7 @@ from retrograd import backend
 from retrograd.core import Aval, Internal, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import ground, write_plain, write_ufunc
-from retrograd.core.errors import OperandValueError
+from retrograd.core.errors import OperandValueError, raise_as_runtime_error
 from retrograd.core.hooks import conjugate, share_tensor_hooks
 from retrograd.core.op import composite_arrays, compound, is_foreign, takes_over
 from retrograd.core.overrides import override_result
@@ -746,7 +746,11 @@ def set_item(x, key, value) -> None:
     recorded = is_recorded(x, value)
     before = _recorded_input(x) if recorded else x
     preserve_snapshots(x)
-    x.value[fill_slots(spec, [i.value for i in ids])] = _array_to_write(value, x.dtype)
+    try:
+        x.value[fill_slots(spec, [i.value for i in ids])] = _array_to_write(value, x.dtype)
+    except ValueError as error:  # NumPy's, if the shapes do not fit
+        raise_as_runtime_error(error)
+        raise
     bump_version(x)
     if recorded:
         _record_write(index_put, x, (before, value, *ids), {"spec": spec})
