@@ -44,7 +44,7 @@ BUDGET = {
     "sparse": 2320,
     "testing": 5100,
     "torch_alias": 2500,
-    "utils": 4500,
+    "utils": 5000,
 }
 
 

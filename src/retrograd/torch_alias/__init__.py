@@ -22,9 +22,12 @@ from retrograd.ops.dtype_aliases import dtype
 from retrograd.ops.layout import Size
 from retrograd.torch_alias import foreach, private_names
 from retrograd.torch_alias.private_names import ADDED
+from retrograd.torch_alias.torch_version import TorchVersion
 from retrograd.utils._pytree import register_pytree_node
 
-PYTORCH_VERSION = "2.13.0"  # whose behavior the tests compare: what libraries that ask for `torch.__version__` get
+PYTORCH_VERSION = TorchVersion(
+    "2.13.0"
+)  # whose behavior the tests compare: what libraries that ask for `torch.__version__` get
 
 # Older paths of modules below `torch` -> those below this package.
 OLDER_PATHS = {"distributed._composable": "distributed", "distributed._tensor": "distributed.tensor"}
@@ -82,8 +85,7 @@ ALIAS_ONLY = {
     "utils._foreach_utils": "foreach_utils",
     "quasirandom": "quasirandom",
     "utils._contextlib": "contextlib",
-    "utils.benchmark": "benchmark",
-    "utils.collect_env": "collect_env",
+    "torch_version": "torch_version",
     "utils.data._utils.worker": "data_worker",
     "utils.model_zoo": "hub",
     "version": "version",

@@ -11,8 +11,11 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "_pytree": "retrograd.utils._pytree",
+        "benchmark": "retrograd.utils.benchmark",
+        "collect_env": "retrograd.utils.collect_env",
         "data": "retrograd.utils.data",
         "plot_metrics": "retrograd.utils.plot_metrics",
+        "swap_tensors": "retrograd.utils.tensor_swap",
         "tensorboard": "retrograd.utils.tensorboard",
     },
 )

@@ -1,9 +1,11 @@
 """The names of `torch.utils.collect_env`: the versions of what computes, for reports of errors."""
 
+import contextlib
+import io
 import platform
 from importlib.metadata import version
 
-from retrograd.torch_alias.config import show
+from retrograd.kernels.build_report import show_config
 
 
 def get_pretty_env_info() -> str:
@@ -13,7 +15,9 @@ def get_pretty_env_info() -> str:
     True
     """
     lines = [f"Python version: {platform.python_version()}", f"OS: {platform.platform()}"]
-    return "\n".join([*lines, *(f"{name}: {version(name)}" for name in ("retrograd", "numpy")), show()])
+    lines += [f"{name}: {version(name)}" for name in ("retrograd", "numpy")]
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints, too
+        return "\n".join([*lines, *(f"{name}: {build}" for name, build in show_config().items())])
 
 
 def main() -> None:

@@ -1,14 +1,17 @@
-"""The names of `torch.utils.benchmark` for statements of Python: `Timer`, and its `Measurement`."""
+"""The names of `torch.utils.benchmark` for statements of Python: `Timer`, its `Measurement`, and `Compare`."""
 
+import math
+import sys
 import timeit
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from statistics import fmean, quantiles
+from statistics import fmean, pstdev, quantiles
 from textwrap import dedent
 from time import perf_counter as timer
 from typing import Any
 
 from retrograd.core.blocks import generator_block
+from retrograd.foundation.lazy_imports import lazy_names
 from retrograd.utils.threads import get_num_threads, set_num_threads
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}
@@ -93,6 +96,27 @@ class Measurement:
     def iqr(self) -> float:
         """The interquartile range of the times."""
         return self._quartile(2) - self._quartile(0)
+
+    @property
+    def significant_figures(self) -> int:
+        """How many figures of the median the spread of the middle half of the times leaves, from 1 to 4."""
+        times = sorted(self.times)
+        middle = times[len(times) // 4 : math.ceil(3 * len(times) / 4)]
+        spread = max(1.645 * pstdev(middle) / math.sqrt(len(middle)), sys.float_info.min)  # an interval of 90 %
+        return min(max(math.floor(-math.log10(spread / self.median)), 1), 4)
+
+    @property
+    def as_row_name(self) -> str:
+        """The name of the row of a table: the sub-label, or else the statement."""
+        return self.task_spec.sub_label or self.task_spec.stmt or "[Unknown]"
+
+    @staticmethod
+    def merge(measurements: Iterable["Measurement"]) -> list["Measurement"]:
+        """Return one measurement for each task, of the times of all its measurements."""
+        by_task: dict[TaskSpec, list[float]] = {}
+        for m in measurements:
+            by_task.setdefault(m.task_spec, []).extend(m.times)
+        return [Measurement(1, times, task) for task, times in by_task.items()]
 
     def meets_confidence(self, threshold: float = _WARN) -> bool:
         """Return whether the interquartile range is less than this part of the median."""
@@ -226,3 +250,8 @@ class Timer:
                     break
                 number *= 10
         return number
+
+
+__getattr__, __dir__ = lazy_names(
+    __name__, {"Colorize": "retrograd.utils.benchmark_table", "Compare": "retrograd.utils.benchmark_table"}
+)
