@@ -23,7 +23,7 @@ def test_every_listed_name_can_be_imported(path):
     names = [entry.partition("=")[0] for entry in " ".join(MODULES[path].values()).split()]
     found = __import__(f"retrograd.{path}", fromlist=["*"])
     for name in names:
-        assert callable(getattr(found, name)), name
+        assert callable(getattr(found, name)) or name == "default_collate_fn_map", name
     assert set(found.__all__) == {name for name in names if name[0] != "_"}
     assert set(names) <= set(dir(found))
 

@@ -58,6 +58,7 @@ from retrograd.ops.layout import channels_last_3d as channels_last_3d
 from retrograd.ops.layout import contiguous_format as contiguous_format
 from retrograd.ops.layout import jagged as jagged
 from retrograd.ops.layout import layout as layout
+from retrograd.ops.layout import legacy_contiguous_format as legacy_contiguous_format
 from retrograd.ops.layout import memory_format as memory_format
 from retrograd.ops.layout import preserve_format as preserve_format
 from retrograd.ops.layout import sparse_bsc as sparse_bsc
@@ -150,9 +151,14 @@ _HOMES = {
     "uint4": "retrograd.core.extension_dtypes",
     "compile": "retrograd.compiler",
     "clear_autocast_cache": "retrograd.amp.autocast_mode",
+    "get_autocast_cpu_dtype": "retrograd.amp.autocast_mode",
     "get_autocast_dtype": "retrograd.amp.autocast_mode",
+    "get_autocast_gpu_dtype": "retrograd.amp.autocast_mode",
+    "is_autocast_cpu_enabled": "retrograd.amp.autocast_mode",
     "is_autocast_enabled": "retrograd.amp.autocast_mode",
+    "set_autocast_cpu_dtype": "retrograd.amp.autocast_mode",
     "set_autocast_dtype": "retrograd.amp.autocast_mode",
+    "set_autocast_gpu_dtype": "retrograd.amp.autocast_mode",
     "vmap": "retrograd.func",
     "load": "retrograd.interop.files",
     "save": "retrograd.interop.files",

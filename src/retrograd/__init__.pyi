@@ -65,6 +65,7 @@ from retrograd.ops.layout import channels_last_3d as channels_last_3d
 from retrograd.ops.layout import contiguous_format as contiguous_format
 from retrograd.ops.layout import jagged as jagged
 from retrograd.ops.layout import layout as layout
+from retrograd.ops.layout import legacy_contiguous_format as legacy_contiguous_format
 from retrograd.ops.layout import memory_format as memory_format
 from retrograd.ops.layout import preserve_format as preserve_format
 from retrograd.ops.layout import sparse_bsc as sparse_bsc
@@ -127,7 +128,9 @@ from retrograd.core.extension_dtypes import float8_e8m0fnu as float8_e8m0fnu
 from retrograd import func as func
 from retrograd import futures as futures
 from retrograd import fx as fx
+from retrograd.amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
 from retrograd.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
+from retrograd.amp.autocast_mode import get_autocast_gpu_dtype as get_autocast_gpu_dtype
 from retrograd.cuda import get_device_module as get_device_module
 from retrograd.utils.threads import get_num_interop_threads as get_num_interop_threads
 from retrograd.utils.threads import get_num_threads as get_num_threads
@@ -148,6 +151,7 @@ from retrograd.core.extension_dtypes import int4 as int4
 from retrograd import interop as interop
 from retrograd.autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from retrograd.autograd.anomaly_mode import is_anomaly_enabled as is_anomaly_enabled
+from retrograd.amp.autocast_mode import is_autocast_cpu_enabled as is_autocast_cpu_enabled
 from retrograd.amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
 from retrograd.func.autograd_api import jacobian as jacobian
 from retrograd import library as library
@@ -174,7 +178,9 @@ from retrograd import return_types as return_types
 from retrograd.interop.files import save as save
 from retrograd import scipy as scipy
 from retrograd import serialization as serialization
+from retrograd.amp.autocast_mode import set_autocast_cpu_dtype as set_autocast_cpu_dtype
 from retrograd.amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
+from retrograd.amp.autocast_mode import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from retrograd.utils.threads import set_num_interop_threads as set_num_interop_threads
 from retrograd.utils.threads import set_num_threads as set_num_threads
 from retrograd.kernels.build_report import show_config as show_config

@@ -109,7 +109,10 @@ MODULES = {
     },
     "storage": {"": "TypedStorage UntypedStorage"},
     "utils.data._utils": {},
-    "utils.data._utils.collate": {"utils.data": "default_collate default_convert"},
+    "utils.data._utils.collate": {
+        "utils.data": "default_collate default_convert",
+        "utils.data.collate": "collate collate_tensor_fn default_collate_fn_map",
+    },
     "utils.data.dataloader": {"utils.data": "DataLoader default_collate default_convert get_worker_info"},
     "utils.dlpack": {"": "from_dlpack to_dlpack"},
     "utils.hooks": {"core.hooks": "RemovableHandle"},

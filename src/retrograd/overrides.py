@@ -22,6 +22,7 @@ __all__ = [
     "TensorFunctionMode",
     "TorchFunctionMode",
     "disabled_override",
+    "get_default_nowrap_functions",
     "get_ignored_functions",
     "get_overridable_functions",
     "handle_torch_function",
@@ -202,6 +203,11 @@ def get_overridable_functions() -> dict[str, list[Operator]]:
 def get_ignored_functions() -> set[Callable]:
     """Return the public functions that are no operators: the operators that they call are overridden, one by one."""
     return set(functions.functions.values())
+
+
+def get_default_nowrap_functions() -> set[Callable]:
+    """Return the functions whose results an overriding class does not wrap: those that read `.grad` of a tensor."""
+    return {Tensor.grad.__get__}
 
 
 def resolve_name(f: Any) -> str | None:

@@ -445,3 +445,5 @@ def test_other_divisions_are_refused_with_the_way_out():
         dist.destroy_process_group()
     with pytest.raises(AttributeError, match=r"by fully_shard\(layer\) for each layer"):
         _ = fsdp.FullyShardedDataParallel
+    with pytest.raises(AttributeError, match=r"ShardingStrategy.*reshard_after_forward"):
+        _ = fsdp.ShardingStrategy

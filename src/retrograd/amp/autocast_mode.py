@@ -131,6 +131,31 @@ def set_autocast_dtype(device_type: str, dtype: Any) -> None:
     _defaults[device_type] = dtype
 
 
+def is_autocast_cpu_enabled() -> bool:
+    """Return `is_autocast_enabled("cpu")`, the name that it replaces."""
+    return is_autocast_enabled("cpu")
+
+
+def get_autocast_cpu_dtype() -> Any:
+    """Return `get_autocast_dtype("cpu")`, the name that it replaces."""
+    return get_autocast_dtype("cpu")
+
+
+def set_autocast_cpu_dtype(dtype: Any) -> None:
+    """Call `set_autocast_dtype("cpu", dtype)`, which replaces it."""
+    set_autocast_dtype("cpu", dtype)
+
+
+def get_autocast_gpu_dtype() -> Any:
+    """Return `get_autocast_dtype("cuda")`, the name that it replaces."""
+    return get_autocast_dtype("cuda")
+
+
+def set_autocast_gpu_dtype(dtype: Any) -> None:
+    """Call `set_autocast_dtype("cuda", dtype)`, which replaces it."""
+    set_autocast_dtype("cuda", dtype)
+
+
 def clear_autocast_cache() -> None:
     """Drop the casts of parameters that the innermost block holds."""
     level = innermost_autocast()

@@ -48,6 +48,7 @@ sparse_coo, sparse_csr, sparse_csc = layout("sparse_coo"), layout("sparse_csr"),
 sparse_bsr, sparse_bsc = layout("sparse_bsr"), layout("sparse_bsc")
 sparse_layouts = (sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
 contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")
+legacy_contiguous_format = contiguous_format
 channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")
 
 _ORDERS = {channels_last: (0, 2, 3, 1), channels_last_3d: (0, 2, 3, 4, 1)}

@@ -114,6 +114,9 @@ def register_pytree_node(
     register(cls, flatten, lambda context, children: unflatten_fn(list(children), context), namespace=everywhere)
 
 
+_register_pytree_node = register_pytree_node  # the name that libraries import
+
+
 def tree_flatten(tree: PyTree, is_leaf: Leaf = None) -> tuple[list, Any]:
     """Return the leaves of a pytree and its structure.
 

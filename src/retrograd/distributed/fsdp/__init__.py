@@ -17,10 +17,27 @@ __all__ = [
 ]  # fmt: skip
 
 
+# Names of PyTorch's older way of dividing parameters, and what replaces them.
+_REPLACED = {
+    **dict.fromkeys(
+        ("FSDP", "FullyShardedDataParallel"),
+        "divide the model in place by fully_shard(layer) for each layer, then fully_shard(model)",
+    ),
+    "ShardingStrategy": "fully_shard(reshard_after_forward=True) is FULL_SHARD, False is SHARD_GRAD_OP",
+    "CPUOffload": "fully_shard(offload_policy=CPUOffloadPolicy())",
+    "MixedPrecision": "fully_shard(mp_policy=MixedPrecisionPolicy(...))",
+    "BackwardPrefetch": "fully_shard gathers parameters as each layer needs them",
+    **dict.fromkeys(
+        (
+            "StateDictType", "StateDictConfig", "FullStateDictConfig", "LocalStateDictConfig", "ShardedStateDictConfig",
+            "OptimStateDictConfig", "FullOptimStateDictConfig", "ShardedOptimStateDictConfig", "OptimStateKeyType",
+        ),
+        "full_state_dict(model) and load_full_state_dict(model, state), or rg.distributed.checkpoint",
+    ),
+}  # fmt: skip
+
+
 def __getattr__(name: str) -> Any:
-    if name in ("FullyShardedDataParallel", "FSDP"):
-        raise AttributeError(
-            f"retrograd.distributed.fsdp has no {name!r}: divide the model in place by fully_shard(layer) for each "
-            f"layer and fully_shard(model)"
-        )
+    if name in _REPLACED:
+        raise AttributeError(f"retrograd.distributed.fsdp has no {name!r}: {_REPLACED[name]}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,6 +13,7 @@ from retrograd.ops.as_tensor import as_tensor, tensor
 from retrograd.ops.layout import strided
 
 Join = Callable[[list[Tensor]], Tensor]
+Table = dict[type | tuple[type, ...], Callable[..., Any]]
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
@@ -27,7 +28,26 @@ def default_collate(batch: Sequence[Any]) -> Any:
     >>> default_collate([(1, "a"), (2, "b")])
     [tensor([1, 2]), ('a', 'b')]
     """
-    return _collate("default_collate", batch, _stack_tensors)
+    return _collate("default_collate", batch, _stack_tensors, default_collate_fn_map)
+
+
+def collate(batch: Sequence[Any], *, collate_fn_map: Table | None = None) -> Any:
+    """Return the batch of examples as `default_collate`, with functions for some classes.
+
+    collate_fn_map: class, or tuple of classes -> function `f(examples, *, collate_fn_map)` that returns their batch.
+
+    >>> collate([(1, "a"), (2, "b")], collate_fn_map={str: lambda texts, *, collate_fn_map=None: "".join(texts)})
+    [tensor([1, 2]), 'ab']
+    """
+    return _collate("collate", batch, _stack_tensors, collate_fn_map or {})
+
+
+def collate_tensor_fn(batch: Sequence[Tensor], *, collate_fn_map: Table | None = None) -> Tensor:
+    """Return tensors as one, stacked along a new first dimension; OperandValueError if their shapes differ."""
+    return _stack_tensors(list(batch))
+
+
+default_collate_fn_map: Table = {Tensor: collate_tensor_fn}  # of `default_collate`; programs add their classes
 
 
 def nested_collate(batch: Sequence[Any]) -> Any:
@@ -43,7 +63,7 @@ def nested_collate(batch: Sequence[Any]) -> Any:
       tensor([1., 1., 1.])
     ]), tensor([0, 1])]
     """
-    return _collate("nested_collate", batch, _nest_tensors)
+    return _collate("nested_collate", batch, _nest_tensors, {})
 
 
 def default_convert(data: Any) -> Any:
@@ -64,10 +84,20 @@ def default_convert(data: Any) -> Any:
     return data
 
 
-def _collate(name: str, batch: Sequence[Any], join: Join) -> Any:
+def _of_class(value: Any, table: Table) -> Callable[..., Any] | None:
+    """Return the function of a table for the class of a value, or else for a class that it is an instance of."""
+    return table.get(type(value)) or next(
+        (function for kind, function in table.items() if isinstance(value, kind)), None
+    )
+
+
+def _collate(name: str, batch: Sequence[Any], join: Join, table: Table) -> Any:
     if not batch:
         raise ValueError(f"{name}: a batch has at least one example, got none")
     first = batch[0]
+    own = _of_class(first, table)
+    if own is not None and own is not collate_tensor_fn:
+        return own(batch, collate_fn_map=table)
     if _is_array(first):
         if join is _stack_tensors and not isinstance(first, Tensor):
             stacked = stack_arrays(batch)
@@ -78,21 +108,21 @@ def _collate(name: str, batch: Sequence[Any], join: Join) -> Any:
         return tensor(list(batch), dtype=_dtype(batch))
     if isinstance(first, (str, bytes)):
         return batch
-    return _collate_members(name, batch, join)
+    return _collate_members(name, batch, join, table)
 
 
-def _collate_members(name: str, batch: Sequence[Any], join: Join) -> Any:
+def _collate_members(name: str, batch: Sequence[Any], join: Join, table: Table) -> Any:
     """Collate the members of examples."""
     first = batch[0]
     if isinstance(first, Mapping):
         _check_names(name, batch)
         return _rebuild_mapping(
-            first, {key: _collate(name, [example[key] for example in batch], join) for key in first}
+            first, {key: _collate(name, [example[key] for example in batch], join, table) for key in first}
         )
     if isinstance(first, Sequence):
         if len({len(example) for example in batch}) > 1:
             raise ValueError(f"{name}: the examples differ in length: {sorted({len(e) for e in batch})}")
-        parts = [_collate(name, part, join) for part in zip(*batch, strict=True)]
+        parts = [_collate(name, part, join, table) for part in zip(*batch, strict=True)]
         return type(first)(*parts) if hasattr(first, "_fields") else parts
     raise TypeError(
         f"{name}: expected tensors, arrays, numbers, text, and lists, tuples or mappings of those, got "
