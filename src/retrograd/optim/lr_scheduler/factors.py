@@ -58,7 +58,7 @@ class FactorLR(LRScheduler):
         if base is None:
             return floor + (now - floor) * (share / before) if before else now
         expected = floor + (base - floor) * before if steps else base
-        if now in (expected, floor) or not before or (self._loaded and now == base):
+        if now == expected or not before or (self._loaded and now == base):
             return floor + (base - floor) * share
         return floor + (now - floor) * (share / before)
 
