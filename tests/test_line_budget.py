@@ -12,7 +12,7 @@ BUDGET = {
     "amp": 500,
     "autograd": 8700,
     "backend": 9460,
-    "backends": 200,
+    "backends": 240,
     "bench": 1100,
     "cli": 3300,
     "compiler": 10500,

@@ -11,4 +11,5 @@ cuda: str | None = None
 hip: str | None = None
 rocm: str | None = None
 xpu: str | None = None
+git_version: str | None = None
 debug = False

@@ -6,7 +6,9 @@ None of these libraries computes here, so the settings can be assigned and have 
 from retrograd.backends import cpu as cpu
 from retrograd.backends import cuda as cuda
 from retrograd.backends import cudnn as cudnn
+from retrograd.backends import mha as mha
 from retrograd.backends import mkl as mkl
 from retrograd.backends import mkldnn as mkldnn
 from retrograd.backends import mps as mps
 from retrograd.backends import openmp as openmp
+from retrograd.backends import opt_einsum as opt_einsum
