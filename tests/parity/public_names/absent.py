@@ -54,7 +54,7 @@ ABSENT = {
     "accelerators, their drivers, libraries and allocators": """
         Stream Event StreamObjType DeviceObjType batch_norm_backward_*
         batch_norm_elemt batch_norm_gather_stats* batch_norm_stats batch_norm_update_stats cudnn_* miopen_* mkldnn_*
-        is_vulkan_available *autocast_gpu* *autocast_ipu* *autocast_xla*
+        is_vulkan_available *autocast_ipu* *autocast_xla*
         Tensor.to_mkldnn autograd.profiler.emit_*
         autograd.profiler.*nvprof* autograd.graph.region_activation_memory_budget cuda.* serialization.validate_*
     """,
