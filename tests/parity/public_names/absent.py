@@ -27,7 +27,7 @@ ABSENT = {
         distributed.fsdp.DataParallelMeshDims distributed.fsdp.share_comm_ctx
     """,
     "operators compute with this rank's part of a divided tensor, without exchanges": """
-        distributed.tensor.Partial distributed.tensor.distribute_module distributed.tensor.parallel.*
+        distributed.tensor.distribute_module distributed.tensor.parallel.*
     """,
     "optimizers run on this process; ZeroRedundancyOptimizer and fully_shard divide their states": """
         distributed.optim.*

@@ -23,6 +23,7 @@ ABSENT_MEMBERS = {
         Generator.*_offset Generator.graphsafe_* Module.ipu Module.mtia Module.xpu CUDAGraph.* Event.*ipc_handle
         Library.register_symm_mem_args ProfilerAction.DEVICE_STOPPED
     """,
+    "lists of operations that PyTorch's own dispatch reads": "Partial.*_REDUCE_OPS",
     "replicas in one process, and hooks of collectives:": """
         DataParallel.* DistributedDataParallel.* Joinable.*
     """,
@@ -36,7 +37,7 @@ ABSENT_MEMBERS = {
     "pipelines are run by another runtime": "_PipelineStageBase.* _PipelineScheduleRuntime.*",
     "deprecated by PyTorch": "ConcatDataset.cummulative_sizes",
     "TorchScript, or parts of PyTorch's implementation": """
-        Module.T_destination Module.call_super_init Module.dump_patches RNNBase.check_* RNNBase.get_* RNNBase.permute_*
+        Module.T_destination Module.dump_patches RNNBase.check_* RNNBase.get_* RNNBase.permute_*
         LSTM.* MultiheadAttention.merge_masks Optimizer.Optimizer*Hook ConcatDataset.cumsum
         Optimizer.profile_hook_step SequentialLR.recursive_undo DataLoader.check_worker_number_*
         FunctionEvent.* FormattedTimesMixin.* EventList.*export_stacks* profile.*
