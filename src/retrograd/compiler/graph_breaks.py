@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrograd.compiler.function_source import FunctionSource
-from retrograd.compiler.moved_operands import MovedOut, TakenCall, computes, is_call, position, with_fields
+from retrograd.compiler.moved_operands import (
+    MovedOut,
+    TakenCall,
+    computes,
+    is_call,
+    position,
+    reads_value,
+    with_fields,
+)
 from retrograd.compiler.surroundings import MUTATIONS, is_imported
 from retrograd.compiler.variable_uses import (
     COMPREHENSIONS,
@@ -137,6 +145,7 @@ class _Splitter:
         self._calls = breaks.calls & set(map(position, ast.walk(source.tree)))
         self._lines = breaks.lines | {line for line, *_ in breaks.calls - self._calls if line is not None}
         self._positions = breaks.positions
+        self._numbers_read = NO_NAMES.union(*map(self._read_numbers, ast.walk(source.tree)))
         self._locals = set(source.local_names)
         self._values: set[str] = set()  # variables that statements made here read, most of them new
         self._moved: set[ast.stmt] = set()  # their assignments
@@ -188,6 +197,8 @@ class _Splitter:
             return True  # often a number, which would differ at each call of a part
         if not self._counters.isdisjoint(uses_of([statement]).read) and isinstance(statement, ast.If):
             return True
+        if not self._numbers_read.isdisjoint(_attributes(statement, ast.Load)):
+            return True
         if not self._shared.isdisjoint(captured_names(statement) | changed_names(statement)):
             return True
         return (
@@ -199,6 +210,12 @@ class _Splitter:
 
     def _has_call(self, tree: ast.AST) -> bool:
         return any(position(node) in self._calls for node in ast.walk(tree))
+
+    def _read_numbers(self, node: ast.AST) -> frozenset[str]:
+        """Return the attributes that a statement sets to numbers read from tensors: they differ at each call."""
+        if not isinstance(node, ast.Assign | ast.AugAssign) or not self._is_at_break(node):
+            return NO_NAMES
+        return _attributes(node, ast.Store) if any(map(reads_value, ast.walk(node.value))) else NO_NAMES
 
     def _is_at_break(self, node: ast.stmt | ast.expr) -> bool:
         return any(node.lineno <= line <= (node.end_lineno or 0) for line in self._lines)
@@ -386,6 +403,12 @@ def _names(names: list[str], context: Any) -> ast.expr:
     """Return the expression of one or more variables."""
     found: list[ast.expr] = [ast.Name(name, context) for name in names]
     return found[0] if len(found) == 1 else ast.Tuple(found, context)
+
+
+def _attributes(tree: ast.AST, context: type[ast.expr_context]) -> frozenset[str]:
+    """Return the attributes in code that are read or set, such as "self.total"."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, context)]
+    return frozenset(map(ast.unparse, nodes))
 
 
 def _leaves(node: ast.AST, in_loop: bool = False) -> bool:

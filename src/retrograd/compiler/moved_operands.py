@@ -147,6 +147,11 @@ def _read_operand(node: ast.AST) -> ast.expr | None:
     return None
 
 
+def reads_value(node: ast.AST) -> bool:
+    """Return whether a node is a call that may read the value of a tensor, such as `x.item()` or `float(x)`."""
+    return _read_operand(node) is not None
+
+
 def _is_reader(node: ast.AST) -> bool:
     """Return whether a call reads what its operand computes, without reading values itself."""
     operand = _read_operand(node)
