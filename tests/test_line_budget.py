@@ -15,7 +15,7 @@ BUDGET = {
     "backends": 240,
     "bench": 1100,
     "cli": 3300,
-    "compiler": 10500,
+    "compiler": 10700,
     "core": 7900,
     "cuda": 600,
     "distributed": 7800,

@@ -244,17 +244,18 @@ class Capture:
     def _find_updates(self) -> str:
         """Find what the call has replaced outside; return why no program can do the same, "" if one can."""
         guards = self.surroundings.guards()
-        changes, namespace = guards.changes(), guards.changed_namespace()
-        self.has_changes = self.changes_objects = bool(changes) or namespace is not None
+        of_classes, other = self.surroundings.class_changes()
+        changes = [*guards.changes(), *of_classes]
+        self.has_changes = self.changes_objects = bool(changes or other)
         updates = StateUpdates(self.surroundings, changes) if changes else None
         if updates is not None and updates.refusal:
             return updates.refusal
-        if namespace is not None:
-            return f"the function changes {namespace[0]}"
+        if other:
+            return f"the function changes {other}"
         if updates is None:
             return ""
         self._updates = updates
-        self.surroundings.replace_guards(updates.drops, updates.other_guards())
+        self.surroundings.replace_guards(updates.drops, updates.other_guards(), updates.of_classes())
         self.arguments.add_state(updates.input_values(), self.watch.tensor_guards)
         return self.arguments.refusal
 

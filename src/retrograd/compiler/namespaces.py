@@ -7,7 +7,7 @@ compared only after one of them has changed: see `retrograd.core.guards.Namespac
 import builtins
 import types
 import weakref
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from typing import Any
 
 from retrograd.compiler.plain_values import is_same
@@ -34,18 +34,28 @@ class Names:
     imports modules when they are first asked for. None stands for all names.
     """
 
-    __slots__ = ("_new", "_read")
+    __slots__ = ("_free", "_new", "_read")
 
-    def __init__(self, read: Set[str] | None, new: Set[str] | None) -> None:
-        self._read, self._new = read, new
+    def __init__(self, read: Set[str] | None, new: Set[str] | None, free: Set[str] = frozenset()) -> None:
+        self._read, self._new, self._free = read, new, free
+
+    def without(self, free: Set[str]) -> "Names":
+        """Return the names without some, whose members a program reads or sets itself."""
+        return Names(self._read, self._new, free)
 
     def find_change(self, before: dict[str, Any], now: dict[str, Any]) -> str | None:
         """Return the first name that counts and has another value now; None if there is none."""
+        return next(self.changes(before, now), None)
+
+    def changes(self, before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+        """Yield the names that count and have other values now."""
         for name, value in before.items():
             found = now.get(name, MISSING)
-            if found is not value and _counts(name, self._read) and not _is_alike(value, found):
-                return name
-        return next((name for name in now if name not in before and _counts(name, self._new)), None)
+            is_other = found is not value and name not in self._free
+            if is_other and _counts(name, self._read) and not _is_alike(value, found):
+                yield name
+        new = (name for name in now if name not in before and name not in self._free)
+        yield from (name for name in new if _counts(name, self._new))
 
     def may_read(self, content: dict[str, Any]) -> bool:
         """Return whether a member that is there now counts."""
@@ -179,12 +189,24 @@ class NamespaceGuards:
 
     def find_change(self) -> tuple[str, Any, Any] | None:
         """Return the name of what has changed, its value before and its value now; None if nothing has."""
+        for _, label, name, before, now in self.changes():
+            return f"{label}.{name}", before, now
+        return None
+
+    def changes(self) -> Iterator[tuple[type | None, str, str, Any, Any]]:
+        """Yield what has changed: the class, None for a module; its label, a name, the value before and that now."""
         for i, namespace in enumerate(self._namespaces):
             before, now = self._contents[i], namespace.look()
-            name = None if now is before else self._names[i].find_change(before, now)
-            if name is not None:
-                return f"{self._labels[i]}.{name}", before.get(name, MISSING), now.get(name, MISSING)
-        return None
+            for name in self._names[i].changes(before, now) if now is not before else ():
+                yield namespace.owner, self._labels[i], name, before.get(name, MISSING), now.get(name, MISSING)
+
+    def without(self, free: dict[type, set[str]]) -> "NamespaceGuards":
+        """Return the guards without some members of classes, which a program reads or sets itself."""
+        names = [
+            n.without(free[s.owner]) if s.owner in free else n
+            for s, n in zip(self._namespaces, self._names, strict=True)
+        ]
+        return NamespaceGuards([*zip(self._namespaces, self._contents, self._labels, names, strict=True)])
 
 
 def is_library(value: Any) -> bool:
@@ -206,6 +228,12 @@ def has_own_class(value: Any) -> bool:
 
 def slots_of(kind: type) -> tuple[str, ...]:
     """Return the names of the slots of a class."""
-    declared = [vars(owner).get("__slots__", ()) for owner in kind.__mro__]
-    names = [name for slots in declared for name in ([slots] if isinstance(slots, str) else slots)]
-    return tuple([name for name in names if name not in ("__dict__", "__weakref__")])
+    declared = [(owner, vars(owner).get("__slots__", ())) for owner in kind.__mro__]
+    pairs = [(owner, name) for owner, slots in declared for name in ([slots] if isinstance(slots, str) else slots)]
+    return tuple([_stored_name(*pair) for pair in pairs if pair[1] not in ("__dict__", "__weakref__")])
+
+
+def _stored_name(owner: type, name: str) -> str:
+    """Return the name under which Python stores a slot: that of `__x` has the name of the class in it."""
+    is_private = name.startswith("__") and not name.endswith("__") and owner.__name__.strip("_")
+    return f"_{owner.__name__.lstrip('_')}{name}" if is_private else name

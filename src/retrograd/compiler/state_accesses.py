@@ -50,6 +50,30 @@ def is_only_counted(code: types.CodeType, name: str, keys: Keys = ()) -> bool:
 
 
 @functools.cache
+def numbers_added(code: types.CodeType, name: str, keys: Keys = ()) -> frozenset[float] | None:
+    """Return the constants that code adds to a variable, attribute or item; None if it may use it in other ways.
+
+    >>> def count(self):
+    ...     self.time += 0.5
+    >>> numbers_added(count.__code__, "time")
+    frozenset({0.5})
+    """
+    if not is_only_counted(code, name, keys):
+        return None
+    steps, uses = _steps_with(code, name)
+    loads = [_item_of(steps, i, keys) for i in uses if steps[i].opname in _STORES]
+    numbers: set[float] = set()
+    for i in loads:
+        if i is None or i == _OTHER_ITEM:  # None: the store of a sum
+            continue
+        operand, operation = steps[i + 1 : i + 3]
+        if operand.opname not in _CONSTANTS or operation.opname != "BINARY_OP" or operation.argrepr not in _SUMS:
+            return None
+        numbers.add(-operand.argval if operation.argrepr.startswith("-") else operand.argval)
+    return frozenset(numbers)
+
+
+@functools.cache
 def is_only_appended_to(code: types.CodeType, name: str, keys: Keys = ()) -> bool:
     """Return whether code uses a list only to append to it, or to read what it has just appended.
 

@@ -5,6 +5,7 @@ there as further arguments, so that it holds for those of the next call, and set
 made. If it fails before that, nothing has changed.
 """
 
+import enum
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
@@ -12,15 +13,16 @@ from itertools import islice
 from typing import Any
 
 from retrograd.compiler.arguments import members_of
-from retrograd.compiler.namespaces import MISSING
+from retrograd.compiler.namespaces import MISSING, is_library
 from retrograd.compiler.output_tree import make_record
 from retrograd.compiler.plain_values import is_plain_value, is_same
-from retrograd.compiler.state_accesses import is_only_appended_to, is_only_counted
-from retrograd.compiler.surroundings import KEYS, LENGTH, Absent, CounterEntry, Entry, Surroundings
+from retrograd.compiler.state_accesses import is_only_appended_to, is_only_counted, numbers_added
+from retrograd.compiler.surroundings import KEYS, LENGTH, Absent, ClassFields, CounterEntry, Entry, Slots, Surroundings
 from retrograd.core import Tensor
 from retrograd.core.tensor import attributes_of
 from retrograd.foundation.own_attributes import own_attributes
 
+MOST_TIMES = 100  # that a call may add a constant to a float
 _DICTS = (dict, OrderedDict, defaultdict, Counter)
 _Members = Callable[[Any], dict[Any, Any] | None]
 _KEYS = (str, int, bool)  # the types of keys that code has as constants
@@ -32,7 +34,7 @@ class StateUpdates:
     def __init__(self, surroundings: Surroundings, changed: list[Entry]) -> None:
         self.refusal = ""
         self.replaced: list[Entry] = []  # get another value
-        self.counters: list[tuple[Entry, int]] = []  # integers, and by how much they increase
+        self.counters: list[tuple[Entry, float, int]] = []  # numbers, by how much they increase, and how often
         self.appended: list[tuple[Any, int]] = []  # lists and deques, and the number of members before
         self.inputs: list[Entry] = []  # of which the program reads the values that are there
         self.paths: dict[int, tuple[Any, ...]] = {}  # by ids of changed containers in `inputs`: how to find the next
@@ -72,16 +74,35 @@ class StateUpdates:
 
     def _note_plain(self, entry: Entry, before: Any, now: Any) -> None:
         """Note a change to a plain value: only what counts calls may differ each time."""
-        if before is not MISSING and not is_plain_value(before) and (now is MISSING or is_plain_value(now)):
+        was_plain = before is MISSING or is_plain_value(before)
+        is_switched = _is_mode(before) and _is_mode(now)  # of which there are few, unlike numbers
+        if is_switched or (not was_plain and (now is MISSING or is_plain_value(now))):
             self.replaced.append(entry)
-        elif type(before) is int and type(now) is int and self._is_counter(entry):
-            self.counters.append((entry, now - before))
-            self._counted.add((id(entry.container), entry.key))
+        elif type(before) is int and type(now) is int and self._is_used_so(entry, is_only_counted):
+            self._note_counter(entry, now - before, 1)
+        elif type(before) is float and type(now) is float and (found := self._sum_of(entry, before, now)):
+            self._note_counter(entry, *found)
         else:
             self._refuse(entry)
 
-    def _is_counter(self, entry: Entry) -> bool:
-        return self._is_used_so(entry, is_only_counted)
+    def _note_counter(self, entry: Entry, more: float, times: int) -> None:
+        self.counters.append((entry, more, times))
+        self._counted.add((id(entry.container), entry.key))
+
+    def _sum_of(self, entry: Entry, before: float, now: float) -> tuple[float, int] | None:
+        """Return the constant that all code adds to a float, and how often it did; None if that is not known."""
+        path = self._path_of(entry)
+        if path is None or not self._is_used_so(entry, is_only_counted):
+            return None
+        found = [numbers_added(code, path[0], path[2]) for code in self._surroundings.user_codes]
+        numbers = {number for numbers in found for number in numbers or ()}
+        if None in found or len(numbers) != 1:
+            return None
+        (number,) = numbers
+        times, value = 0, before
+        while not is_same(value, now) and times < MOST_TIMES:
+            value, times = value + number, times + 1
+        return (number, times) if is_same(value, now) and value + number != value else None
 
     def _is_used_so(self, entry: Entry, check: Callable[[types.CodeType, str, tuple], bool], keys: tuple = ()) -> bool:
         """Return whether all code uses a variable, attribute or item as a check says, and has no other way to it.
@@ -123,6 +144,8 @@ class StateUpdates:
         container = entry.container
         if isinstance(container, types.CellType):
             return entry.name
+        if type(container) in (Slots, ClassFields):
+            return entry.key
         is_namespace = type(container) is dict and id(container) not in self._surroundings.parents
         return entry.key if is_namespace and type(entry.key) is str else None
 
@@ -219,7 +242,16 @@ class StateUpdates:
 
     def other_guards(self) -> list[Entry]:
         """Return the guards in place of those left out."""
-        return [CounterEntry(e.container, e.key, e.value, e.name, e.attribute) for e, _ in self.counters]
+        modes = [e for e in self.replaced if type(e.container) is ClassFields and not self.drops(e)]
+        return modes + [CounterEntry(e.container, e.key, e.value, e.name, e.attribute) for e, *_ in self.counters]
+
+    def of_classes(self) -> dict[type, set[str]]:
+        """Return the names of the attributes that change, by class: the program guards them itself."""
+        found: dict[type, set[str]] = {}
+        for entry in [*self.replaced, *[e for e, *_ in self.counters]]:
+            if type(entry.container) is ClassFields:
+                found.setdefault(entry.container.owner, set()).add(entry.key)
+        return found
 
     def constants(self) -> list[Any]:
         """Return the tensors from outside that are the same in all calls."""
@@ -239,7 +271,7 @@ class StateUpdates:
         deleted = [entry for entry in self.replaced if entry.now() is MISSING]
         kept = [entry for entry in self.replaced if entry.now() is not MISSING]
         lists = [(members, len(members) - count) for members, count in self.appended]
-        counters = [(e.container, e.key, more) for e, more in self.counters]
+        counters = [(e.container, e.key, more) for e, more, times in self.counters for _ in range(times)]
         return StateSetter(self._targets(kept), self._targets(deleted), lists, counters)
 
     def _targets(self, entries: list[Entry]) -> list[tuple[Any, Any]]:
@@ -262,7 +294,7 @@ class StateSetter:
         targets: list[tuple[Any, Any]],
         deleted: list[tuple[Any, Any]],
         lists: list[tuple[Any, int]],
-        counters: list[tuple[Any, Any, int]],
+        counters: list[tuple[Any, Any, float]],
     ) -> None:
         self._targets, self._deleted, self._lists, self._counters = targets, deleted, lists, counters
 
@@ -361,7 +393,14 @@ def _may_set(entry: Entry) -> bool:
         return False
     if entry.now() is MISSING and type(entry.container) is types.CellType:
         return False
-    return type(entry.container) in (*_DICTS, list, deque, types.CellType)
+    if type(entry.container) is Slots:
+        return not any(map(is_library, type(entry.container.owner).__mro__))
+    return type(entry.container) in (*_DICTS, list, deque, types.CellType, ClassFields)
+
+
+def _is_mode(value: Any) -> bool:
+    """Return whether a value is one of few: each has a program, which sets the next one."""
+    return value is None or type(value) in (bool, str) or isinstance(value, enum.Enum)
 
 
 def _order_after(surroundings: Surroundings, container: dict) -> list[Any]:

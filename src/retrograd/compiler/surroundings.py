@@ -118,13 +118,13 @@ Parent = tuple[int, Any]  # of a value: the id of the container that has it, and
 
 
 class CounterEntry(Entry):
-    """An integer that the code only increases: any may be there."""
+    """A number that the code only increases: any of its type may be there."""
 
     __slots__ = ()
 
     def holds(self) -> bool:
-        """Return whether there is an integer."""
-        return type(self.now()) is int
+        """Return whether there is a number of this type."""
+        return type(self.now()) is type(self.value)
 
 
 def is_imported(name: str) -> bool:
@@ -199,6 +199,50 @@ class _View:
         return self._read(key, default)
 
 
+class Slots:
+    """The slots of an object, as a dict of those that have a value."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+    def get(self, key: str, default: Any) -> Any:
+        """Return the value of a slot."""
+        return getattr(self.owner, key, default)
+
+    def __getitem__(self, key: str) -> Any:
+        return getattr(self.owner, key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        object.__setattr__(self.owner, key, value)
+
+    def __delitem__(self, key: str) -> None:
+        object.__delattr__(self.owner, key)
+
+
+class ClassFields:
+    """The attributes of a class, without those of its bases, as a dict."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: type) -> None:
+        self.owner = owner
+
+    def get(self, key: str, default: Any) -> Any:
+        """Return the value of an attribute."""
+        return vars(self.owner).get(key, default)
+
+    def __getitem__(self, key: str) -> Any:
+        return vars(self.owner)[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        type.__setattr__(self.owner, key, value)
+
+    def __delitem__(self, key: str) -> None:
+        type.__delattr__(self.owner, key)
+
+
 _COMMANDS = os.path.join(PACKAGE, "cli", "")
 _COMPILER = os.path.join(PACKAGE, "compiler", "")
 
@@ -233,6 +277,8 @@ class Surroundings:
         self._values: dict[int, tuple[Any, str]] = {}  # classes and modules that are values, and their names
         self._named: set[tuple[int, str]] = set()  # their attributes that are noted
         self._absent: list[Absent] = []
+        self._slots: dict[int, Slots] = {}  # by the ids of objects
+        self._class_fields: dict[int, ClassFields] = {}  # by the ids of classes
         self._has_ids = False  # whether code has ids of objects as keys
         self._compares_ids = False  # whether other code than that of copies has them
         self.hooked: set[int] = set()  # the ids of leaves whose hooks are guarded
@@ -337,8 +383,9 @@ class Surroundings:
                 break
             self._note_namespace(value, name, None)
             owners = value.__mro__ if isinstance(value, type) else [value]
-            value = next((vars(owner)[attribute] for owner in owners if attribute in vars(owner)), MISSING)
-            name, parent = f"{name}.{attribute}", None
+            home = next((owner for owner in owners if attribute in vars(owner)), None)
+            value = MISSING if home is None else vars(home)[attribute]
+            name, parent = f"{name}.{attribute}", self._place_in(home, attribute)
         self.visit(value, name, None, parent)
 
     def _read_values(self) -> None:
@@ -356,7 +403,7 @@ class Surroundings:
             for key in fields.keys() if self._reads_any else self.names & fields.keys():
                 if (id(owner), key) not in self._named:
                     self._named.add((id(owner), key))
-                    self.visit(fields[key], f"{name}.{key}", key)
+                    self.visit(fields[key], f"{name}.{key}", key, self._place_in(owner, key))
             if isinstance(value, type) and (id(owner), "__dict__") not in self._named:
                 self._named.add((id(owner), "__dict__"))
                 self._visit_special_methods(owner)
@@ -502,7 +549,7 @@ class Surroundings:
             self._note_absent(fields, name, attribute)
         slots = slots_of(type(value))
         if slots:
-            view = _View(functools.partial(getattr, value))
+            view = self._slots.setdefault(id(value), Slots(value))
             for key in slots:
                 self._note(view, key, getattr(value, key, MISSING), f"{name}.{key}", OfLibrary(key) if ours else key)
         self._visit_class(type(value), name)
@@ -526,7 +573,16 @@ class Surroundings:
             self._visit_special_methods(owner)
             for key, member in vars(owner).items():
                 if not key.startswith("__"):
-                    self.visit(member, f"{owner.__qualname__}.{key}", None if key in read_here else key)
+                    attribute = None if key in read_here else key
+                    self.visit(member, f"{owner.__qualname__}.{key}", attribute, self._place_in(owner, key))
+
+    def _place_in(self, owner: Any, key: str) -> Parent | None:
+        """Return where a class has an attribute; None for other owners."""
+        return (id(self.fields_of(owner)), key) if isinstance(owner, type) else None
+
+    def fields_of(self, owner: type) -> ClassFields:
+        """Return the container of the attributes of a class."""
+        return self._class_fields.setdefault(id(owner), ClassFields(owner))
 
     def _visit_dict(self, value: dict, name: str, attribute: str | None) -> None:
         keys = keys_of(value)
@@ -691,9 +747,21 @@ class Surroundings:
             self._guards = Guards(entries, self._namespaces.guards(names, self._texts))
         return self._guards
 
-    def replace_guards(self, drops: Callable[[Entry], bool], others: list[Entry]) -> None:
-        """Drop the guards of entries that a program reads at each call, and take others."""
-        self._guards = self.guards().replaced(drops, others)
+    def replace_guards(self, drops: Callable[[Entry], bool], others: list[Entry], free: dict[type, set[str]]) -> None:
+        """Drop the guards of entries that a program reads at each call, and of attributes of classes; take others."""
+        self._guards = self.guards().replaced(drops, others, free)
+
+    def class_changes(self) -> tuple[list[Entry], str]:
+        """Return the attributes of classes that have changed, as entries of before; and a change of another kind."""
+        found, other = [], ""
+        for owner, label, name, before, _ in self.guards().namespace_changes():
+            if owner is None or name.startswith("__") or any(map(is_library, owner.__mro__)):
+                other = other or f"{label}.{name}"
+                continue
+            view = self.fields_of(owner)
+            entry = Entry(view, name, before, f"{label}.{name}", None)
+            found.append(self.first.setdefault((id(view), name), entry))
+        return found, other
 
     def has_other_readers(self, name: str, container: Any) -> bool:
         """Return whether code may read an attribute or variable without having its name as that of one."""
@@ -766,17 +834,18 @@ class Guards:
         """Return the ids of the containers and values that are compared, and kept alive."""
         return frozenset([id(each) for entry in self.entries for each in (entry.container, entry.value)])
 
-    def replaced(self, drops: Callable[[Entry], bool], others: list[Entry]) -> "Guards":
-        """Return guards with other entries in place of some."""
-        return Guards([*[entry for entry in self.entries if not drops(entry)], *others], self._namespaces)
+    def replaced(self, drops: Callable[[Entry], bool], others: list[Entry], free: dict[type, set[str]]) -> "Guards":
+        """Return guards with other entries in place of some, and without some attributes of classes."""
+        kept = [entry for entry in self.entries if not drops(entry)]
+        return Guards([*kept, *others], self._namespaces.without(free) if free else self._namespaces)
 
     def changes(self) -> list[Entry]:
         """Return the entries that do not hold."""
         return [entry for entry in self.entries if not entry.holds()]
 
-    def changed_namespace(self) -> tuple[str, Any, Any] | None:
-        """Return what has changed in a module or class, as `find_change`."""
-        return self._namespaces.find_change()
+    def namespace_changes(self) -> Iterator[tuple[type | None, str, str, Any, Any]]:
+        """Yield what has changed in modules and classes, as `NamespaceGuards.changes`."""
+        return self._namespaces.changes()
 
     def find_change(self) -> tuple[str, Any, Any] | None:
         """Return the name of what has changed, its value before and its value now; None if all is the same."""
