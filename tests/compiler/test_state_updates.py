@@ -17,7 +17,7 @@ from .comparison import numbers, observe
 
 SIZE = 3
 VALUES = ["x", "y", "s.a", "s.b", "s.pair[0]", "s.pair[1]", "s.items[0]", "s.items[-1]", "s.table['k']", "m.buf", "w",
-          "cell", "glob", "s.other.h", "s.rec.x"]  # fmt: skip
+          "cell", "glob", "s.other.h", "s.rec.x", "slotted.h", "Shared.h"]  # fmt: skip
 EXPRESSIONS = ["{a} * 0.5 + {b}", "{a}.sin()", "{a} @ {b}", "{a}.detach()", "{a} - {b}.detach()", "{a}.t()", "{a}",
                "{a}[[2, 0, 1]]", "rg.zeros(3, 3)", "{a}.mean(0).expand(3, 3)", "{a}.clone()", "rg.rand(3, 3)",
                "{a}.detach().view(9)[:].view(3, 3)", "F.dropout({a}, 0.5)"]  # fmt: skip
@@ -42,7 +42,15 @@ STATEMENTS = ["s.a = {e}", "s.a = s.a.detach() * 0.5 + {e}", "s.b = s.a", "s.a, 
               "try: s.a = {e}\n        finally: s.d['n'] += 1",
               "try: s.a = s.a[s.count % 5]\n        except IndexError: s.b = x",
               "try: s.a = s.a[rg.tensor([0, 1, s.seen % 6])]\n        except IndexError: s.b = {e}",
-              "s.flag = True", "s.keep['k'] = {e}; s.keep = {{}}", "s.keep = {{}}; s.keep['k'] = {e}",
+              "s.flag = True", "slotted.h = {e}", "slotted.n += 1", "Shared.h = {e}", "Shared.n += 2",
+              "Shared.time += 0.1", "s.d['on'] = not s.d.get('on', False); s.a = {e} if s.d['on'] else x",
+              "s.keep['on'] = 'b' if s.keep.get('on') == 'a' else 'a'; s.keep = dict(s.keep); s.keep['k'] = {e}",
+              "s.d['on'] = None; s.rec.n = not s.rec.n; s.b = {e} if s.rec.n else s.a",
+              "s.time -= 0.3", "Shared.h, slotted.h = slotted.h, Shared.h", "s.time += 0.1; s.time += 0.1",
+              "slotted.mode = 'b' if slotted.mode == 'a' else 'a'; s.b = {e} if slotted.mode == 'a' else s.b * 2",
+              "Shared.on = not Shared.on; s.b = {e} if Shared.on else x", "del slotted.h; slotted.h = {e}",
+              "Shared.h = Shared.h.detach() * 0.5 + {e}", "slotted.h = (slotted.h + {e}).detach()",
+              "s.keep['k'] = {e}; s.keep = {{}}", "s.keep = {{}}; s.keep['k'] = {e}",
               "s.keep['in'] = {{'k': {e}}}; s.a = s.keep['in']['k']; s.keep = {{'n': 1}}",
               "s.keep = {{**s.keep, 'k': {e}}}",
               "s.items[0] = {e}; s.items = s.items[::-1]",
@@ -57,14 +65,22 @@ BETWEEN = ["", "", "", "s.a = numbers(3, 3, seed=7)", "s.h = None", "s.b = s.a",
            "s.a.detach().zero_()", "s.log.append(s.a)",
            "s.d['n'] = 7", "s.d['log'] = s.log", "s.q = deque([s.a, s.b])", "s.latest.append(s.a)", "s.d = {'n': 1}",
            "s.keep = s.table", "s.keep = s.d", "s.table = s.keep = {'k': s.b}", "s.keep = {'k': s.a}",
+           "slotted.h = s.a", "Shared.h = s.b", "Shared.time = 1e20", "s.time = 3.0", "slotted.mode = 'c'",
+           "Shared.n = 7",
+           "slotted = Slotted()", "Shared.on = True", "s.time = 3", "Shared.h = slotted.h", "del slotted.h",
            "s.q.append(s.b)", "s.d['in'] = s.table", "s.d.pop('a')", "s.a = s.b = s.a[:]", "s.fresh = 1"]  # fmt: skip
 SETUP = """
+class Slotted:
+    __slots__ = ("h", "n", "mode")
+    def __init__(self): self.h, self.n, self.mode = numbers(3, 3, seed=15), 0, "a"
+class Shared:
+    h, n, time, on = numbers(3, 3, seed=16), 0, 0.0, False
 class Other:
     def __init__(self): self.h = numbers(3, 3, seed=5)
 class State:
     count = 0
     def __init__(self):
-        self.a, self.b = numbers(3, 3), numbers(3, 3, seed=1)
+        self.a, self.b, self.time = numbers(3, 3), numbers(3, 3, seed=1), 0.5
         self.pair, self.items = (numbers(3, 3, seed=2), numbers(3, 3, seed=3)), [self.a, numbers(3, 3, seed=4)]
         self.table, self.log, self.h, self.seen, self.o, self.keep = {"k": self.b}, [], None, 0, 1, {}
         self.d, self.latest = {"n": 0, "k": 1, "in": {"n": 3}, "log": []}, deque(maxlen=3)
@@ -99,6 +115,7 @@ def noting(s):
 def helper(s, value):
     s.b = value
     s.other.h = s.b
+slotted = Slotted()
 m, s, w, glob = Model(), State(), numbers(3, 3, seed=10).requires_grad_(), numbers(3, 3, seed=11)
 """
 
@@ -129,7 +146,9 @@ def every_value(names):
     """Return the values outside that a step may replace, by name."""
     s = names["s"]
     found = {"s": vars(s), "other": vars(s.other), "rec": s.rec, "buf": dict(names["m"].named_buffers())}
-    w = names["w"]
+    w, slotted, shared = names["w"], names["slotted"], names["Shared"]
+    found["slotted"] = [getattr(slotted, "h", None), slotted.n, slotted.mode]
+    found["shared"] = [shared.h, shared.n, shared.time, shared.on]
     return {**found, "glob": names["glob"], "variables": names["variables"](), "w": w, "grad": w.grad}
 
 
