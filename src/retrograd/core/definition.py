@@ -97,6 +97,7 @@ class Definition:
     - `batch(batched, n, *args, **params)`: the batching rule, in operators too: the operator on n examples at once.
     - `compose(*tensors, **params)`: other operators, which are dispatched and recorded in place of this one.
     - `dependence(i, out, *avals, **params)`: which elements of input i the elements of the result depend on.
+    - `summed(*avals, **params)`: the dimensions over which it sums, for tensors that are divided among ranks.
     - `older_form(name, args, kwargs)`: the arguments of a call in a form that PyTorch has deprecated, as today's.
     - `samples(r)`: yields `(args, params)`; each becomes a test of every law.
     - `oracle`: computes the same numbers in another way: a function `(np, *arrays, **params)`, or the dotted name of a
@@ -210,6 +211,15 @@ class Definition:
         the tensors. By default all elements depend on all. Operators that move or sum elements need no such rule.
         """
         return {}
+
+    @classmethod
+    def summed(cls, *avals, **params):
+        """Return the dimensions over which the operator sums products of its inputs.
+
+        Each entry is a dict from inputs, by their numbers, to their dimensions that are summed together. Inputs that it
+        lacks are added to the sum, or have no tensor.
+        """
+        return ()
 
 
 class Internal(Definition):

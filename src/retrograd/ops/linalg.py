@@ -159,6 +159,9 @@ class matmul(Product, linear="a b", aliases="linalg.matmul"):
             dims[leads[i] + i] = out.ndim - 1 if i else max(leads)
         return dims
 
+    def summed(a, b):
+        return ({0: a.ndim - 1, 1: max(b.ndim - 2, 0)},)
+
     def batch(batched, n, a, b):
         ranks = a.ndim - batched[0], b.ndim - batched[1]
         if batched == (True, True) and ranks[0] == ranks[1] > 1:
@@ -241,6 +244,9 @@ class rows_dot(Product, linear="a b"):
     def dependence(i, out, a, b):
         return {a.ndim - 1: i}
 
+    def summed(a, b):
+        return [{0: d, 1: d} for d in range(a.ndim - 1)]
+
     def batch(batched, n, a, b):
         rows_dot.definition.shape(*batch_loop.example_avals(batched, (a, b)))
         if all(x.ndim - is_batched == 1 for x, is_batched in zip((a, b), batched, strict=True)):
@@ -318,6 +324,9 @@ class linear(Product, aliases="nn.functional.linear"):
 
     def dependence(i, out, x, weight, bias=None):
         return {0: out.ndim - 1} if i else {d: d for d in range(x.ndim - 1)}
+
+    def summed(x, weight, bias=None):
+        return ({0: x.ndim - 1, 1: 1},)
 
     def batch(batched, n, x, weight, bias=None):
         if not batched[1] and not batched[2]:
@@ -675,6 +684,11 @@ class contract(Internal, Product, linear="a b", node_name="ViewBackward0"):
     def dependence(i, out, a, b, *, equation):
         *terms, result = _terms(equation)
         return {d: result.index(c) for d, c in enumerate(terms[i]) if c in result}
+
+    def summed(a, b, *, equation):
+        left, right, result = _terms(equation)
+        both = [c for c in left if c in right and c not in result]
+        return [{0: left.index(c), 1: right.index(c)} for c in both]
 
     def batch(batched, n, a, b, *, equation):
         example = next(c for c in LETTERS if c not in equation)

@@ -176,6 +176,10 @@ def _is_last_write(x, ids, spec):
 
 def copy_(x, src, non_blocking=False) -> Tensor:
     """Copy `src`, broadcast and converted, into x in place, and return x."""
+    if x._overrides or is_foreign(src):
+        foreign = [a for a in (x, src) if is_foreign(a)]
+        if foreign:
+            return override_result(Tensor.copy_, foreign, (x, src), {"non_blocking": True} if non_blocking else {})
     return write_into("copy_", x, operand("copy_", src, x.dtype))
 
 

@@ -41,6 +41,10 @@ class constant_pad_nd(CoreDims, method=False, cores=(0,), elements="moved"):
     def jvp_x(t, pad):
         return constant_pad_nd(t, pad)
 
+    def dependence(i, out, x, *, pad, value):
+        pairs = margins("constant_pad_nd", pad, x.shape)
+        return {d: d for d, amounts in enumerate(pairs) if not any(amounts)}
+
     oracle = "retrograd.testing.references.pad.constant_pad_nd"
 
     def samples(r):

@@ -137,6 +137,9 @@ class sum(Reduction, linear="x"):
     def shape(x, *, dim, keepdim, dtype):
         return reduced_aval("sum", x, dim, keepdim, sum_dtype(x, dtype))
 
+    def summed(x, *, dim, keepdim, dtype):
+        return [{0: d} for d in canonical_dims("sum", dim, x.ndim)]
+
     def vjp_x(g, x_aval, dim, keepdim):
         return _expand_cotangent(g, x_aval, dim, keepdim)
 
