@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from retrograd.core import Tensor
 from retrograd.core.overrides import disabled_override
+from retrograd.core.state import override_state
 from retrograd.levels.tangent_table import WeakIdDict
 
 
@@ -35,6 +36,11 @@ class TensorPart(Tensor):
     def stack_over_ranks(self, x: Tensor) -> Tensor:
         """Return the scalars of all ranks that have other parts, as a vector."""
         raise NotImplementedError
+
+
+def on_parts() -> Any:
+    """Return a context in which functions of divided tensors compute with this rank's parts, as plain tensors."""
+    return override_state("overrides_off", 2)
 
 
 class GradientHolder:

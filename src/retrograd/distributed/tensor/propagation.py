@@ -1,0 +1,303 @@
+"""How the results of an operator are divided, given how its operands are: derived from the operators' own rules.
+
+An operator maps over a dimension if each index of the result depends on that index of the operands alone, as
+`Definition.dependence` says, or if it only moves elements and keeps their index: each rank computes with its part.
+If operands are divided along a dimension that is summed (`Definition.summed`), each rank has a term of the sum.
+Otherwise every rank computes with whole operands.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, wraps
+from typing import Any, NamedTuple
+
+from retrograd.core import Aval, Tensor
+from retrograd.core import dtype as dtypes
+from retrograd.distributed.tensor.division import Division
+from retrograd.distributed.tensor.placements import Partial, Placement, Replicate, Shard
+from retrograd.nn.tensor_part import on_parts
+from retrograd.ops.functions import functions
+
+
+class Call(NamedTuple):
+    """A call of an operator on whole tensors: an `Aval` for each operand that is a tensor, other operands as they are.
+
+    params: pairs of names and values.  kinds: the classes of operands and of these, as 1 and 1.0 are equal.
+    """
+
+    op: Any
+    operands: tuple[Any, ...]
+    params: tuple[tuple[str, Any], ...]
+    kinds: tuple[type, ...]
+
+
+class Plan(NamedTuple):
+    """The placements along one dimension of the mesh of the operands, None for others, and of all results."""
+
+    operands: tuple[Placement | None, ...]
+    results: Placement
+
+
+Given = tuple[Placement | None, ...]
+
+
+def _cached(function: Any) -> Any:
+    """Return a function that keeps its results for calls that can be hashed."""
+    kept = lru_cache(maxsize=4096)(function)
+
+    @wraps(function)
+    def run(call: Call, *args: Any) -> Any:
+        try:
+            hash(call)
+        except TypeError:  # a slice is among the params
+            return function(call, *args)
+        return kept(call, *args)
+
+    return run
+
+
+@_cached
+def result_avals(call: Call) -> Any:
+    """Return the avals of the results of a call, or other results as they are.
+
+    Raises NotImplementedError if they depend on the values of the operands.
+    """
+    return _as_avals(_run_on_meta(call, [getattr(a, "shape", None) for a in call.operands]))
+
+
+@_cached
+def plan_for(call: Call, given: Given, ranks: int) -> Plan:
+    """Return how the operands are to be divided along one dimension of a mesh of some ranks, given how they are."""
+    found = _linear_plan(call, given)
+    if found is not None:
+        return found
+    whole = tuple([Replicate() if isinstance(p, Partial) else p for p in given])
+    sizes = [_count(a) for a in call.operands]
+    for i in sorted(range(len(whole)), key=lambda i: -sizes[i]):
+        placement = whole[i]
+        if isinstance(placement, Shard):
+            for plan in (_mapped_plan, _summed_plan):
+                found = plan(call, whole, i, placement.dim, ranks)
+                if found is not None and _runs_on_parts(call, found, ranks):
+                    return found
+    return Plan(tuple([p and Replicate() for p in whole]), Replicate())
+
+
+def _count(operand: Any) -> int:
+    found = 1
+    for size in operand.shape if isinstance(operand, Aval) else ():
+        found *= size
+    return found if isinstance(operand, Aval) else 0
+
+
+def _results(call: Call) -> tuple[Any, ...]:
+    found = result_avals(call)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _as_avals(found: Any) -> Any:
+    if isinstance(found, tuple):
+        return tuple([_as_avals(member) for member in found])
+    return found.aval if isinstance(found, Tensor) else found
+
+
+def _run_on_meta(call: Call, shapes: Sequence[Any]) -> Any:
+    """Run the operator on tensors of some shapes, without memory."""
+    made = [
+        functions["empty"](shape, dtype=a.dtype, device="meta") if isinstance(a, Aval) else a
+        for a, shape in zip(call.operands, shapes, strict=True)
+    ]
+    positional, keywords = call.op.call_arguments(tuple(made), dict(call.params))
+    with on_parts():
+        return call.op(*positional, **keywords)
+
+
+# ------------------------------------------------------------------------------------------------ terms of sums
+
+
+def _linear_plan(call: Call, given: Given) -> Plan | None:
+    """Return the plan by which the results are sums of terms too: the operator is linear in all operands with terms."""
+    partial = {i for i, p in enumerate(given) if isinstance(p, Partial)}
+    kinds = {given[i] for i in partial}
+    if len(kinds) != 1 or any(isinstance(p, Shard) for p in given):
+        return None
+    (kind,) = kinds
+    assert isinstance(kind, Partial)
+    if kind.reduce_op not in ("sum", "avg") or not all(_keeps_sums(call.operands[i], _results(call)) for i in partial):
+        return None
+    return Plan(given, kind) if partial in _linear_groups(call) else None
+
+
+def _keeps_sums(operand: Aval, results: Sequence[Aval]) -> bool:
+    """Return whether a conversion to the dtype of the results commutes with sums."""
+    return all(r.dtype == operand.dtype or dtypes.is_differentiable(r.dtype) for r in results)
+
+
+def _linear_groups(call: Call) -> list[set[int]]:
+    """Return the groups of operands in which an operator is linear together; numbers are operands too."""
+    names = [p.name for p in call.op.schema.inputs]
+    found = []
+    for group in call.op.definition.linear.split():
+        chosen = group.split(",")
+        found.append({
+            i for i, a in enumerate(call.operands) if a is not None and names[min(i, len(names) - 1)] in chosen
+        })  # fmt: skip
+    return found
+
+
+def _summed_plan(call: Call, given: Given, first: int, dim: int, ranks: int) -> Plan | None:
+    """Return the plan by which each rank computes a term of a sum; None if the operator does not sum over it."""
+    for together in call.op.definition.summed(*call.operands, **dict(call.params)):
+        if together.get(first) == dim:
+            chosen = [p and (Shard(together[i]) if i in together else Partial()) for i, p in enumerate(given)]
+            return Plan(tuple(chosen), Partial())
+    return None
+
+
+# ------------------------------------------------------------------------------------------------ parts of results
+
+
+def _mapped_plan(call: Call, given: Given, first: int, dim: int, ranks: int) -> Plan | None:
+    """Return the plan by which each rank computes its part of the results; None if the operator does not map so."""
+    out = _result_dim(call, first, dim, ranks)
+    if out is None:
+        return None
+    size, chosen = _results(call)[0].shape[out], list[Placement | None]()
+    for i, (a, placement) in enumerate(zip(call.operands, given, strict=True)):
+        if placement is None:
+            chosen.append(None)
+            continue
+        own = [d for d, e in _dims(call, i, ranks).items() if e == out]
+        if own and (i == first or a.shape[own[0]] == size):
+            chosen.append(Shard(own[0]))
+        elif own or _is_needed_whole(call, a):
+            chosen.append(Replicate())
+        else:
+            return None
+    return Plan(tuple(chosen), Shard(out))
+
+
+def _is_needed_whole(call: Call, operand: Aval) -> bool:
+    """Return whether the results depend on the values of an operand only, and not on where they are.
+
+    Integers may be indices along the divided dimension.
+    """
+    return not operand.shape or (dtypes.is_differentiable(operand.dtype) and not call.op.definition.elements)
+
+
+def _result_dim(call: Call, i: int, dim: int, ranks: int) -> int | None:
+    """Return the dimension of all results that is divided as one of an operand is; None if there is none."""
+    results, out = _results(call), _dims(call, i, ranks).get(dim)
+    if out is None or any(out >= len(r.shape) for r in results):
+        return None
+    sizes = {r.shape[out] for r in results}
+    return out if sizes == {call.operands[i].shape[dim]} or (len(sizes) == 1 and "shape" in dict(call.params)) else None
+
+
+def _dims(call: Call, i: int, ranks: int) -> Mapping[int, int]:
+    """Return which dimensions of all results are those of an operand, over which the operator maps."""
+    definition, results = call.op.definition, _results(call)
+    found = [definition.dependence(i, r, *call.operands, **dict(call.params)) for r in results]
+    if not all(isinstance(dims, dict) for dims in found):
+        return {}
+    if not any(found) and definition.elements == "moved" and _moves_all(call):
+        found = [_moved_dims(call, i, number, ranks) for number in range(len(results))]
+    return {d: e for d, e in found[0].items() if all(other.get(d) == e for other in found)}
+
+
+def _moves_all(call: Call) -> bool:
+    """Return whether the elements of all operands that are tensors are moved, and none of them is an index."""
+    return {i for i, a in enumerate(call.operands) if isinstance(a, Aval)} in _linear_groups(call)
+
+
+def _moved_dims(call: Call, i: int, number: int, ranks: int) -> dict[int, int]:
+    """Return which dimensions keep their indices when elements are moved, or their block of one of the ranks.
+
+    A dimension of the result along which the indices of other dimensions vary too, as on a diagonal, is none of them.
+    """
+    shape, results = call.operands[i].shape, ()
+    kept, varies = list[set[int]](), list[set[int]]()
+    for dim, size in enumerate(shape):
+        labels = [_indices(a.shape, dim) if isinstance(a, Aval) and dim < len(a.shape) else a for a in call.operands]
+        if any(isinstance(a, Aval) for a in labels):
+            return {}
+        positional, keywords = call.op.call_arguments(tuple(labels), dict(call.params))
+        with on_parts():
+            moved = call.op(*positional, **keywords)
+        moved = moved[number] if isinstance(moved, tuple) else moved
+        kept.append({out for out in range(moved.ndim) if _keeps_blocks(moved, out, size, ranks)})
+        varies.append({out for out in range(moved.ndim) if moved.shape[out] > 1 and _varies_along(moved, out)})
+        results = moved.shape
+    found = {}
+    for dim, outs in enumerate(kept):
+        others = set().union(*[v for d, v in enumerate(varies) if d != dim])
+        alone = [out for out in sorted(outs) if results[out] != shape[dim] or out not in others]
+        if alone:
+            found[dim] = alone[0]
+    return found
+
+
+def _varies_along(labels: Tensor, out: int) -> bool:
+    """Return whether labels change along a dimension."""
+    return bool((labels.narrow(out, 0, 1) != labels).any())
+
+
+def _keeps_blocks(labels: Tensor, out: int, size: int, ranks: int) -> bool:
+    """Return whether indices along a dimension of an operand are those of the result, or in the same block."""
+    own, result = _indices(labels.shape, out), labels.shape[out]
+    if result == size:
+        return size > 1 and bool((labels == own).all())
+    if size % ranks or result % ranks or not size or not result:
+        return False
+    return bool((labels // (size // ranks) == own // (result // ranks)).all())
+
+
+def _indices(shape: Sequence[int], dim: int) -> Tensor:
+    """Return the index of each element along a dimension."""
+    along = functions["arange"](shape[dim]).reshape([-1 if d == dim else 1 for d in range(len(shape))])
+    found: Tensor = along.expand(*shape)
+    return found
+
+
+def _runs_on_parts(call: Call, plan: Plan, ranks: int) -> bool:
+    """Return whether the operator gives the parts of the results for the parts of all ranks; each rank finds the same.
+
+    Params may say sizes of whole tensors, and a part may have the size 1, where a dimension has another meaning.
+    """
+    for rank in {0, ranks - 1, *range(1, min(ranks, 64))}:
+        shapes = [
+            _part_of_shape(a.shape, p, rank, ranks) if isinstance(a, Aval) else None
+            for a, p in zip(call.operands, plan.operands, strict=True)
+        ]
+        expected = [_part_of_shape(r.shape, plan.results, rank, ranks) for r in _results(call)]
+        try:
+            found = _as_avals(_run_on_meta(call._replace(params=_with_shape(call.params, expected[0])), shapes))
+        except (ValueError, RuntimeError, TypeError, IndexError):
+            return False
+        if [tuple(r.shape) for r in (found if isinstance(found, tuple) else (found,))] != expected:
+            return False
+    return True
+
+
+def _part_of_shape(shape: Sequence[int], placement: Placement | None, rank: int, ranks: int) -> tuple[int, ...]:
+    """Return the shape of a rank's part."""
+    found = list(shape)
+    if isinstance(placement, Shard):
+        each = -(-found[placement.dim] // ranks)
+        found[placement.dim] = max(min(each, found[placement.dim] - rank * each), 0)
+    return tuple(found)
+
+
+def _with_shape(params: Any, shape: tuple[int, ...]) -> Any:
+    """Return the params of an operator for a part of its result, which may be given by its shape."""
+    return tuple([(name, shape if name == "shape" and isinstance(v, tuple) else v) for name, v in params])
+
+
+def local_params(params: Mapping[str, Any], result: Division) -> dict[str, Any]:
+    """Return the params of an operator for this rank's part of its result."""
+    return dict(_with_shape(tuple(params.items()), result.local_shape)) if result.dims else dict(params)
+
+
+def call_of(op: Any, operands: Sequence[Any], params: Mapping[str, Any]) -> Call:
+    """Return the call of an operator on whole tensors, whose avals are given."""
+    kinds = tuple([type(value) for value in (*operands, *params.values())])
+    return Call(op, tuple(operands), tuple(params.items()), kinds)
