@@ -103,7 +103,12 @@ def test_a_mesh_of_two_dimensions_has_copies_along_the_first_and_parts_along_the
         weight = module[0].weight
         checkpoint.save(module.state_dict(), checkpoint_id=tmp_path)
         known = weight.placements == (Replicate(), Shard(dim)) and weight.device_mesh == mesh
-        return losses, known, weight.shape, {name: x.numpy().copy() for name, x in full_state_dict(module).items()}
+        return (
+            losses,
+            known,
+            weight.to_local().shape,
+            {name: x.numpy().copy() for name, x in full_state_dict(module).items()},
+        )
 
     found = dist.run_threads(script, ranks)
     np.testing.assert_allclose(np.mean([losses for losses, *_ in found], 0), expected, rtol=1e-12)
@@ -157,7 +162,9 @@ def test_a_rank_has_its_part_of_parameters_gradients_and_states():
         optimizer.step()
         states = [v for s in optimizer.state.values() for v in s.values() if isinstance(v, rg.Tensor) and v.ndim]
         parameters = list(module.parameters())
-        return [sum(v.numel() for v in each) for each in (parameters, [p.grad for p in parameters], states)]
+        assert all(isinstance(v, DTensor) for v in states)
+        tensors = parameters, [p.grad for p in parameters], states
+        return [sum(v.to_local().numel() for v in each) for each in tensors]
 
     elements = sum(p.numel() for p in model().parameters())
     found = np.array(dist.run_threads(script, 2))
@@ -207,7 +214,7 @@ def test_all_ranks_skip_a_step_with_gradients_that_are_infinite_on_one():
         scaler.scale(module(values(9, 2, 4)).sum()).backward()
         before = [p.detach().clone() for p in module.parameters()]
         if dist.get_rank() == 1:
-            next(module.parameters()).grad[0] = rg.inf
+            next(module.parameters()).grad.to_local()[0] = rg.inf
         scaler.step(optimizer)
         scaler.update()
         assert scaler.get_scale() == 4.0
@@ -252,7 +259,7 @@ def test_an_error_in_forward_leaves_the_shards_in_place():
         module = fully_shard(rg.nn.Linear(4, 6))
         with pytest.raises(RuntimeError):
             module(rg.ones(3, 5))
-        return module.weight.shape
+        return module.weight.to_local().shape
 
     assert dist.run_threads(script, 2) == [(3, 4), (3, 4)]
 
@@ -291,7 +298,7 @@ def test_a_model_whose_parameters_are_all_divided_already_is_a_block_too():
             fully_shard(layer)
         fully_shard(module).set_requires_gradient_sync(True)
         module(rg.ones(3, 4)).sum().backward()
-        return module[1].bias.grad.tolist()
+        return module[1].bias.grad.to_local().tolist()
 
     assert dist.run_threads(script, 2) == [[3.0], [3.0]]
 
@@ -333,7 +340,7 @@ def test_parts_that_are_assigned_train_in_place_of_the_earlier_ones():
         module.load_state_dict(parts, assign=True)
         assert all(p is not q and isinstance(p, DTensor) for p, q in zip(module.parameters(), before, strict=True))
         losses = train(module, values(9, 4, 4).chunk(2)[dist.get_rank()])
-        module.load_state_dict({name: rg.nn.Parameter(x.to_local()) for name, x in parts.items()}, assign=True)
+        module.load_state_dict({name: rg.nn.Parameter(x.full_tensor()) for name, x in parts.items()}, assign=True)
         with pytest.raises(RuntimeError, match="weight of Linear was replaced by a tensor that is not this"):
             module(values(9, 4, 4))
         return losses

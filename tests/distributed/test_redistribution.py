@@ -58,7 +58,8 @@ def test_third_derivatives_pass_through_redistributions(source, target):
         g = (g**4 * (1.0 + dist.get_rank())).sum() / 3
         for _ in range(3):
             whole_of = DTensor.from_local(g, mesh, [Partial()]).full_tensor()
-            (g,) = rg.autograd.grad(whole_of.sum(), x, create_graph=True)
+            (of_x,) = rg.autograd.grad(whole_of.sum(), x, create_graph=True)
+            g = of_x.to_local()
             own = Replicate() if source.is_partial() else source
             g = DTensor.from_local(g, mesh, [own], grad_placements=[source])
             g = g.full_tensor(grad_placements=[Partial()]).sum() / 2

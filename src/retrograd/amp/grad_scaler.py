@@ -9,7 +9,7 @@ from retrograd.core import Tensor
 from retrograd.core.dtype import float32
 from retrograd.foundation.source_location import warn_user
 from retrograd.foundation.suggestions import SuggestsKeywords
-from retrograd.nn.tensor_part import split_by_division
+from retrograd.nn.tensor_part import local_tensor, split_by_division
 from retrograd.ops.create import ones, tensor
 from retrograd.ops.dtype_aliases import half
 from retrograd.ops.join import stack
@@ -106,7 +106,7 @@ class GradScaler(SuggestsKeywords):
         factor = 1.0 / self.get_scale()
         with no_grad():
             for p in params:
-                p.grad.mul_(factor)
+                local_tensor(p.grad).mul_(factor)
             finite = [_has_finite_grad(p) for p in whole]
             for each in divided:
                 own = _all_of([_has_finite_grad(p) for p in each.tensors]) if each.tensors else ones(())

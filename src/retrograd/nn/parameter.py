@@ -9,7 +9,7 @@ from retrograd.core import Tensor, at, current, operator_named
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.overrides import as_subclass, disabled_override, override_of
 from retrograd.core.tensor import new_of_class, version_of
-from retrograd.nn.tensor_part import TensorPart
+from retrograd.nn.tensor_part import local_tensor
 from retrograd.ops.functions import functions
 from retrograd.ops.layout import array_device, channels_last, channels_last_3d, has_format, making_on, place, to_format
 
@@ -49,10 +49,10 @@ class Parameter(_SharedLeaf):
     _printed_name = ""
 
     def __new__(cls, data: Tensor, requires_grad: bool = True) -> Self:
-        keeps_class = isinstance(data, TensorPart) or (isinstance(data, Tensor) and data._overrides)
+        keeps_class = isinstance(data, Tensor) and data._overrides
         kind = _parameter_class(type(data)) if keeps_class and cls is Parameter else cls  # type: ignore[arg-type]
         self: Any = _SharedLeaf.__new__(kind, data)
-        if isinstance(self, TensorPart) or self._overrides:
+        if self._overrides:
             vars(self).update(vars(data))
         if self.level is None and current().level is not None:  # as for a parameter from outside a transform
             with at(None, True):
@@ -92,11 +92,10 @@ def _parameter_class(kind: type[Tensor]) -> type[Parameter]:
         memo[id(p)] = copied = Parameter(copy.deepcopy(data_of(p), memo), p.requires_grad)
         return copied
 
-    is_part = issubclass(kind, TensorPart)
     methods = {
         "_printed_name": kind.__name__,
         "__repr__": lambda p: f"Parameter({Tensor.__repr__(p)})",
-        "__tensor_function__": staticmethod(disabled_override) if is_part else classmethod(override),
+        "__tensor_function__": classmethod(override),
         "__reduce_ex__": lambda p, protocol: (Parameter, (data_of(p), p.requires_grad)),
         "__deepcopy__": deepcopied,
     }
@@ -259,7 +258,7 @@ def is_on_meta(tensor: Tensor) -> bool:
 def give_memory(tensor: Tensor) -> None:
     """Give a tensor, also a buffer, new host memory with undefined values, in place."""
     with making_on(None):
-        tensor.value = functions["empty"](tuple(tensor.shape), dtype=tensor.dtype).value
+        tensor.value = functions["empty"](tuple(local_tensor(tensor).shape), dtype=tensor.dtype).value
     version_of(tensor).count += 1
 
 
@@ -276,13 +275,13 @@ def convert_format(tensor: Tensor, memory_format: Any) -> Tensor:
 
 def _convert(tensor: Tensor, convert: Callable[[Tensor], Tensor]) -> Tensor:
     """Return the converted tensor: a parameter itself, with its gradient, so that optimizers keep it."""
-    converted = convert(_detach(tensor))
     if not isinstance(tensor, Parameter):
-        return converted
+        return convert(_detach(tensor))
+    converted = convert(_detach(local_tensor(tensor)))
     grad, tensor.grad = tensor.grad, None
     _replace_value(tensor, converted)
     if grad is not None:
-        converted = convert(_detach(grad))
+        converted = convert(_detach(local_tensor(grad)))
         if grad.grad_fn is None:
             _replace_value(grad, converted)
         tensor.grad = grad if grad.grad_fn is None else converted

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from retrograd.autograd import no_grad
 from retrograd.foundation.suggestions import suggest_keywords
-from retrograd.nn.tensor_part import TensorPart
+from retrograd.nn.tensor_part import TensorPart, on_parts
 from retrograd.ops.create import zeros
 
 Fill = TypeVar("Fill", bound=Callable[..., Any])
@@ -23,7 +23,7 @@ def fill_whole(fill: Fill) -> Fill:
             return checked(*args, **kwargs)
         kwargs.pop("tensor", None)
         whole = checked(zeros(tensor.whole_shape, dtype=tensor.dtype, device=tensor.device), *args[1:], **kwargs)
-        with no_grad():
+        with no_grad(), on_parts():
             tensor.copy_(tensor.part_of(whole))
         return tensor
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor
-from retrograd.core.overrides import disabled_override
 from retrograd.core.state import override_state
 from retrograd.levels.tangent_table import WeakIdDict
 
@@ -13,10 +12,26 @@ from retrograd.levels.tangent_table import WeakIdDict
 class TensorPart(Tensor):
     """Base of `retrograd.distributed.tensor.DTensor`: this rank's part of a whole tensor."""
 
-    __tensor_function__ = staticmethod(disabled_override)
+    @classmethod
+    def __tensor_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Return the result of a function on whole tensors, of which this rank computes its part."""
+        return cls.dispatch(func, args, kwargs or {})
+
+    @staticmethod
+    def dispatch(func: Any, args: Any, kwargs: Any) -> Any:
+        """Return the result of a function on whole tensors, of which this rank computes its part."""
+        raise NotImplementedError
 
     def as_part(self, x: Tensor) -> "TensorPart":
         """Return a tensor with the shape of this part as the same part of another whole tensor."""
+        raise NotImplementedError
+
+    def local_tensor(self) -> Tensor:
+        """Return this part as a plain tensor with the same memory, outside of the graph."""
+        raise NotImplementedError
+
+    def same_part(self, x: Tensor) -> Tensor:
+        """Return the elements of this part of a tensor that is whole, divided in any way, or the part already."""
         raise NotImplementedError
 
     def part_of(self, whole: Tensor) -> Tensor:
@@ -41,6 +56,11 @@ class TensorPart(Tensor):
 def on_parts() -> Any:
     """Return a context in which functions of divided tensors compute with this rank's parts, as plain tensors."""
     return override_state("overrides_off", 2)
+
+
+def local_tensor(x: Any) -> Any:
+    """Return this rank's part of a divided tensor, as a plain one with the same memory; other values as they are."""
+    return x.local_tensor() if isinstance(x, TensorPart) else x
 
 
 class GradientHolder:

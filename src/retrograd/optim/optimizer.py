@@ -12,7 +12,7 @@ from retrograd.foundation.suggestions import suggest_entry
 from retrograd.nn.hooks import LOAD, LOAD_PRE, SAVE, SAVE_PRE
 from retrograd.nn.module import clear_grads
 from retrograd.nn.parameter_lists import list_parameters
-from retrograd.nn.tensor_part import TensorPart
+from retrograd.nn.tensor_part import TensorPart, local_tensor
 from retrograd.ops.layout import has_sparse_layout
 from retrograd.optim.foreach import Batch, split_batches, update_batch
 from retrograd.optim.state_dict_hooks import StateDictHooks
@@ -170,7 +170,11 @@ class Optimizer(StepHooks, StateDictHooks):
             for batch, group in batches:
                 update_batch(self, batch, group)
             for update, p, grad, group in planned:
-                update(p, grad, self.state.setdefault(p, {}), group)
+                state = self.state.setdefault(p, {})
+                if isinstance(p, TensorPart):
+                    update_part(update, p, grad, state, group)
+                else:
+                    update(p, grad, state, group)
         return loss
 
     def _planned_updates(self) -> tuple[list[tuple[Batch, Group]], list[tuple[Update, Any, Any, Group]]]:
@@ -306,7 +310,7 @@ class Optimizer(StepHooks, StateDictHooks):
         sharing = self._params_with_shared_state()
         params = zip(numbers, names, self._params(), strict=True)
         return {
-            param: load_entries(f"parameter {number}{name}", saved[number], entries, sharing or [param])
+            param: _loaded(f"parameter {number}{name}", saved[number], entries, param, sharing)
             for number, name, param in params
             if number in saved
         }
@@ -343,7 +347,26 @@ def _saved_state(param: Any, state: Any, entries: Mapping[str, Entry]) -> Any:
     saved = save_scalars(state, entries)
     if not isinstance(param, TensorPart):
         return saved
-    return {name: param.as_part(value) if _is_like(value, param.shape) else value for name, value in saved.items()}
+    return _as_parts(param, saved)
+
+
+def _loaded(
+    where: str, saved: Mapping[str, Any], entries: Mapping[str, Entry], param: Any, sharing: list[Any]
+) -> State:
+    """Return the state of a parameter to load; that of a divided one from whole tensors, or any of their parts."""
+    if not isinstance(param, TensorPart) or not isinstance(saved, Mapping):
+        return load_entries(where, saved, entries, sharing or [param])
+    local = {name: param.same_part(x) if isinstance(x, Tensor) and x.ndim else x for name, x in saved.items()}
+    return _as_parts(param, load_entries(where, local, entries, [param.local_tensor()]))
+
+
+def _as_parts(param: TensorPart, state: State) -> State:
+    """Return a state in which the tensors with the shape of this rank's part are parts of whole ones."""
+    shape = param.local_tensor().shape
+    return {
+        name: param.as_part(value) if _is_like(value, shape) and not isinstance(value, TensorPart) else value
+        for name, value in state.items()
+    }
 
 
 def _split_names(params: Any) -> tuple[dict[str, list[str]], list[Any]]:
@@ -396,6 +419,16 @@ def check_closure(optimizer: Optimizer, closure: Any) -> None:
     if not callable(closure):
         kind = type(optimizer).__name__
         raise TypeError(f"{kind}.step: closure must be a function that returns the loss, got {describe(closure)}")
+
+
+def update_part(update: Update, param: TensorPart, grad: Any, state: State, group: Group) -> None:
+    """Update this rank's part of a parameter; tensors of its shape in the state are parts of whole ones too."""
+    given = {name: local_tensor(value) for name, value in state.items()}
+    local, updated = param.local_tensor(), dict(given)
+    update(local, local_tensor(grad), updated, group)
+    for name, value in updated.items():
+        if value is not given.get(name):
+            state[name] = param.as_part(value) if _is_like(value, local.shape) else value
 
 
 def count_step(param: Any, state: State, *means: str) -> None:

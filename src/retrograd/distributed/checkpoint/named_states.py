@@ -13,6 +13,7 @@ from retrograd.distributed.local_slice import LocalSlice, move_back
 from retrograd.distributed.optim.zero_redundancy import ZeroRedundancyOptimizer
 from retrograd.distributed.tensor.dtensor import DTensor
 from retrograd.nn.module import Module
+from retrograd.nn.tensor_part import local_tensor
 from retrograd.optim.optimizer import Optimizer
 from retrograd.pipelining.transports.process_group import default_group
 
@@ -64,7 +65,7 @@ class Part(NamedTuple):
                     f"along dimension {given.dim}, and this rank updates {own.low} to {own.high} along {own.dim}; use "
                     f"`load`, which reads those of any division"
                 )
-            return move_back(given.tensor, own.dim).reshape(self.local.shape)
+            return move_back(given.tensor, own.dim).reshape(local_tensor(self.local).shape)
         if not isinstance(value, Tensor) or tuple(value.shape) != own.shape or not value.ndim:
             return value
         if isinstance(self.local, DTensor):

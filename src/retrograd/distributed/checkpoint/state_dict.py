@@ -135,7 +135,9 @@ def set_model_state_dict(
 
     def keep(path: layout.Keys, value: Any) -> Any:
         target = own.get(path[0])
-        return target.part_of(value) if isinstance(target, DTensor) and _is_whole(target, value) else value
+        if isinstance(target, DTensor) and _is_whole(target, value):
+            return target.as_part(target.part_of(value))
+        return value
 
     given = {name: keep((name,), x) for name, x in _received(model_state_dict, options, keep).items()}
     for name in given:
@@ -298,7 +300,7 @@ def _in_host_memory(tree: Any) -> Any:
         copied = {key: _in_host_memory(value) for key, value in tree.items()}
         return layout.FirstState(copied) if isinstance(tree, layout.FirstState) else copied
     if isinstance(tree, DTensor):
-        return tree.as_part(tree.detach().cpu())
+        return tree.as_part(tree.local_tensor().cpu())
     return tree.cpu() if isinstance(tree, Tensor) else tree
 
 

@@ -28,7 +28,7 @@ class FSDPModule:
     ...     model.unshard()
     ...     whole = model.weight.shape
     ...     model.reshard()
-    ...     return whole, model.weight.shape
+    ...     return whole, model.weight.to_local().shape
     >>> dist.run_threads(script, 2)[0]
     ((6, 4), (3, 4))
     """

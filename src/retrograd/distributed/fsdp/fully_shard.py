@@ -21,6 +21,7 @@ from retrograd.distributed.tensor.placements import Shard
 from retrograd.levels.tangent_table import WeakIdDict
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import is_on_meta
+from retrograd.nn.tensor_part import local_tensor
 
 PRECISION_OF_PARAMETERS = MixedPrecisionPolicy()
 _divided = WeakIdDict()  # the whole parameters of which a module has a part
@@ -76,7 +77,7 @@ def fully_shard(
     ...     for layer in model:
     ...         fully_shard(layer)
     ...     model(rg.ones(3, 4)).sum().backward()
-    ...     return [p.shape for p in model.parameters()], model[1].bias.grad.to_local()
+    ...     return [p.to_local().shape for p in model.parameters()], model[1].bias.grad.to_local()
     >>> dist.run_threads(script, 2)[0]
     ([(3, 4), (3,), (1, 6), (1,)], tensor([3.]))
     """
@@ -126,7 +127,6 @@ def _divide(
     block = ParameterBlock(parameters, mesh, keeps, policy)
     module.__dict__[BLOCK] = block
     module.__dict__["forward"] = _with_whole_parameters(block, module.forward)
-    module.register_state_dict_post_hook(_keep_parts)
     if not isinstance(module, FSDPModule):
         kind: Any = type(module)
         module.__class__ = _class_of_blocks(kind)
@@ -158,14 +158,6 @@ def _placement(p: Tensor, placement_of: Callable[[Any], Any] | None) -> Shard:
 def _class_of_blocks(kind: Any) -> Any:
     """Return the class of modules of a class that are blocks."""
     return type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__})
-
-
-def _keep_parts(module: Module, state: dict[str, Any], prefix: str, _metadata: Any) -> None:
-    """Let the detached tensors of a state dict be parts of whole ones, as the parameters are."""
-    for name, p in module.named_parameters(remove_duplicate=False):
-        detached = state.get(prefix + name)
-        if isinstance(p, DTensor) and isinstance(detached, Tensor) and not isinstance(detached, DTensor):
-            state[prefix + name] = p.as_part(detached)
 
 
 def register_fsdp_forward_method(module: Any, method_name: str) -> None:
@@ -202,7 +194,7 @@ def load_full_state_dict(module: Module, state: Mapping[str, Tensor]) -> None:
             shape = target.division.shape if isinstance(target, DTensor) else tuple(target.shape)
             if tuple(value.shape) != shape:
                 raise ValueError(f"load_full_state_dict: {name} has shape {tuple(value.shape)}, expected {shape}")
-            target.copy_(target.part_of(value) if isinstance(target, DTensor) else value)
+            local_tensor(target).copy_(target.part_of(value) if isinstance(target, DTensor) else value)
 
 
 def _with_whole_parameters(block: ParameterBlock, forward: Callable[..., Any]) -> Callable[..., Any]:

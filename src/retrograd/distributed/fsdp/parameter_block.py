@@ -13,6 +13,7 @@ from retrograd.distributed.tensor.dtensor import (
     by_dtype,
     distribute_tensor,
     gather_whole,
+    local_of,
     padded,
 )
 from retrograd.distributed.tensor.placements import Replicate, Shard
@@ -116,7 +117,7 @@ class ParameterBlock:
         if not self.parameters:
             return
         self.gathered()
-        whole = _Gather.apply(self, *[p.shard for p in self.parameters])
+        whole = _Gather.apply(self, *[local_of(p.shard) for p in self.parameters])
         pairs = zip(self.parameters, whole, strict=True)
         self._show([value if p.shard.requires_grad else value.detach() for p, value in pairs])
 
@@ -183,7 +184,9 @@ class ParameterBlock:
             if self.replicas is not None:
                 all_reduce(own, group=self.replicas)
             for p, part in zip(each, own.split(lengths), strict=True):
-                found[id(p)] = p.division.restored(part[: p.numel()].to(p.dtype).clone(), p.shape)
+                found[id(p)] = p.division.restored(
+                    part[: p.local_tensor().numel()].to(p.dtype).clone(), p.division.local_shape
+                )
         return [found[id(p.shard)] for p in self.parameters]
 
 

@@ -28,7 +28,7 @@ def full(
 
     >>> from retrograd.distributed import run_threads
     >>> from retrograd.distributed.tensor import Shard
-    >>> run_threads(lambda: full((2, 3), 7, placements=[Shard(1)]).shape, 2)
+    >>> run_threads(lambda: full((2, 3), 7, placements=[Shard(1)]).to_local().shape, 2)
     [(2, 2), (2, 1)]
     """
     one = functions["full"]((), fill_value, dtype=dtype).expand(*size)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from retrograd.core import Tensor, operator_named, registry
+from retrograd.core import Aval, Tensor, current, operator_named, registry
 from retrograd.core.overrides import as_subclass
 from retrograd.distributed.collectives import all_gather_into_tensor, all_reduce, broadcast_all
 from retrograd.distributed.device_mesh import DeviceMesh
@@ -12,20 +12,22 @@ from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.local_slice import LocalSlice, move_to_front
 from retrograd.distributed.tensor.division import Division, divide
 from retrograd.distributed.tensor.placements import Placement, Replicate, Shard
-from retrograd.distributed.tensor.redistribution import exchange
+from retrograd.distributed.tensor.redistribution import cotangent_placements, exchange
 from retrograd.nn.parameter import is_on_meta
-from retrograd.nn.tensor_part import TensorPart
+from retrograd.nn.tensor_part import TensorPart, on_parts
 from retrograd.ops.functions import functions
 
 _alias = operator_named("alias")
 _gradient: Any = Tensor.grad
+_shape: Any = Tensor.shape
 
 
 class DTensor(TensorPart):
     """The part of a whole tensor that this rank has.
 
-    Unlike in PyTorch, its shape is that of the part, and operators compute with the part and return plain tensors.
-    Gradients pass through `from_local`, `to_local`, `redistribute` and `full_tensor`.
+    Its shape is that of the whole tensor.  Operators give the results of whole tensors, which are divided as the
+    operands where each rank can compute its part; otherwise the operands are exchanged, so all ranks of the mesh must
+    call them.  Gradients pass through operators, `from_local`, `to_local`, `redistribute` and `full_tensor`.
     Parameters of `fully_shard` are parts, and so are their gradients, and the tensors of the state dicts of their
     modules and optimizers: `distributed.checkpoint` saves them as whole tensors.  Make it by `distribute_tensor`.
 
@@ -41,6 +43,49 @@ class DTensor(TensorPart):
     """
 
     division: Division
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the whole tensor; that of the part where functions compute with parts."""
+        found: tuple[int, ...] = _shape.__get__(self)
+        return found if current().overrides_off else self.division.shape
+
+    @property
+    def aval(self) -> Aval:
+        """The shape, as `shape`, and the dtype."""
+        return Aval(self.shape, self.dtype)
+
+    def size(self, dim: int | None = None) -> Any:
+        """Return the shape of the whole tensor, or one of its sizes."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def numel(self) -> int:
+        """Return the number of elements of the whole tensor."""
+        return prod(self.shape)
+
+    def numpy(self, **kwargs: Any) -> Any:
+        """Raise RuntimeError: call it on `full_tensor()` or `to_local()`."""
+        return self._as_plain("numpy").numpy(**kwargs)  # the stub knows no keyword
+
+    def tolist(self) -> Any:
+        """Raise RuntimeError: call it on `full_tensor()` or `to_local()`."""
+        return self._as_plain("tolist").tolist()
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._as_plain("__array__").__array__(*args, **kwargs)
+
+    def _as_plain(self, name: str) -> Tensor:
+        """Return the part where functions compute with parts.  Raises RuntimeError elsewhere."""
+        if not current().overrides_off:
+            raise RuntimeError(
+                f".{name}() is not supported for tensor subclasses, got DTensor; call it on full_tensor(), which is "
+                f"the whole tensor, or on to_local(), which is this rank's part"
+            )
+        return local_of(self)
+
+    def item(self) -> Any:
+        """Return the only element; all ranks of the mesh must call it.  RuntimeError if there are several."""
+        return self.full_tensor().item()
 
     @property
     def whole_shape(self) -> tuple[int, ...]:
@@ -78,7 +123,7 @@ class DTensor(TensorPart):
         for mesh_dim, size in enumerate(d.mesh.shape):
             if mesh_dim not in d.sharded:
                 copy, copies = copy * size + d.coordinate[mesh_dim], copies * size
-        return LocalSlice(move_to_front(self.detach(), d.dim), d.shape, d.low, copy, copies, d.dim)
+        return LocalSlice(move_to_front(local_of(self).detach(), d.dim), d.shape, d.low, copy, copies, d.dim)
 
     @property
     def grad(self) -> Tensor | None:
@@ -89,12 +134,13 @@ class DTensor(TensorPart):
         found: Tensor | None = _gradient.__get__(self)
         if found is None or isinstance(found, DTensor) or found.requires_grad:
             return found
-        self.grad = part = self.as_part(found)  # kept, so that it is the same object each time
+        self.grad = part = self.as_gradient(found)  # kept, so that it is the same object each time
         return part
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        _gradient.__set__(self, value)
+        with on_parts():
+            _gradient.__set__(self, value)
 
     @grad.deleter
     def grad(self) -> None:
@@ -135,7 +181,7 @@ class DTensor(TensorPart):
                 if placement.is_replicate():
                     broadcast_all([local_tensor], mesh.get_group(dim))
         own = None if grad_placements is None else divide(division.shape, mesh, grad_placements).placements
-        return _wrap(exchange(local_tensor, division, division.placements, of_gradient=own), division)
+        return wrap(exchange(local_tensor, division, division.placements, of_gradient=own), division)
 
     def to_local(self, *, grad_placements: Sequence[Placement] | None = None) -> Tensor:
         """Return the part as a plain tensor with the same memory, through which gradients pass.
@@ -145,7 +191,7 @@ class DTensor(TensorPart):
         """
         d = self.division
         given = None if grad_placements is None else divide(d.shape, d.mesh, grad_placements).placements
-        return exchange(_alias(self), d, d.placements, of_result_gradient=given)
+        return exchange(local_of(self), d, d.placements, of_result_gradient=given)
 
     def full_tensor(self, *, grad_placements: Sequence[Placement] | None = None) -> Tensor:
         """Return the whole tensor, through which gradients pass; all ranks of the mesh must call it.
@@ -155,12 +201,31 @@ class DTensor(TensorPart):
         d = self.division
         given = None if grad_placements is None else divide(d.shape, d.mesh, grad_placements).placements
         whole = (Replicate(),) * d.mesh.ndim
-        found = exchange(_alias(self), d, whole, of_result_gradient=given)
+        found = exchange(local_of(self), d, whole, of_result_gradient=given)
         return found.clone() if d.placements == whole else found
 
     def as_part(self, x: Tensor) -> "DTensor":
         """Return a tensor with the shape of this part, such as a state of an optimizer, as the same part of another."""
-        return _part(x, self.division)
+        return _part(local_of(x), self.division)
+
+    def local_tensor(self) -> Tensor:
+        """Return the part as a plain tensor with the same memory, outside of the graph."""
+        return local_of(self).detach()
+
+    def same_part(self, x: Tensor) -> Tensor:
+        """Return the elements of this part of a tensor that is whole, divided in any way, or the part already.
+
+        If it is divided in another way, all ranks of both meshes must call it.
+        """
+        d = self.division
+        if isinstance(x, DTensor):
+            return x.local_tensor() if x.division == d else self.part_of(x.full_tensor())
+        return self.part_of(x) if tuple(x.shape) == d.shape else x
+
+    def as_gradient(self, x: Tensor) -> "DTensor":
+        """Return this rank's part of a gradient, which is whole where this tensor has terms."""
+        d = self.division
+        return wrap(local_of(x), Division(d.shape, d.mesh, cotangent_placements(d.placements)))
 
     def part_of(self, whole: Tensor) -> Tensor:
         """Return the elements of this part, given those of the whole tensor.  ValueError for another shape."""
@@ -190,8 +255,8 @@ class DTensor(TensorPart):
         if device_mesh is not None and device_mesh != d.mesh:
             raise ValueError(f"redistribute: the tensor is on {d.mesh}, and cannot be moved to {device_mesh}")
         new = divide(d.shape, d.mesh, _checked("redistribute", d.mesh, placements or d.placements))
-        found = exchange(_alias(self), d, new.placements)
-        return _wrap(found.clone() if d == new else found, new)
+        found = exchange(local_of(self), d, new.placements)
+        return wrap(found.clone() if d == new else found, new)
 
     def stack_over_ranks(self, x: Tensor) -> Tensor:
         """Return the scalars of all ranks of the mesh that have other parts, as a vector; all must call it."""
@@ -202,17 +267,16 @@ class DTensor(TensorPart):
         return found
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "DTensor":
-        memo[id(self)] = copied = self.as_part(self.detach().clone())  # of the same ranks
+        memo[id(self)] = copied = self.as_part(local_of(self).detach().clone())  # of the same ranks
         return copied
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickle the part as a plain tensor, since a file or another process does not have the ranks."""
-        return self.detach().__reduce_ex__(protocol)
+        return local_of(self).detach().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
-        return (
-            f"DTensor(local_tensor={self.detach()!r}, device_mesh={self.device_mesh!r}, placements={self.placements})"
-        )
+        local = local_of(self).detach()
+        return f"DTensor(local_tensor={local!r}, device_mesh={self.device_mesh!r}, placements={self.placements})"
 
 
 def distribute_tensor(
@@ -279,11 +343,21 @@ def broadcast_over(mesh: DeviceMesh, tensors: Sequence[Tensor], source: int = 0)
 
 def _part(x: Tensor, division: Division) -> DTensor:
     """Return a tensor as a part of a whole one, outside of the graph."""
-    return _wrap(x.detach(), division)
+    return wrap(x.detach(), division)
 
 
-def _wrap(x: Tensor, division: Division) -> DTensor:
+def local_of(x: Tensor) -> Tensor:
+    """Return the part of a divided tensor, with its history; a plain tensor as it is."""
+    if not isinstance(x, DTensor):
+        return x
+    with on_parts():
+        found: Tensor = _alias(x)
+    return found
+
+
+def wrap(x: Tensor, division: Division) -> DTensor:
     """Return a tensor, with its history, as a part of a whole one."""
+    assert tuple(x.shape) == division.local_shape, (x.shape, division)
     found: DTensor = as_subclass(x, DTensor)
     found.division = division
     return found
@@ -298,7 +372,7 @@ def gather_whole(parts: Sequence[DTensor], dtype: Any = None) -> list[Tensor]:
     for each in by_dtype(parts):
         group = each[0].division.mesh.get_group(-1)
         sizes = [p.division.padded for p in each]
-        own = registry["cat"]([padded(p.division.flattened(p.detach()), p.division.padded) for p in each])
+        own = registry["cat"]([padded(p.division.flattened(local_of(p).detach()), p.division.padded) for p in each])
         own = own if dtype is None else own.to(dtype)
         everything = functions["empty"]((group.size(), own.numel()), dtype=own.dtype)
         all_gather_into_tensor(everything, own, group)

@@ -10,7 +10,7 @@ from retrograd.core.dtype import is_floating
 from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 from retrograd.nn.deprecated_names import older_name
 from retrograd.nn.parameter_lists import list_tensors
-from retrograd.nn.tensor_part import split_by_division
+from retrograd.nn.tensor_part import local_tensor, split_by_division
 from retrograd.ops.create import zeros
 
 _euclidean_norm = operator_named("euclidean_norm")
@@ -21,7 +21,7 @@ _stack = operator_named("stack")
 def _gradients_of(name: str, parameters: Tensor | Iterable[Tensor]) -> list[Any]:
     """Return the gradients of parameters, this rank's elements of divided ones."""
     whole, divided = split_by_division(list_tensors(name, parameters))
-    return [p.grad for p in [*whole, *(p for each in divided for p in each.tensors)]]
+    return [local_tensor(p.grad) for p in [*whole, *(p for each in divided for p in each.tensors)]]
 
 
 def get_total_norm(
@@ -93,10 +93,10 @@ def clip_grad_norm_(
     grads = [p.grad.detach() for p in whole]
     norms = list(grads)
     for each in divided:  # in the place of gradients that are divided, their norms on all ranks
-        counted = [p.grad.detach() for p in each.counted if p.grad.numel()]
+        counted = [g.detach() for g in [local_tensor(p.grad) for p in each.counted] if g.numel()]
         total = total_of_norms(norms_of(counted, norm_type), norm_type)
         norms.append(each.stack_over_ranks(total.to(each.dtype)))
-        grads += [p.grad.detach() for p in each.tensors]
+        grads += [local_tensor(p.grad).detach() for p in each.tensors]
     total = get_total_norm(norms, norm_type, error_if_nonfinite)
     _scale_gradients(grads, max_norm, total)
     return total

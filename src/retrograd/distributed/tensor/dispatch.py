@@ -1,0 +1,239 @@
+"""Functions of tensors of which each rank has a part: the `__tensor_function__` of `DTensor`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from retrograd.core import Aval, Op, Tensor
+from retrograd.core import dtype as dtypes
+from retrograd.core.dispatch import run_compose
+from retrograd.distributed.device_mesh import DeviceMesh
+from retrograd.distributed.tensor.division import Division, Placements
+from retrograd.distributed.tensor.dtensor import DTensor, broadcast_over, distribute_tensor, local_of, wrap
+from retrograd.distributed.tensor.placements import Partial, Replicate
+from retrograd.distributed.tensor.propagation import call_of, local_params, plan_for, result_avals
+from retrograd.distributed.tensor.redistribution import cotangent_placements, exchange
+from retrograd.nn.tensor_part import local_tensor, on_parts
+from retrograd.ops.functions import functions
+
+_composing = ContextVar("composing", default=False)  # whether a composite operator runs, which makes whole tensors
+Arguments = Sequence[Any]
+Keywords = Mapping[str, Any]
+
+
+def run(func: Any, args: Arguments, kwargs: Keywords) -> Any:
+    """Return the result of a function on tensors of which some are divided."""
+    name = getattr(func, "__name__", "")
+    if isinstance(func, Op):
+        return _run_operator(func, args, kwargs)
+    if name in ("__get__", "__set__", "__delete__"):
+        return _run_property(func, args)
+    if name in ("backward", "grad"):
+        return _run_backward(func, args, kwargs)
+    if name.endswith("_like"):
+        return _run_like(func, args, kwargs)
+    if name == "set_item":
+        return _write_whole(func, args, kwargs)
+    if name.endswith("_") and not name.endswith("__"):
+        return _run_in_place(name, func, args, kwargs)
+    return _run_on_whole(func, args, kwargs)
+
+
+# ------------------------------------------------------------------------------------------------ operators
+
+
+def _run_operator(op: Any, args: Arguments, kwargs: Keywords) -> Any:
+    operands, params = op.schema.bind(args, kwargs)
+    if _needs_whole(operands, params):
+        return _run_on_whole(op, args, kwargs)
+    if op.composite:
+        token = _composing.set(True)
+        try:
+            return run_compose(op, tuple(operands), params)
+        finally:
+            _composing.reset(token)
+    mesh = _common_mesh(op.name, operands)
+    divisions = [_division_of(op.name, a, mesh) for a in operands]
+    whole = [a if d is None else Aval(d.shape, a.dtype) for a, d in zip(operands, divisions, strict=True)]
+    call = call_of(op, whole, params)
+    try:
+        avals = result_avals(call)
+    except NotImplementedError:  # it depends on values
+        return _run_on_whole(op, args, kwargs)
+    results = avals if isinstance(avals, tuple) else (avals,)
+    if not all(isinstance(r, Aval) for r in results):
+        return _run_on_whole(op, args, kwargs)
+    plans = [
+        plan_for(call, tuple([None if d is None else d.placements[dim] for d in divisions]), mesh.size(dim))
+        for dim in range(mesh.ndim)
+    ]
+    targets = tuple([plan.results for plan in plans])
+    parts = [
+        a if d is None else _exchanged(a, d, tuple([p for plan in plans if (p := plan.operands[i])]), targets)
+        for i, (a, d) in enumerate(zip(operands, divisions, strict=True))
+    ]
+    made = [Division(tuple(r.shape), mesh, targets) for r in results]
+    positional, keywords = op.call_arguments(tuple(parts), local_params(params, made[0]))
+    with on_parts():
+        found = op(*positional, **keywords)
+    if isinstance(found, tuple):
+        return tuple([wrap(x, d) for x, d in zip(found, made, strict=True)])
+    return wrap(found, made[0])
+
+
+def _needs_whole(operands: Sequence[Any], params: Keywords) -> bool:
+    """Return whether an operator draws numbers, or runs functions: each rank does so for the whole tensors."""
+    return "generator" in params or any(callable(value) for value in (*operands, *params.values()))
+
+
+def _common_mesh(name: str, operands: Sequence[Any]) -> DeviceMesh:
+    """Return the mesh of the divided operands.  Raises RuntimeError if they have several."""
+    meshes = [a.division.mesh for a in operands if isinstance(a, DTensor)]
+    if any(mesh != meshes[0] for mesh in meshes):
+        raise RuntimeError(f"{name}: tensors on the meshes {meshes} cannot be combined")
+    return meshes[0]
+
+
+def _division_of(name: str, operand: Any, mesh: DeviceMesh) -> Division | None:
+    """Return how an operand is divided; every rank has a tensor of one element.  None for what is no tensor."""
+    if isinstance(operand, DTensor):
+        return operand.division
+    if not isinstance(operand, Tensor):
+        return None
+    if operand.numel() > 1 and not _composing.get():
+        raise RuntimeError(
+            f"{name}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling "
+            f"distributed operators: use distribute_tensor, DTensor.from_local, or to_local()"
+        )
+    return Division(tuple(operand.shape), mesh, (Replicate(),) * mesh.ndim)
+
+
+def _exchanged(x: Tensor, division: Division, target: Placements, results: Placements) -> Tensor:
+    """Return the part of an operand with which this rank computes.
+
+    Where ranks have copies of it and compute different parts of the results, each has a term of its gradient.
+    """
+    local, terms = local_of(x), None
+    if dtypes.is_differentiable(x.dtype) and local.requires_grad:
+        terms = tuple([
+            Partial() if isinstance(own, Replicate) and not isinstance(result, Replicate) else kept
+            for own, result, kept in zip(target, results, cotangent_placements(target), strict=True)
+        ])  # fmt: skip
+    return exchange(local, division, target, of_result_gradient=terms)
+
+
+# ------------------------------------------------------------------------------------------------ functions
+
+
+def _run_property(access: Any, args: Arguments) -> Any:
+    """Read or write an attribute; the code of most properties calls operators, which are then run on whole tensors."""
+    if access.__self__ is not Tensor.data:
+        return access(*args)
+    with on_parts():
+        found = access(args[0], *[local_tensor(value) for value in args[1:]])
+    return None if found is None else args[0].as_part(found)
+
+
+def _run_backward(func: Any, args: Arguments, kwargs: Keywords) -> Any:
+    """Run a backward pass; gradients of divided tensors are divided as these."""
+    with on_parts():
+        found = func(*args, **kwargs)
+    if found is None:
+        return None
+    inputs = args[1] if isinstance(args[1], (tuple, list)) else [args[1]]
+    return tuple([
+        x.as_gradient(g) if isinstance(x, DTensor) and g is not None else g for x, g in zip(inputs, found, strict=True)
+    ])  # fmt: skip
+
+
+def _run_like(func: Any, args: Arguments, kwargs: Keywords) -> Any:
+    """Return a new tensor that is divided as another one; random values are those that the first rank draws."""
+    model: DTensor = args[0]
+    division = Division(model.division.shape, model.division.mesh, cotangent_placements(model.division.placements))
+    if func.__name__.startswith("rand"):
+        drawn = func(functions["empty"](division.shape, dtype=model.dtype), *args[1:], **kwargs)
+        return distribute_tensor(drawn, division.mesh, division.placements)
+    local = (
+        exchange(local_of(model).detach(), model.division, division.placements)
+        if model.division.is_partial
+        else (local_of(model))
+    )
+    return wrap(func(local, *args[1:], **kwargs), division)
+
+
+def _run_in_place(name: str, func: Any, args: Arguments, kwargs: Keywords) -> Any:
+    """Write the results of a function into a tensor, which stays divided as it is."""
+    target = args[0]
+    if not isinstance(target, DTensor):
+        raise RuntimeError(f"{name}: a DTensor cannot be written into a plain tensor; use to_local() or full_tensor()")
+    if name in ("zero_", "fill_", "requires_grad_") and not any(isinstance(a, DTensor) for a in args[1:]):
+        with on_parts():
+            func(*args, **kwargs)
+        return target
+    if name == "copy_":
+        result = args[1]
+    elif hasattr(Tensor, name[:-1]):
+        result = getattr(Tensor, name[:-1])(*args, **kwargs)
+    else:
+        return _write_whole(func, args, kwargs)
+    return _write(target, result)
+
+
+def _write(target: DTensor, values: Any) -> DTensor:
+    """Write values, which are divided in any way, into a tensor."""
+    if isinstance(values, DTensor):
+        values = values if values.shape == target.shape else values.expand(target.shape)
+        values = exchange(local_of(values), values.division, target.division.placements)
+    elif isinstance(values, Tensor) and values.numel() > 1:
+        values = target.division.taken(values)
+    with on_parts():
+        target.copy_(values)
+    return target
+
+
+def _write_whole(func: Any, args: Arguments, kwargs: Keywords) -> Any:
+    """Let a function write into the whole tensor, on the first rank of the mesh if values are random; divide it."""
+    target: DTensor = args[0]
+    whole = target.full_tensor().detach()
+    func(whole, *[_whole(a) for a in args[1:]], **{name: _whole(a) for name, a in kwargs.items()})
+    broadcast_over(target.division.mesh, [whole])
+    return _write(target, whole)
+
+
+def _run_on_whole(func: Callable[..., Any], args: Arguments, kwargs: Keywords) -> Any:
+    """Return the result of a function on whole tensors, of which every rank then has a copy."""
+    mesh = _common_mesh(getattr(func, "__name__", str(func)), _divided(args) + _divided(kwargs.values()))
+    found = func(*[_whole(a) for a in args], **{name: _whole(a) for name, a in kwargs.items()})
+    return _copies(found, mesh)
+
+
+def _divided(values: Any) -> list[DTensor]:
+    """Return the divided tensors among values, and in lists and tuples of them."""
+    found = []
+    for value in values:
+        if isinstance(value, DTensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += _divided(value)
+    return found
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, DTensor):
+        return value.full_tensor()
+    if isinstance(value, (list, tuple)):
+        return type(value)([_whole(member) for member in value])
+    return value
+
+
+def _copies(value: Any, mesh: DeviceMesh) -> Any:
+    """Return the tensors of a result as divided ones, of which every rank has a copy."""
+    if isinstance(value, (list, tuple)):
+        members = [_copies(member, mesh) for member in value]
+        return type(value)(*members) if hasattr(value, "_fields") else type(value)(members)
+    if not isinstance(value, Tensor) or isinstance(value, DTensor):
+        return value
+    return wrap(value, Division(tuple(value.shape), mesh, (Replicate(),) * mesh.ndim))
+
+
+DTensor.dispatch = staticmethod(run)  # type: ignore[method-assign]
