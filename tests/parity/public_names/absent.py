@@ -26,9 +26,6 @@ ABSENT = {
     "a mesh has the dimensions of fully_shard only, whose exchanges are on the processor": """
         distributed.fsdp.DataParallelMeshDims distributed.fsdp.share_comm_ctx
     """,
-    "operators compute with this rank's part of a divided tensor, without exchanges": """
-        distributed.tensor.distribute_module distributed.tensor.parallel.*
-    """,
     "optimizers run on this process; ZeroRedundancyOptimizer and fully_shard divide their states": """
         distributed.optim.*
     """,
