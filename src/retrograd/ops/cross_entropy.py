@@ -123,8 +123,8 @@ class mean_class_grad(Internal):
 
     @classmethod
     def dependence(cls, i, out, /, t, x, target, **params):
-        """Elements depend on those at the same leading index, and all on t."""
-        return {} if i == 0 else broadcast_dims(target.ndim, target.ndim)
+        """Elements depend on those of x at the same leading index, and all on t and on how many targets count."""
+        return broadcast_dims(target.ndim, target.ndim) if i == 1 else {}
 
     def impl(xp, t, x, target, *, ignore_index):
         check_classes("cross_entropy", x, target)
