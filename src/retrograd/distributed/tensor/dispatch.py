@@ -95,7 +95,7 @@ def _common_mesh(name: str, operands: Sequence[Any]) -> DeviceMesh:
 
 
 def _division_of(name: str, operand: Any, mesh: DeviceMesh) -> Division | None:
-    """Return how an operand is divided; every rank has a tensor of one element.  None for what is no tensor."""
+    """Return how an operand is divided; every rank has a tensor of one element.  None for other values."""
     if isinstance(operand, DTensor):
         return operand.division
     if not isinstance(operand, Tensor):
@@ -195,7 +195,7 @@ def _write_whole(func: Any, args: Arguments, kwargs: Keywords) -> Any:
     """Let a function write into the whole tensor, on the first rank of the mesh if values are random; divide it."""
     target: DTensor = args[0]
     whole = target.full_tensor().detach()
-    func(whole, *[_whole(a) for a in args[1:]], **{name: _whole(a) for name, a in kwargs.items()})
+    func(whole, *[_gather(a) for a in args[1:]], **{name: _gather(a) for name, a in kwargs.items()})
     broadcast_over(target.division.mesh, [whole])
     return _write(target, whole)
 
@@ -203,7 +203,7 @@ def _write_whole(func: Any, args: Arguments, kwargs: Keywords) -> Any:
 def _run_on_whole(func: Callable[..., Any], args: Arguments, kwargs: Keywords) -> Any:
     """Return the result of a function on whole tensors, of which every rank then has a copy."""
     mesh = _common_mesh(getattr(func, "__name__", str(func)), _divided(args) + _divided(kwargs.values()))
-    found = func(*[_whole(a) for a in args], **{name: _whole(a) for name, a in kwargs.items()})
+    found = func(*[_gather(a) for a in args], **{name: _gather(a) for name, a in kwargs.items()})
     return _copies(found, mesh)
 
 
@@ -218,11 +218,11 @@ def _divided(values: Any) -> list[DTensor]:
     return found
 
 
-def _whole(value: Any) -> Any:
+def _gather(value: Any) -> Any:
     if isinstance(value, DTensor):
         return value.full_tensor()
     if isinstance(value, (list, tuple)):
-        return type(value)([_whole(member) for member in value])
+        return type(value)([_gather(member) for member in value])
     return value
 
 
