@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 from retrograd.autograd import enable_grad, no_grad
 from retrograd.core import Tensor, operator_named
 from retrograd.foundation.describe_value import describe
+from retrograd.foundation.lazy_imports import lazy_names
 from retrograd.foundation.suggestions import suggest_entry
 from retrograd.nn.hooks import LOAD, LOAD_PRE, SAVE, SAVE_PRE
 from retrograd.nn.module import clear_grads
@@ -451,3 +452,19 @@ def descent_gradient(param: Any, grad: Any, group: Group) -> Any:
             param.mul_(1 - group["lr"] * decay)
         return g
     return g + param * decay if decay else g
+
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "_default_to_fused_or_foreach": "retrograd.optim.step_helpers",
+        "_disable_dynamo_if_unsupported": "retrograd.optim.step_helpers",
+        "_dispatch_sqrt": "retrograd.optim.step_helpers",
+        "_get_capturable_supported_devices": "retrograd.optim.step_helpers",
+        "_get_scalar_dtype": "retrograd.optim.step_helpers",
+        "_get_value": "retrograd.optim.step_helpers",
+        "_stack_if_compiling": "retrograd.optim.step_helpers",
+        "_to_scalar": "retrograd.optim.step_helpers",
+        "_use_grad_for_differentiable": "retrograd.optim.step_helpers",
+    },
+)
