@@ -122,7 +122,7 @@ def test_a_model_that_is_divided_on_meta_reads_its_part_of_a_checkpoint_only(tmp
         model.to_empty(device="cpu")
         checkpoint.load({"model": model.state_dict()}, checkpoint_id=tmp_path)
         model.eval()
-        return model(rg.ones(2, 6)).tolist(), sum(p.nbytes for p in model.parameters())
+        return model(rg.ones(2, 6)).tolist(), sum(p.to_local().nbytes for p in model.parameters())
 
     outcomes = dist.run_threads(script, 4)
     parameters = sum(p.nbytes for p in whole.parameters())
@@ -140,7 +140,7 @@ def test_a_block_that_gets_values_just_before_it_is_divided_has_those_of_the_who
         for part in model:
             rg.nn.utils.materialize(part, init=lambda own: [nn.init.constant_(p, 0.5) for p in own.parameters(False)])
             fully_shard(part)
-        return sum(p.nbytes for p in model.parameters()), model[2].weight.shape
+        return sum(p.to_local().nbytes for p in model.parameters()), model[2].weight.to_local().shape
 
     outcomes = dist.run_threads(script, 2)
     assert [shape for _, shape in outcomes] == [(2, 8)] * 2

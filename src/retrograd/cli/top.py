@@ -122,7 +122,7 @@ class View:
     def _training_line(self, job: JobStatus, now: float) -> str:
         steps = [status.step for status in job.ranks if status.step]
         if not steps:
-            return "no step of a pipeline has ended yet"
+            return "no steps yet; only those of pipelines are counted"
         last = max(steps, key=lambda step: step["step"])
         rate = last["examples"] / max(last["seconds"], 1e-9)
         return (
