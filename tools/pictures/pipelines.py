@@ -13,6 +13,7 @@ import retrograd.distributed as dist
 from retrograd import fx, nn
 from retrograd.distributed.fsdp import fully_shard
 from retrograd.distributed.optim import ZeroRedundancyOptimizer
+from retrograd.nn.tensor_part import local_tensor
 from retrograd.pipelining import Pipeline, make_schedule, simulate
 from retrograd.pipelining.planning.simulate import unit_cost
 from retrograd.pipelining.schedules.lowering import chain
@@ -143,11 +144,11 @@ def distributed(axes: Any) -> None:
         model(rg.ones(2, 64)).sum().backward()
         optimizer.step()
         (state,) = getattr(optimizer, "optim", optimizer).state.values()
-        gradient = model.weight.grad
+        moments, gradient = local_tensor(state["exp_avg"]), local_tensor(model.weight.grad)
         return {
-            "parameters": model.weight.numel(),
-            "gradients": state["exp_avg"].numel() if gradient is None else gradient.numel(),
-            "state of Adam": 2 * state["exp_avg"].numel(),
+            "parameters": local_tensor(model.weight).numel(),
+            "gradients": moments.numel() if gradient is None else gradient.numel(),
+            "state of Adam": 2 * moments.numel(),
         }
 
     kinds = ["replicas", "ZeRO 1", "ZeRO 2", "fully_shard"]
