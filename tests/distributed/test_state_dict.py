@@ -362,3 +362,35 @@ def test_a_script_written_for_pytorch_saves_and_resumes_over_mpi(tmp_path, name)
     first, second = over_mpi(tmp_path, changed)
     assert first["losses"] == second["losses"]
     assert min(first["losses"]) < first["losses"][0]
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "Adagrad"])
+def test_an_optimizer_loads_states_that_are_whole_or_divided_in_another_way(kind):
+    def stepped(dim):
+        module = fully_shard(model(0), shard_placement_fn=lambda p: Shard(dim if p.ndim > 1 else 0))
+        options = {"momentum": 0.9} if kind == "SGD" else {}
+        optimizer = getattr(rg.optim, kind)(module.parameters(), lr=0.1, **options)
+        (module(rg.ones(2, 4, dtype=rg.float64)) ** 2).sum().backward()
+        optimizer.step()
+        return optimizer
+
+    def tensors(optimizer):
+        return [x for state in optimizer.state.values() for x in state.values() if isinstance(x, DTensor)]
+
+    def script():
+        rows = stepped(0)
+        saved, expected = rows.state_dict(), [x.full_tensor() for x in tensors(rows)]
+        gathered = {
+            number: {name: x.full_tensor() if isinstance(x, DTensor) else x for name, x in state.items()}
+            for number, state in saved["state"].items()
+        }
+        for given in (saved, {**saved, "state": gathered}):
+            columns = stepped(1)
+            for x in tensors(columns):
+                x.zero_()
+            columns.load_state_dict(given)
+            assert len(tensors(columns)) == len(expected) > 0
+            assert {x.placements for x in tensors(columns)} == {(Shard(0),), (Shard(1),)}
+            assert all(rg.equal(x.full_tensor(), y) for x, y in zip(tensors(columns), expected, strict=True))
+
+    dist.run_threads(script, 3)
