@@ -19,7 +19,7 @@ from retrograd.backend.stored_dtypes import convert
 from retrograd.backend.traced_array import like_quotient, visible
 from retrograd.core.aval import symbolic
 from retrograd.core.dtype import is_extension
-from retrograd.core.errors import OperandIndexError
+from retrograd.core.errors import OperandDtypeError, OperandIndexError
 from retrograd.core.views import are_apart
 from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.kernels import add as add
@@ -142,7 +142,7 @@ def nan_to_num(x, **numbers):
 def real_only(name, x):
     """Wrap a function to raise for complex arrays, where the formula would give a wrong result."""
     if x.dtype.kind == "c":
-        raise TypeError(f"{name}: complex numbers are not supported, got {x.dtype}")
+        raise OperandDtypeError(f"{name}: complex numbers are not supported, got {x.dtype}")
 
 
 def _comparison(name, kernel):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from retrograd import kernels
+from retrograd.core.errors import OperandDtypeError, OperandZeroDivisionError
 from retrograd.kernels.host_values import on_host
 
 __all__ = [
@@ -69,7 +70,7 @@ def real_kernel(name, kernel):
     def wrapper(*operands, **params):
         dtype = next(o.dtype for o in operands if hasattr(o, "dtype"))
         if dtype.kind == "c":
-            raise TypeError(f"{name}: complex numbers are not supported, got {dtype}")
+            raise OperandDtypeError(f"{name}: complex numbers are not supported, got {dtype}")
         out = kernel(*operands, **params)
         return out if out.dtype == dtype else out.astype(dtype)
 
@@ -93,7 +94,7 @@ def _float_kernel(name, kernel):
     def function(x, *others):
         x = _as_array(x)
         if x.dtype.kind == "c":
-            raise TypeError(f"{name}: complex numbers are not supported, got {x.dtype}")
+            raise OperandDtypeError(f"{name}: complex numbers are not supported, got {x.dtype}")
         if x.dtype.num in (_SINGLE, _DOUBLE):
             return kernel(x, *[x.dtype.type(o) if isinstance(o, _NUMBERS) else o for o in others])
         wide = np.dtype(np.float32 if x.dtype == np.float16 else np.float64)
@@ -175,7 +176,7 @@ def logaddexp(a, b):
 def logaddexp2(a, b):
     """Return log2(2^a + 2^b) without overflow."""
     if (a if hasattr(a, "dtype") else b).dtype.kind == "c":
-        raise TypeError("logaddexp2: complex numbers are not supported")
+        raise OperandDtypeError("logaddexp2: complex numbers are not supported")
     return _log_of_sum(a, b, math.log(2))
 
 
@@ -308,7 +309,7 @@ def _none_negative(b):
 def _check_divisor(name, a, b):
     """Raise for a division of integers by 0, where NumPy warns and returns 0."""
     if _check_numbers(name, a, b).kind in "iu" and np.size(a) and _has_zero(b):
-        raise ZeroDivisionError(f"{name}: integers can't be divided by 0")
+        raise OperandZeroDivisionError(f"{name}: integers can't be divided by 0")
 
 
 def _with_check(check, name, function):

@@ -12,6 +12,14 @@ class OperandTypeError(RuntimeError, TypeError):
     """The dtype or the class of an operator's argument does not fit."""
 
 
+class OperandDtypeError(OperandTypeError, NotImplementedError):
+    """An operator is not defined for a dtype; PyTorch's kernels raise NotImplementedError."""
+
+
+class OperandZeroDivisionError(RuntimeError, ZeroDivisionError):
+    """Integers are divided by 0."""
+
+
 class OperandIndexError(RuntimeError, IndexError, ValueError):
     """An index or a dimension is out of range; as NumPy's AxisError, it is a ValueError too."""
 

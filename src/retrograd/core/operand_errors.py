@@ -5,7 +5,7 @@ from sys import exc_info
 
 from numpy import iinfo
 
-from retrograd.core.errors import OperandTypeError, OperandValueError, raise_as_runtime_error
+from retrograd.core.errors import OperandDtypeError, OperandTypeError, OperandValueError, raise_as_runtime_error
 from retrograd.core.level import NotBatchedError
 from retrograd.core.op import is_array
 from retrograd.core.tensor import TensorBase
@@ -66,7 +66,7 @@ def check_kernel(op, args, params):
     check_sizes(op, out)
     if isinstance(error, TypeError) and str(error).startswith("ufunc"):
         listed = ", ".join([str(a.dtype) for a in args if isinstance(a, TensorBase)])
-        raise TypeError(f"{op.name}: not defined for {listed}") from error
+        raise OperandDtypeError(f"{op.name}: not defined for {listed}") from error
     name = str(error).partition(": ")[0]
     if type(error) in (TypeError, ValueError, IndexError) and (" " in name or name == str(error)):
         # NumPy's message does not name the operator.

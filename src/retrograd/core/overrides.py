@@ -270,12 +270,24 @@ def write_out(op, args, kwargs):
     for target, r in zip(outs, results, strict=True):
         if not isinstance(target, TensorBase):
             raise TypeError(f"{op.name}: out must be a Tensor, got {type(target).__name__}")
-        if target.shape != r.shape:
-            raise RuntimeError(f"{op.name}: out has shape {target.shape}, but the result has shape {r.shape}")
+        check_out_shape(op.name, target, r)
         if category(r.dtype) > category(target.dtype):
             raise RuntimeError(f"{op.name}: the result is {r.dtype}, which can't be written into out, {target.dtype}")
         if type(target.value) is ndarray and not is_writable(target):  # before another one is written
             raise RuntimeError(f"{op.name}: the memory of out is read-only, or its elements share it; clone it first")
     for target, r in zip(outs, results, strict=True):
-        target.copy_(r)
+        write_result(target, r)
     return out
+
+
+def check_out_shape(name, target, result):
+    """Raise RuntimeError unless `out` has the shape of a result, or no elements, so that it is resized."""
+    if target.shape != result.shape and 0 not in target.shape:
+        raise RuntimeError(f"{name}: out has shape {target.shape}, but the result has shape {result.shape}")
+
+
+def write_result(target, result):
+    """Write a result into `out`, which is resized if it has no elements."""
+    if target.shape != result.shape:
+        target.resize_(tuple(result.shape))
+    target.copy_(result)

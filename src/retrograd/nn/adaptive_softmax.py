@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor, operator_named
+from retrograd.core.errors import OperandValueError
 from retrograd.nn import functional as F
 from retrograd.nn.containers import ModuleList, Sequential
 from retrograd.nn.linear import Linear
@@ -81,7 +82,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def _check(self, input: Tensor, target: Tensor) -> None:
         if input.shape != (*target.shape, self.in_features) or target.ndim > 1:
-            raise ValueError(
+            raise OperandValueError(
                 f"AdaptiveLogSoftmaxWithLoss: expected input (n, {self.in_features}) and target (n,), "
                 f"or ({self.in_features},) and (), got {input.shape} and {target.shape}"
             )

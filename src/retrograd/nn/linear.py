@@ -155,8 +155,8 @@ class Unflatten(Module):
     """
 
     def __init__(self, dim: int, unflattened_size: Sequence[Any]) -> None:
-        sizes = (unflattened_size,) if isinstance(unflattened_size, int) else tuple(unflattened_size)
-        if not all(isinstance(size, int) for size in sizes):
+        sizes = () if isinstance(unflattened_size, int) else tuple(unflattened_size)
+        if not sizes or not all(isinstance(size, int) for size in sizes):
             raise TypeError(f"Unflatten: unflattened_size must be integers, got {describe(unflattened_size)}")
         super().__init__()
         self.dim = dim

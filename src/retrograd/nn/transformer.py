@@ -6,6 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 from retrograd.core import Tensor
+from retrograd.core.errors import OperandValueError
 from retrograd.core.state import current, is_recording
 from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.nn import functional as F
@@ -23,7 +24,7 @@ _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": F.relu, "gelu": F.gelu}
 
 def _activation_function(activation: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
     if isinstance(activation, str) and activation not in _ACTIVATIONS:
-        raise ValueError(f"activation must be 'relu', 'gelu' or a function, got {activation!r}")
+        raise OperandValueError(f"activation must be 'relu', 'gelu' or a function, got {activation!r}")
     return _ACTIVATIONS[activation] if isinstance(activation, str) else activation
 
 

@@ -9,7 +9,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.errors import OperandValueError
 from retrograd.core.op import is_foreign
-from retrograd.core.overrides import function_result, override_result
+from retrograd.core.overrides import check_out_shape, function_result, override_result, write_result
 from retrograd.foundation.function_arguments import explain_kind
 from retrograd.foundation.suggestions import suggest_keyword
 from retrograd.ops.as_tensor import as_tensor as as_tensor
@@ -92,7 +92,10 @@ def factory(make, *names):
         if listed and (type(args[0]) is int if args else "size" not in own):
             args = (args,)  # sizes as separate arguments, or none; a tuple also binds faster
         if out is not None:
-            return _write_out(out, make(*args, **{"dtype": out.dtype, **own}))
+            result = make(*args, **{"dtype": out.dtype, **own})
+            check_out_shape(make.__name__, out, result)
+            write_result(out, result)
+            return out
         try:
             tensor = make(*args, **own)
         except (TypeError, AttributeError) as error:
@@ -132,12 +135,6 @@ def _in_layout(name, layout, args, own):
         )
     size = own.pop("size", None) or (args[0] if args and not isinstance(args[0], int) else args)
     return registry["sparse.without_entries"](size, layout=layout, **own)
-
-
-def _write_out(out, result):
-    if out.shape != result.shape:
-        raise RuntimeError(f"out has shape {out.shape}, but the result has shape {result.shape}")
-    return out.copy_(result)
 
 
 def _float_dtype(dtype, *numbers):

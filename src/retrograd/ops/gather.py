@@ -371,6 +371,8 @@ class one_hot(Definition, differentiable=False, aliases="nn.functional.one_hot")
         _check_integers(x)
         if num_classes < -1:
             raise ValueError(f"one_hot: num_classes must be -1, to count them, or positive, got {num_classes}")
+        if num_classes == -1 and 0 in x.shape:
+            raise ValueError("one_hot: Can not infer total number of classes from empty tensor; give num_classes")
         return xp.one_hot(x, num_classes)
 
     def shape(x, *, num_classes):

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 from retrograd.core import Tensor, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.errors import OperandIndexError
+from retrograd.core.errors import OperandDtypeError, OperandIndexError
 from retrograd.ops.family import (
     Composite,
     Reduction,
@@ -49,7 +49,7 @@ def check_nonempty(name, x, dim):
 def check_ordered(name, x):
     """Raise an error for complex dtypes, which have no order."""
     if x.dtype.kind == "c":
-        raise TypeError(f"{name}: complex numbers have no order, got {x.dtype}; compare .abs() or .real")
+        raise OperandDtypeError(f"{name}: complex numbers have no order, got {x.dtype}; compare .abs() or .real")
 
 
 def _check_extreme(name, x, dim):

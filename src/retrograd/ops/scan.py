@@ -2,6 +2,7 @@
 
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.errors import OperandIndexError
 from retrograd.ops.as_tensor import as_tensor, tensor
 from retrograd.ops.family import (
     AlongDims,
@@ -34,7 +35,7 @@ def _samples(r):
 def check_dimension(name, x, dim):
     """`dim` as a nonnegative number, for an operator that needs at least one dimension."""
     if x.ndim == 0:
-        raise IndexError(f"{name}: expected at least one dimension, got a tensor that has none")
+        raise OperandIndexError(f"{name}: expected at least one dimension, got a tensor that has none")
     return canonical_dim(name, dim, x.ndim)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from retrograd.core import Aval, Definition, Internal, Tensor, op
 from retrograd.core import dtype as dtypes
+from retrograd.core.errors import OperandIndexError, OperandValueError
 from retrograd.ops import batch_loop
 from retrograd.ops.as_tensor import tensor
 from retrograd.ops.batch_loop import DataDependent
@@ -153,7 +154,8 @@ def _check_k(name, x, k, dim):
     if not (0 if name == "topk" and x.ndim else 1) <= k <= size:
         words = "selected index k out of range" if name == "topk" else "selected number k out of range for dimension"
         words = words if name == "topk" else f"{words} {at}"
-        raise ValueError(
+        kind = OperandValueError if size else OperandIndexError
+        raise kind(
             f"{name}: {words}: k={k} elements can't be chosen from {size}, along dimension {at} of shape {x.shape}"
         )
     return at

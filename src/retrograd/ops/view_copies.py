@@ -4,6 +4,7 @@ import inspect
 import operator
 
 from retrograd.core import Tensor
+from retrograd.core.overrides import check_out_shape, write_result
 from retrograd.core.views import requires_grad_synced
 from retrograd.ops.as_strided import as_strided, unfold_dim
 from retrograd.ops.complex import view_as_complex, view_as_real
@@ -44,15 +45,14 @@ def _write_out(name, views, out):
     """Write one result, or several, into the `out=` tensors."""
     pairs = [(out, views)] if isinstance(views, Tensor) else list(zip(out, views, strict=True))
     for target, part in pairs:
-        if target.shape != part.shape:
-            raise RuntimeError(f"{name}: out has shape {target.shape}, but the result has shape {part.shape}")
+        check_out_shape(name, target, part)
         if requires_grad_synced(target) or requires_grad_synced(part):
             raise RuntimeError(
                 f"{name}(): functions with out=... arguments don't support automatic differentiation, but a tensor "
                 f"requires grad"
             )
     for target, part in pairs:
-        target.copy_(part)
+        write_result(target, part)
     return out
 
 
