@@ -78,7 +78,7 @@ class _Checkpoint:
     def __init__(self, obj: Any) -> None:
         self._storages: dict[tuple, _Storage] = {}
         self._tensors: dict[int, tuple[Tensor, np.ndarray, _Storage]] = {}
-        self._composite: dict[int, tuple[Tensor, Call]] = {}
+        self._composite: dict[int, tuple[Tensor, Call | None]] = {}  # None for dense tensors
         self._states: dict[int, Any] = {}
         Writer(_object_writers(self._collect_storage)).put(obj, "the object")  # the storages and their sizes
         writer = Writer(_object_writers(self._tensor))
@@ -114,9 +114,7 @@ class _Checkpoint:
         """Return the call that builds a tensor which is nested or sparse; None for others."""
         if id(tensor) not in self._composite:
             made = pytorch_nested.rebuild_call(tensor) or pytorch_sparse.rebuild_call(tensor)
-            if made is None:
-                return None
-            self._composite[id(tensor)] = (tensor, Call(*made))
+            self._composite[id(tensor)] = (tensor, None if made is None else Call(*made))
         return self._composite[id(tensor)][1]
 
     def _tensor(self, writer: Writer, tensor: Tensor, where: str) -> None:
