@@ -1,7 +1,7 @@
 """Guards of a call's arguments, and of the tensors that it uses."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from retrograd.backend import array_programs
@@ -230,13 +230,23 @@ def _repetitions(tensors: Sequence[Any]) -> list[tuple[int, int]]:
     return pairs
 
 
-def _containers(values: Iterable[Any]) -> Iterator[Any]:
-    """Yield the containers in values that are arguments by their members, each before those in it."""
+_NO_CONTAINERS = {Tensor, int, float, str, bool, type(None)}  # most values, whose types tell it at once
+
+
+def _containers(values: Iterable[Any], found: list[Any] | None = None) -> list[Any]:
+    """Return the containers in values that are arguments by their members, each before those in it."""
+    found = [] if found is None else found
     for value in values:
-        members = None if issubclass(type(value), Tensor) or is_plain_value(value) else members_of(value)
-        if members is not None:
-            yield value
-            yield from _containers(members.values())
+        kind = type(value)
+        if kind in _NO_CONTAINERS or issubclass(kind, Tensor):
+            continue
+        if kind is list or kind is dict:
+            found.append(value)
+            _containers(value if kind is list else value.values(), found)
+        elif not is_plain_value(value) and (members := members_of(value)) is not None:
+            found.append(value)
+            _containers(members.values(), found)
+    return found
 
 
 def _identities(containers: Iterable[Any], others: frozenset[int]) -> list[int]:
