@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.compiler import player
+from retrograd.compiler.guards import Guards
 from retrograd.compiler.output_tree import OutputTree
 from retrograd.compiler.planning import plan_calls
 from retrograd.compiler.program import without_dead_code
@@ -12,7 +13,7 @@ from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.simplification import simplify
 from retrograd.compiler.specialization import specialize
-from retrograd.compiler.surroundings import Guards, Surroundings
+from retrograd.compiler.surroundings import Surroundings
 from retrograd.core.state import watching
 from retrograd.core.tensor import make
 

@@ -11,6 +11,7 @@ from retrograd.compiler.arguments import ArgumentGuards, difference
 from retrograd.compiler.compiled_node import CompiledGraph, ConnectedTree
 from retrograd.compiler.graph_breaks import Breaks
 from retrograd.compiler.graph_template import GraphTemplate
+from retrograd.compiler.guards import Entry, Guards
 from retrograd.compiler.namespaces import MISSING
 from retrograd.compiler.output_tree import OutputTree, ResultTree
 from retrograd.compiler.plain_values import is_plain_value, is_same
@@ -20,7 +21,7 @@ from retrograd.compiler.python_watch import PythonWatch
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.shared_memory import Relation, find_relations, relations_hold
 from retrograd.compiler.state_updates import OwnContainers, StateUpdates, TreeWithState
-from retrograd.compiler.surroundings import Entry, Guards, Surroundings
+from retrograd.compiler.surroundings import Surroundings
 from retrograd.core import current
 from retrograd.core.dtype import get_default_dtype
 from retrograd.core.guards import GuardedCall, TensorGuard, all_hold

@@ -6,11 +6,11 @@ from typing import Any
 from retrograd.backend import array_programs
 from retrograd.compiler.backward_recording import Recording
 from retrograd.compiler.graph_template import GraphTemplate
+from retrograd.compiler.guards import Guards
 from retrograd.compiler.output_tree import OutputTree
 from retrograd.compiler.program import External, Slot
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.split_call import HalfPrograms, SplitCall
-from retrograd.compiler.surroundings import Guards
 from retrograd.core import Tensor, current
 from retrograd.core.engine import pullback
 from retrograd.core.graph import node, note_output, reserve_numbers, snapshot_of

@@ -9,9 +9,10 @@ from typing import Any
 from retrograd.compiler.capture import Capture
 from retrograd.compiler.function_source import FunctionSource
 from retrograd.compiler.graph_breaks import CALLEE, Breaks, split_function
+from retrograd.compiler.guards import cell_contents
 from retrograd.compiler.python_watch import is_program_code
 from retrograd.compiler.recorder import Objects
-from retrograd.compiler.surroundings import cell_contents, is_library_code
+from retrograd.compiler.surroundings import is_library_code
 from retrograd.core.blocks import generator_block
 from retrograd.nn.hooks import COMPILED, GLOBAL_HOOKS
 from retrograd.nn.module import Module

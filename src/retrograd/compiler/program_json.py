@@ -15,6 +15,7 @@ import optree
 from retrograd.backend import array_programs
 from retrograd.compiler.arguments import ArgumentGuards, ObjectPattern, is_record_class
 from retrograd.compiler.capture import Program
+from retrograd.compiler.guards import Guards
 from retrograd.compiler.output_tree import Constant, Rebuilt, ResultTree, make_dict, make_record
 from retrograd.compiler.plain_values import is_plain_value
 from retrograd.compiler.player import makes_and_reads
@@ -35,7 +36,6 @@ from retrograd.compiler.program import (
 from retrograd.compiler.program_parts import Parts, is_argument
 from retrograd.compiler.python_watch import EAGER_FUNCTIONS, EAGER_METHODS
 from retrograd.compiler.recorder import kernel_of
-from retrograd.compiler.surroundings import Guards
 from retrograd.core import Aval, Op, registry
 from retrograd.core.engine import copy_in_layout, ones_array
 from retrograd.core.graph import zero_array

@@ -13,11 +13,12 @@ from itertools import islice
 from typing import Any
 
 from retrograd.compiler.arguments import members_of
+from retrograd.compiler.guards import KEYS, LENGTH, Absent, ClassFields, CounterEntry, Entry, Slots
 from retrograd.compiler.namespaces import MISSING, is_library
 from retrograd.compiler.output_tree import make_record
 from retrograd.compiler.plain_values import is_plain_value, is_same
 from retrograd.compiler.state_accesses import is_only_appended_to, is_only_counted, numbers_added
-from retrograd.compiler.surroundings import KEYS, LENGTH, Absent, ClassFields, CounterEntry, Entry, Slots, Surroundings
+from retrograd.compiler.surroundings import Surroundings
 from retrograd.core import Tensor
 from retrograd.core.tensor import attributes_of
 from retrograd.foundation.own_attributes import own_attributes
