@@ -73,14 +73,14 @@ def load_state(module: Any, state_dict: Mapping[str, Any], strict: bool, assign:
     for path, owner in owners:
         prefix, metadata = f"{path}." if path else "", _metadata_of(versions, path, assign)
         for hook in of_kind(owner._state_hooks, LOAD_PRE) if owner._state_hooks else ():
-            hook.function(owner, given, prefix, metadata, strict, *lists)
+            hook.function(owner, given, prefix, metadata, True, *lists)  # as in PyTorch, even unless strict
         if metadata.get("version", 0) < owner._version:
             owner._complete_state(given, prefix)
     loads_alone = {id(owner) for _, owner in owners if _loads_alone(owner)}
     for path, owner in owners if loads_alone else ():
         if id(owner) in loads_alone:
             prefix, metadata = f"{path}." if path else "", _metadata_of(versions, path, assign)
-            owner._load_from_state_dict(given, prefix, metadata, strict, *lists)
+            owner._load_from_state_dict(given, prefix, metadata, True, *lists)
     slots, writes = _slots(owners), _Writes([], [])
     others = {path: it for path, it in slots.items() if id(it[0]) not in loads_alone} if loads_alone else slots
     writes.add_all(others, given, assign, keys.missing_keys, problems)
