@@ -97,6 +97,7 @@ LAW = {
     "cumsum_columns": Law("x"),
     "class_loss_rows": Law("xti", 8, EXP),
     "class_grad_rows": Law("xtig", 8, EXP),
+    "variance_rows": Law("x:3", 16, ORDER),
     "flag_classes": Law("jjj", loops="broadcast"),
     "flag_zeros": Law("x", loops="broadcast"),
     "multiply_matrices": Law("xx", 16, ORDER),

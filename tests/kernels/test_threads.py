@@ -45,6 +45,7 @@ def all_kernels():
     yield kernels.softmax_rows(x)
     yield kernels.class_loss_rows(x, ids, -100)
     yield kernels.class_grad_rows(x, ids, -100, one)
+    yield kernels.variance_rows(x, one)
     yield kernels.norm_rows(x, weight, weight, one, one)
     yield from kernels.norm_grad_rows(g, x, weight, one, one)
     for shape in ((1001, 333, 1), (7, 13, 3663)):

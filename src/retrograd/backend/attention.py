@@ -1,5 +1,6 @@
 """Attention of dense arrays: calls of the kernels, and allocation of their results."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -22,12 +23,13 @@ class AttentionLayout(NamedTuple):
 
 def full_attention(q, k, scale, causal):
     """Return the `AttentionLayout` for which all rows of queries attend to all rows of keys."""
-    return AttentionLayout(_offsets(q), _offsets(k), scale, causal)
+    return AttentionLayout(_offsets(q.shape[-2]), _offsets(k.shape[-2]), scale, causal)
 
 
-def _offsets(x):
-    """Return the offsets of one component: as the kernels take them, or as the references do."""
-    return np.array([0, x.shape[-2]]) if on_host else [0, x.shape[-2]]
+@lru_cache
+def _offsets(n):
+    """Return the offsets of one component of n rows: as the kernels take them, which read them, or the references."""
+    return np.array([0, n]) if on_host else [0, n]
 
 
 def matrices(mask, q, k):

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -35,6 +36,7 @@ __all__ = [
     "scatter_set",
     "stacked_indices",
     "sum_rows",
+    "take_found",
     "triangle",
     "wrap_indices",
 ]
@@ -50,12 +52,22 @@ def range_hint(bad, size):
     return allowed if bad < 0 else f"{allowed}, and {bad} needs a size of at least {bad + 1}"
 
 
+_UNSIGNED = {np.dtype(f"i{n}"): np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
+
+
+def largest_unsigned(ids):
+    """Return the largest of some integers, of which the negative ones count as larger than all others."""
+    unsigned = ids.view(_UNSIGNED.get(ids.dtype, ids.dtype))
+    # A reduction of few elements takes longer than to find the index of the largest.
+    return unsigned.item(unsigned.argmax()) if ids.size <= FEW else np.maximum.reduce(unsigned, None)
+
+
 def check_range(name, ids, size, dim=None):
     """Raise an OperandIndexError that names an index out of range, and the dimension if there is one.
 
     On a device, indices are not checked.
     """
-    if on_host and ids.size and (np.minimum.reduce(ids, None) < 0 or np.maximum.reduce(ids, None) >= size):
+    if on_host and ids.size and largest_unsigned(ids) >= size:
         bad = ids.max() if ids.max() >= size else ids.min()
         raise OperandIndexError(
             f"{name}: index {bad} is out of bounds for {'a dimension' if dim is None else f'dimension {dim}'} with "
@@ -110,6 +122,19 @@ def gather(x, index, dim):
     where = list(np.ogrid[tuple(map(slice, index.shape))])
     where[dim] = index
     return x[tuple(where)].reshape(shape)
+
+
+def take_found(x, index, dim):
+    """Return `gather` for indices that a kernel has found, of which none is out of range."""
+    if on_host and x.size <= FEW and dim == x.ndim - 1 and x.flags.c_contiguous and x.size:
+        return x.reshape(-1)[index + _row_starts(x.shape)]
+    return gather(x, index, dim)
+
+
+@lru_cache(64)
+def _row_starts(shape):
+    """Return the flat index at which each row of a small array begins."""
+    return np.arange(0, math.prod(shape), shape[-1]).reshape(*shape[:-1], 1)
 
 
 def scatter_along(src, index, shape, dim):

@@ -1,12 +1,13 @@
 """The namespace of NumPy arrays: retrograd's own kernels, then NumPy's functions, then SciPy's."""
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
 from retrograd import kernels
 from retrograd.backend.gather_scatter import *  # noqa: F403
-from retrograd.backend.gather_scatter import check_range, kernels_for, range_hint
+from retrograd.backend.gather_scatter import check_range, kernels_for, largest_unsigned, range_hint
 from retrograd.backend.linalg import *  # noqa: F403
 from retrograd.backend.norms import *  # noqa: F403
 from retrograd.backend.products import *  # noqa: F403
@@ -171,8 +172,18 @@ def _real_function(name, function):
     return kernel
 
 
-amax = _real_function("amax", lambda x, axis, keepdims: np.maximum.reduce(x, axis, keepdims=keepdims))
-amin = _real_function("amin", lambda x, axis, keepdims: np.minimum.reduce(x, axis, keepdims=keepdims))
+def _real_reduction(name, reduce):
+    """Wrap a reduction to raise for complex arrays."""
+
+    def kernel(x, axis, keepdims):
+        if x.dtype.kind == "c":
+            real_only(name, x)
+        return reduce(x, axis, None, None, keepdims)
+
+    return kernel
+
+
+amax, amin = _real_reduction("amax", np.maximum.reduce), _real_reduction("amin", np.minimum.reduce)
 argmax = _real_function("argmax", lambda x, axis, keepdims: x.argmax(axis, keepdims=keepdims))
 argmin = _real_function("argmin", lambda x, axis, keepdims: x.argmin(axis, keepdims=keepdims))
 clip = _real_function("clamp", lambda x, low, high, out=None: x.clip(low, high, out=out))
@@ -195,6 +206,21 @@ def swapaxes(x, axis1, axis2):
 def transpose(x, axes):
     """Return NumPy's `transpose`."""
     return x.transpose(axes)
+
+
+_BROADCASTING = ["multi_index", "refs_ok", "zerosize_ok"]
+
+
+def broadcast_to(x, shape):
+    """Return NumPy's `broadcast_to`: what it calls, without its checks."""
+    if not on_host or type(x) is not np.ndarray:
+        return np.broadcast_to(x, shape)
+    return np.nditer((x,), _BROADCASTING, ["readonly"], itershape=shape, order="C").itviews[0]
+
+
+def argwhere(x):
+    """Return NumPy's `argwhere`."""
+    return np.array(x.nonzero()).T if on_host and x.ndim else np.argwhere(x)
 
 
 MANY = 10_000  # number of elements from which on a branch-free `where` is faster
@@ -236,19 +262,29 @@ def dropout_mask_scale(mask, x, scale):
     return kernels_for(x.dtype).masked(mask, x, x.dtype.type(scale))
 
 
-def _plane_kernel(name):
-    """Return a kernel for images (n, c, l), or the NumPy version if planes or channels are short."""
+def _plane_kernel(name, for_short_planes=True):
+    """Return a kernel for images (n, c, l), or the NumPy version where that is faster: for short planes of one channel.
+
+    If the kernel is not `for_short_planes`, for all short planes except those of one element.
+    """
     kernel = getattr(kernels, name)
 
     def call(x, *others):
-        is_long = x.shape[2 if x.shape[2] > 1 else 1] >= 16
-        return (kernel if is_long else getattr(kernels.reference, name))(x, *others)
+        _, channels, length = x.shape
+        is_faster = length >= 16 or (channels > 1 and (length == 1 or for_short_planes))
+        return (kernel if is_faster else getattr(kernels.reference, name))(x, *others)
 
     return call
 
 
-channel_moments, channel_dots = _plane_kernel("channel_moments"), _plane_kernel("channel_dots")
+channel_moments, channel_dots = _plane_kernel("channel_moments"), _plane_kernel("channel_dots", False)
 channel_shift, channel_mix = _plane_kernel("channel_shift"), _plane_kernel("channel_mix")
+
+
+@lru_cache(16)
+def unit_weights(n, dtype):
+    """Return a weight and a bias that change nothing, for kernels, which read them: n ones, and n zeros."""
+    return np.ones(n, dtype), np.zeros(n, dtype)
 
 
 def norm_rows(x, weight, bias, eps, center):
@@ -344,11 +380,22 @@ def mean(x, axis=None, dtype=None, keepdims=False):
     return out.astype(x.dtype) if half else out
 
 
+def _rows_of(x, axis):
+    """Return x with the elements to be reduced over the axes as its last dimension; None if they are not in rows."""
+    if axis is None:
+        return x.reshape(-1) if x.flags.c_contiguous else None
+    return x if len(axis) == 1 and axis[0] in (-1, x.ndim - 1) else None
+
+
 def var(x, axis=None, ddof=0, keepdims=False):
     """Return NumPy's variance; without degrees of freedom, the sum of squares / 0 (NaN or inf), without a warning."""
+    rows = _rows_of(x, axis)
+    if rows is not None and x.dtype.char in "fd" and rows.shape[-1] > ddof and rows.shape[-1] > 0:
+        out = kernels_for(x.dtype).variance_rows(rows, x.dtype.type(rows.shape[-1] - ddof))
+        return out.reshape((1,) * x.ndim if axis is None else (*out.shape, 1)) if keepdims else out
     total = np.add.reduce(x, axis, None, None, True)
-    count = x.size // max(total.size, 1)
-    if count > max(ddof, 0):
+    count = x.size // (total.size or 1)
+    if count > ddof and count > 0:
         if x.dtype.char not in "fd":
             return np.var(x, axis=axis, ddof=ddof, keepdims=keepdims)
         apart = x - total / count  # as np.var, which spends most time elsewhere
@@ -458,9 +505,13 @@ def class_loss(x, target, ignore_index):
 
 def mean_class_loss(x, target, ignore_index):
     """Return the mean of `class_loss` over the targets that count; NaN if none does."""
+    if on_host and type(target) is np.ndarray:
+        ids = target.astype(np.int64, copy=False)
+        count = x.dtype.type(_count_classes(ids, ignore_index, x.shape[-1]))
+        total = np.add.reduce(kernels_for(x.dtype).class_loss_rows(x, ids, np.int64(ignore_index)), None)
+        return total / count if count else quotient_or_nan(total, count)
     total = np.add.reduce(class_loss(x, target, ignore_index), axis=None)
-    count = _count_targets(target, ignore_index, x.dtype)
-    return total / count if isinstance(count, np.generic) and count else quotient_or_nan(total, count)
+    return quotient_or_nan(total, _count_targets(target, ignore_index, x.dtype))
 
 
 def mean_class_grad(g, x, target, ignore_index):
@@ -498,9 +549,16 @@ def _classes(target, ignore_index, classes):
 @visible(like=None, does="check classes")
 def _check_classes(ids, ignore_index, classes):
     """Raise IndexError if a target is out of range."""
-    # As unsigned numbers, negative targets are the largest.
-    if on_host and ids.size and np.maximum.reduce(ids.view(np.uint64), None) >= classes:
+    if on_host and ids.size and largest_unsigned(ids) >= classes:
         class_indices("cross_entropy", ids, ignore_index, classes)
+
+
+def _count_classes(ids, ignore_index, classes):
+    """Return the number of targets that are not ignored; IndexError if one is out of range."""
+    if ids.size and (0 <= ignore_index < classes or largest_unsigned(ids) >= classes):
+        _check_classes(ids, ignore_index, classes)
+        return np.count_nonzero(ids != ignore_index)
+    return ids.size
 
 
 def class_gather(x, target, ignore_index):

@@ -44,6 +44,8 @@ SEVERAL = 8  # ranks from which on a full sort is faster than several selections
 
 def _rows(x, dim):
     """Return x with `dim` and the last dimension swapped; a number as a row. NumPy's `moveaxis` takes much longer."""
+    if dim in (-1, x.ndim - 1) and x.ndim:
+        return x
     return (x if x.ndim else x.reshape(1)).swapaxes(dim, -1)
 
 
@@ -97,8 +99,8 @@ def _order_of_few(x, dim, descending, k=None):
     rows = _rows(x, dim)
     if not descending:
         return rows.argsort(-1, "stable")[..., :k]
-    order = rows[..., ::-1].argsort(-1, "stable")[..., ::-1][..., :k]
-    return np.subtract(rows.shape[-1] - 1, order)
+    order = rows[..., ::-1].argsort(-1, "stable")
+    return np.subtract(rows.shape[-1] - 1, order[..., ::-1] if k is None else order[..., : -k - 1 : -1])
 
 
 def _span(keys):
@@ -117,7 +119,7 @@ def _sort_packed_keys(keys, indices):
 
 def _move_to_dim(indices, x, dim):
     """Swap the last dimension of indices back with `dim`, in row-major order, as results of operators are."""
-    return np.ascontiguousarray(indices.swapaxes(dim, -1)) if x.ndim else indices.reshape(())
+    return np.ascontiguousarray(_rows(indices, dim)) if x.ndim else indices.reshape(())
 
 
 def sort_indices(x, dim, descending):

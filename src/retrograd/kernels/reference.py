@@ -445,6 +445,12 @@ def class_grad_rows(x, target, ignored, g):
     return out
 
 
+def variance_rows(x, freedom):
+    """Return the sum of the squares of each row's differences from its mean, divided by `freedom`."""
+    apart = x - np.add.reduce(x, axis=-1, keepdims=True) / x.dtype.type(x.shape[-1])
+    return np.add.reduce(np.square(apart), axis=-1) / freedom
+
+
 def flag_classes(target, ignored, classes):
     """Return whether classes are out of range and not `ignored`; NumPy warns of an invalid value if any is."""
     return flag_zeros(np.where((target == ignored) | ((target >= 0) & (target < classes)), 1.0, 0.0))

@@ -180,6 +180,23 @@ LOOP(class_grad_rows) {
 }
 
 
+// Returns the sum of the squares of the differences from the mean.
+template <class T>
+INLINE double squared_deviations(const T* x, npy_intp n, Prefetch<T, 1> prefetch) {
+    const T mean = T(summed<T>(n, [=](npy_intp i) { return x[i]; }, prefetch) / n);
+    return summed<T>(n, [=](npy_intp i) { return (x[i] - mean) * (x[i] - mean); });
+}
+
+LOOP(variance_rows) {
+    npy_intp n = dimensions[1];
+    Reader<T> read(steps[3], n);
+    for (npy_intp i = 0; i < dimensions[0]; i++) {
+        const Prefetch<T, 1> prefetch{{PREFETCH_PTR(0)}};
+        const double sum = squared_deviations(read.at(ROW_PTR(0)), n, prefetch);
+        *reinterpret_cast<T*>(ROW_PTR(2)) = T(sum / number<T>(ROW_PTR(1)));
+    }
+}
+
 const Kernel kernels[] = {
     ROW(softmax_rows, 2, "TT", 1, "(n)->(n)"),
     ROW(log_softmax_rows, 2, "TT", 1, "(n)->(n)"),
@@ -187,6 +204,7 @@ const Kernel kernels[] = {
     ROW(log_softmax_grad_rows, 3, "TTT", 2, "(n),(n)->(n)"),
     ROW(class_loss_rows, 4, "TllT", 3, "(n),(),()->()"),
     ROW(class_grad_rows, 5, "TllTT", 4, "(n),(),(),()->(n)"),
+    ROW(variance_rows, 3, "TTT", 2, "(n),()->()"),
 };
 
 }  // namespace

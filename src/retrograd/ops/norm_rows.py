@@ -6,7 +6,7 @@ y)).  Without `center` the mean of x counts as 0, and mean(v) is not subtracted.
 
 import math
 
-from retrograd.core import Aval, Internal, op, registry
+from retrograd.core import Aval, Internal, call, op, registry
 from retrograd.core.dispatch import call_fast
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import kernels_support
@@ -18,10 +18,15 @@ from retrograd.ops.view import reshape
 # ------------------------------------------------------------------------------------------- shapes
 
 
-def _check(name, x, weight, *others):
+def _check(name, x, weight=None, *others):
     """Check rows x (..., m, n), and weights (..., n), whose batch dimensions, if any, are those of x."""
     if not kernels_support(x, weight, *others):
-        raise TypeError(f"{name}: expected float32 or float64, all alike, got {x.dtype} and {weight.dtype}")
+        raise TypeError(
+            f"{name}: expected float32 or float64, all alike, got {x.dtype}"
+            f"{'' if weight is None else f' and {weight.dtype}'}"
+        )
+    if weight is None:
+        return
     lead = weight.ndim - 1
     if not 0 <= lead <= x.ndim - 2 or weight.shape != (*x.shape[:lead], *x.shape[-1:]):
         raise ValueError(f"{name}: weights {weight.shape} do not fit rows of {x.shape}")
@@ -69,31 +74,35 @@ def _sum_gradients(a, b):
 
 @op("norm_rows(Tensor[] tensors, *, float eps, bool center=True) -> Tensor")
 class norm_rows(Internal, snapshots="tensors"):
-    """(x - mean) / sqrt(variance + eps) * weight + bias, of the tensors x (..., m, n), weight and bias."""
+    """(x - mean) / sqrt(variance + eps) * weight + bias, of tensors x (..., m, n), weight and bias, or of x alone."""
 
-    def impl(xp, x, weight, bias, *, eps, center):
-        _check("norm_rows", x, weight, bias)
-        return xp.norm_rows(x, weight, bias, eps, center)
+    def impl(xp, x, *weights, eps, center):
+        _check("norm_rows", x, *weights)
+        return xp.norm_rows(x, *weights or xp.unit_weights(x.shape[-1], x.dtype), eps, center)
 
-    def shape(x, weight, bias, *, eps, center):
-        _check("norm_rows", x, weight, bias)
+    def shape(x, *weights, eps, center):
+        _check("norm_rows", x, *weights)
         return Aval(x.shape, x.dtype)
 
     def vjp_tensors(g, tensors, eps, center):
-        x, weight, _ = tensors
-        return list(norm_rows_grad([g, x, weight], eps=eps, center=center))
+        x, *weights = tensors
+        weight = weights[0] if weights else registry["ones"](x.shape[-1:], dtype=x.dtype)
+        return list(norm_rows_grad([g, x, weight], eps=eps, center=center))[: len(tensors)]
 
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
         """The tangent: J times that of x, and linear in the weights."""
+        y, s = _standardize(primals[0], **params)
+        if len(primals) == 1:
+            return _jacobian_product(tangents[0], y, s, params["center"])
         (x, weight, _), (t_x, t_weight, t_bias) = primals, tangents
-        y, s = _standardize(x, **params)
         total = None if t_x is None else _jacobian_product(t_x, y, s, params["center"]) * _per_row(weight, x)
         total = total if t_weight is None else _sum_gradients(total, y * _per_row(t_weight, x))
         return total if t_bias is None else _sum_gradients(total, registry["expand"](_per_row(t_bias, x), x.shape))
 
     def batch(batched, n, *tensors, **params):
-        if any(batched[1:]) or tensors[1].ndim > 1:  # the first dimension of the weights is the batch dimension
+        # Where weights have more than one dimension, the first is the batch dimension.
+        if any(batched[1:]) or (len(tensors) > 1 and tensors[1].ndim > 1):
             tensors = batch_all(tensors, batched, n)
         return norm_rows(list(tensors), **params)
 
@@ -102,6 +111,7 @@ class norm_rows(Internal, snapshots="tensors"):
     def samples(r):
         yield (r(3, 4), r(4), r(4)), {"eps": 0.1}
         yield (r(2, 3, 4), r(2, 4), r(2, 4)), {"eps": 1e-5, "center": False}
+        yield (r(3, 4),), {"eps": 0.1}
 
     def errors(r):
         yield (r(3, 4), r(3), r(4)), {"eps": 0.1}, ValueError, r"weights \(3,\) do not fit"
@@ -160,12 +170,14 @@ class norm_rows_grad(Internal):
 
 def norm_trailing_dims(x, ndim, weight, bias, eps, center=True):
     """Rows of the last `ndim` dimensions of x, standardized, times weight, plus bias; either may be None."""
-    lead, count = math.prod(x.shape[: x.ndim - ndim]), math.prod(x.shape[x.ndim - ndim :])
-    weight = _as_row(weight, count, "ones", x.dtype)
-    bias = _as_row(bias, count, "zeros", x.dtype)
-    if ndim == 1 < x.ndim:
-        return norm_rows([x, weight, bias], eps=eps, center=center)
-    return reshape(norm_rows([reshape(x, (lead, count)), weight, bias], eps=eps, center=center), x.shape)
+    shape = x.shape
+    count = math.prod(shape[len(shape) - ndim :])
+    rows = x if ndim == 1 < len(shape) else reshape(x, (math.prod(shape[: len(shape) - ndim]), count))
+    weights = ()
+    if weight is not None or bias is not None:
+        weights = _as_row(weight, count, "ones", x.dtype), _as_row(bias, count, "zeros", x.dtype)
+    out = call(norm_rows, (rows, *weights), {"eps": eps, "center": center})
+    return out if rows is x else reshape(out, shape)
 
 
 def _as_row(tensor, count, absent, dtype):

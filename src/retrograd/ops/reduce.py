@@ -299,8 +299,8 @@ def _var(name, x, dim, unbiased, keepdim, correction):
         raise TypeError(f"{name}: unbiased={unbiased} and correction={correction} say the same; pass one of them")
     check_floating(name, x)
     canonical_dims(name, dim, x.ndim)
-    correction = 1 if correction is None else correction
-    return variance(x, dim, keepdim, correction=correction if unbiased is None else int(unbiased)), dim
+    correction = int(unbiased) if unbiased is not None else 1 if correction is None else correction
+    return call_fast(variance, (x,), {"dim": dim, "keepdim": keepdim, "correction": correction}), dim
 
 
 @op("var" + _VAR)

@@ -62,9 +62,9 @@ def rms_norm(x, weight, normalized_shape, eps):
     return x / np.sqrt((x * x).mean(axes, keepdims=True) + eps) * (1 if weight is None else weight)
 
 
-def norm_rows(x, weight, bias, eps, center):
+def norm_rows(x, *weights, eps, center):
     y = rms_norm(x, None, x.shape[-1:], eps) if not center else standardize_axes(x, (-1,), eps)
-    return y * align_rows(weight, x) + align_rows(bias, x)
+    return y * align_rows(weights[0], x) + align_rows(weights[1], x) if weights else y
 
 
 def align_rows(v, x):
@@ -73,14 +73,14 @@ def align_rows(v, x):
 
 def norm_rows_grad(g, x, weight, eps, center):
     """Return its Jacobian's columns, one element of x at a time, by complex steps."""
-    dx, zeros = np.empty_like(x), np.zeros_like(weight)
+    dx = np.empty_like(x)
     for at in np.ndindex(x.shape):
         moved = x.astype(complex)
         moved[at] += 1e-20j
         centered = moved - moved.mean(-1, keepdims=True) if center else moved
         out = centered / np.sqrt((centered * centered).mean(-1, keepdims=True) + eps) * align_rows(weight, x)
         dx[at] = (g * out.imag).sum() / 1e-20
-    return dx, (g * norm_rows(x, zeros + 1, zeros, eps, center)).sum(-2), g.sum(-2)
+    return dx, (g * norm_rows(x, eps=eps, center=center)).sum(-2), g.sum(-2)
 
 
 def layer_norm(x, weight, bias, normalized_shape, eps):
