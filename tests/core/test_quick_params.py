@@ -97,6 +97,23 @@ def test_values_that_need_conversion_or_an_error_are_left_to_the_schema(wrong):
     assert registry["gather"].quick_bind((rg.ones(3), wrong, rg.tensor([0])), {}) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("sum", {"dtype": rg.float64}), ("amax", {"dim": None}), ("sum", {"dim": None, "dtype": None}),
+     ("full", {"size": (2,), "fill_value": 1, "dtype": rg.int64})],
+)  # fmt: skip
+def test_dtypes_and_none_as_the_default_are_bound_without_the_schema(name, given):
+    op = registry[name]
+    inputs = (rg.ones(3),) if op.schema.inputs else ()
+    assert op.quick_params(inputs, given) == op.schema.bind(inputs, given)[1]
+    assert check_binding(op, inputs, given)
+
+
+def test_none_is_left_to_the_schema_where_it_is_no_default():
+    assert registry["topk"].quick_params((rg.ones(3), None), {}) is None
+    assert registry["sum"].quick_params((rg.ones(3), (0,), None), {}) is None
+
+
 LISTED = [
     (name, p.name) for name in QUICK for p in registry[name].schema.params if p.type.rstrip("?") in ("int[]", "int...")
 ]

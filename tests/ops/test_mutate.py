@@ -36,6 +36,38 @@ def test_a_write_changes_the_memory_of_the_tensor_returns_it_and_is_counted(name
     assert count_of(x) == 1
 
 
+INTEGERS = ["int8", "uint8", "int16", "int32", "int64"]
+ON_INTEGERS = {
+    "add_": 2, "sub_": 2, "mul_": 100, "floor_divide_": 3, "remainder_": 3, "bitwise_and_": 6, "bitwise_xor_": 6,
+    "pow_": 2, "eq_": 5, "gt_": 4,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (2, 2)])
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("name", ON_INTEGERS)
+def test_writes_to_integers_are_those_of_the_operator(name, dtype, shape):
+    for other in (ON_INTEGERS[name], rg.full(shape, ON_INTEGERS[name], dtype=dtype)):
+        x = rg.tensor(np.array([1, 5, 7, 100])[: math.prod(shape)].reshape(shape), dtype=dtype)
+        memory, expected = x.numpy(), getattr(x, name[:-1])(other).to(dtype)
+        assert getattr(x, name)(other) is x
+        assert memory.tolist() == x.tolist() == expected.tolist()
+        assert x.dtype == dtype
+        assert count_of(x) == 1
+
+
+def test_a_refused_write_to_integers_changes_nothing():
+    x = rg.tensor([4, 9])
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+        x.div_(2)
+    with pytest.raises(ZeroDivisionError):
+        x.remainder_(rg.tensor([3, 0]))
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        x.add_(rg.tensor([0.5, 0.5]))
+    assert x.tolist() == [4, 9]
+    assert count_of(x) == 0
+
+
 def test_augmented_assignment_writes_in_place():
     x = alias = rg.tensor([1.0, 2.0])
     x += 1

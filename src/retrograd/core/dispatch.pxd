@@ -5,7 +5,7 @@ from retrograd.core.state cimport State, current
 from retrograd.core.level cimport grad_mode_below
 from retrograd.core.op cimport OpBase, compound, is_foreign
 from retrograd.core.record cimport record, record2
-from retrograd.core.tensor cimport TensorBase, is_floating_array, bump_version, has_numpy_dtype, is_plain, is_real_array, is_weak_number, known_tensor, make, needs_no_promotion, same_kind, share_real_dtype, unwrap_all
+from retrograd.core.tensor cimport TensorBase, is_floating_array, bump_version, has_numpy_dtype, has_plain_memory, is_integer_array, is_real_array, is_weak_number, known_tensor, make, needs_no_promotion, same_kind, share_real_dtype, unwrap_all
 from retrograd.core.views cimport forget_hidden_bases, is_view_of, requires_grad_synced, sync_view, track_view
 
 cdef bint compiled
@@ -22,6 +22,7 @@ cdef extern from *:
 cdef class Op(OpBase):
     @cython.locals(params=dict, i=int, extra=int, spread=cython.bint)
     cpdef dict quick_params(self, tuple args, dict kwargs)
+    cdef bint is_absent(self, str name, object value) except -1
     @cython.locals(params=dict, inputs=list, i=int, given=int, named=int)
     cpdef tuple quick_bind(self, tuple args, dict kwargs)
 

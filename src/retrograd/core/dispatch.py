@@ -3,7 +3,7 @@
 from functools import partial
 from sys import _getframe
 
-from numpy import asarray, ascontiguousarray, ndarray
+from numpy import asarray, ascontiguousarray, dtype, ndarray
 
 from retrograd.core.device import array_devices
 from retrograd.core.errors import OperandTypeError
@@ -24,13 +24,13 @@ from retrograd.core.overrides import call_override, write_out
 from retrograd.core.record import record, record2
 from retrograd.core.state import ERRORS_DEFAULT, current, float_errors, override_state
 from retrograd.core.tensor import (
-    ANY_SIZE,
     INFERENCE,
     TensorBase,
     bump_version,
     has_numpy_dtype,
+    has_plain_memory,
     is_floating_array,
-    is_plain,
+    is_integer_array,
     is_real_array,
     is_weak_number,
     make,
@@ -117,7 +117,9 @@ class Op(OpBase):
             if kind is tuple and type(value) is int:  # x.sum(-1), or x.reshape(2, 3)
                 spread = self.spreads
                 value = args[self.leading :] if spread else (value,)
-            if not fits_exactly(kind, value) or name in kwargs:
+            if not fits_exactly(kind, value) and not self.is_absent(name, value):
+                return None
+            if name in kwargs:
                 return None
             params[name] = value
             if spread:
@@ -128,10 +130,14 @@ class Op(OpBase):
             kind = self.exact[name]
             if kind is tuple and type(value) is int:
                 value = (value,)
-            if not fits_exactly(kind, value):
+            if not fits_exactly(kind, value) and not self.is_absent(name, value):
                 return None
             params[name] = value
         return params if len(params) == self.required else None
+
+    def is_absent(self, name, value):
+        """Return whether the value of a param is None, and that is its default."""
+        return value is None and self.params.get(name, self) is None
 
     def quick_bind(self, args, kwargs):
         """Return the inputs and params of a call, as `Schema.bind`, if it names no synonyms and needs no conversion.
@@ -144,7 +150,9 @@ class Op(OpBase):
         given = len(args)
         named = len(kwargs)
         i = 0
-        for name, default, required, keyword_only, kind, optional, is_input, is_list in self.schema.slots():
+        if self.slots is None:
+            self.slots = self.schema.slots()
+        for name, default, required, keyword_only, kind, optional, is_input, is_list in self.slots:
             if i < given:
                 if keyword_only:
                     return None
@@ -190,6 +198,8 @@ def fits_exactly(kind, value):
         return True
     if kind is complex:  # any number
         return type(value) is float or type(value) is int
+    if kind is dtype:
+        return isinstance(value, dtype)
     return type(value) is kind or kind is object
 
 
@@ -413,7 +423,9 @@ def process_below(level, op, args, params, state):
 
 
 def write_plain(op, out, args):
-    """Write the result of an operator without params into a plain tensor; return whether that was possible.
+    """Write the result of an operator without params into a plain tensor of real floats or integers, if possible.
+
+    Return whether that was possible.
 
     `out` may be one of the operands. They have its dtype, or are Python numbers. Whatever this function does not handle
     is left to the caller before anything is written, errors too.
@@ -424,10 +436,13 @@ def write_plain(op, out, args):
     if not isinstance(out, TensorBase):
         return False
     x: TensorBase = known_tensor(out)  # noqa: F821
-    if not is_plain(x, ANY_SIZE):
+    if not has_plain_memory(x):
         return False
     requires_grad = x._requires_grad
-    fits = True  # whether NumPy's function makes a result like x of these operands
+    # Whether NumPy's function makes a result like x of these operands. On integers, it may fail after it wrote some.
+    fits = is_real_array(x.value)
+    if not fits and not is_integer_array(x.value):
+        return False
     cut = x.tag
     arrays = []
     for a in args:
@@ -452,7 +467,7 @@ def write_plain(op, out, args):
         return False  # recorded, refused, or noted where it leaves the graph
     if not (fits and write_ufunc(op, x, arrays)):
         try:
-            r = op.kernel(*arrays)
+            r = asarray(op.kernel(*arrays))
         except (OverflowError, ValueError, TypeError, IndexError, AttributeError):
             return False
         if not same_kind(r, x.value):
@@ -537,7 +552,7 @@ def ground(op, args, params):
     arrays = []
     try:
         arrays = [raw(op, a) for a in args]
-        if op.promotes and not share_real_dtype(arrays):
+        if op.promotes and not share_real_dtype(arrays, op.masks):
             arrays = op.definition.promote(arrays)
         kernel = op.kernel_for(arrays)
         out = kernel(*arrays, **params)

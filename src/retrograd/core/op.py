@@ -25,7 +25,7 @@ def is_foreign(a):
         t: TensorBase = a
         return t._overrides and current().overrides_off == 0
     kind = type(a)
-    if kind is float or kind is int:  # asked most often: skip the look-ups of attributes
+    if a is None or kind is float or kind is int:  # asked most often: skip the look-ups of attributes
         return False
     return hasattr(kind, "__tensor_function__") or (hasattr(kind, "__torch_function__") and not from_torch(kind))
 
@@ -135,10 +135,12 @@ class OpBase:
         self.positional = schema.positional_params
         self.spreads = schema.spreads
         self.exact = schema.exact
+        self.slots = None  # of the schema, from the first call that needs them
         self.required = len(schema.params)
         self.differentiable = definition.differentiable
         self.promotes = definition.promotion is not None
         self.to_float = definition.promotion == "float"
+        self.masks = getattr(definition, "masks", 0)  # of `Pointwise` operators
         self.reduces_cotangent = definition.fit is not None
         self.view = definition.view == "one"
         self.composite = definition.compose is not None

@@ -135,8 +135,10 @@ CONVERT = {
     "any[]": tuple,
 }
 _ALREADY = {"int": int, "float": float, "bool": bool, "str": str}
-# The types of values that need no conversion: a tuple of ints; any object; a number that is no bool.
-_EXACT = {**_ALREADY, "int[]": tuple, "int...": tuple, "dims": tuple, "any": object, "number": complex}
+# The types of values that need no conversion: a tuple of ints; any object; a number that is no bool; a dtype.
+_EXACT = {
+    **_ALREADY, "int[]": tuple, "int...": tuple, "dims": tuple, "any": object, "number": complex, "dtype": np.dtype,
+}  # fmt: skip
 
 
 class _ForeignParamError(Exception):

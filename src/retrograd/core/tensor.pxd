@@ -127,8 +127,11 @@ cdef int EXTENSION, FLOAT, DOUBLE
 @cython.locals(a=ndarray, b=ndarray)
 cpdef bint needs_no_promotion(object x, object y) except -1
 
-@cython.locals(a=ndarray)
-cpdef bint share_real_dtype(list operands) except -1
+@cython.locals(a=ndarray, i=int)
+cpdef bint share_real_dtype(list operands, int masks=*) except -1
+
+@cython.locals(t=TensorBase)
+cpdef bint have_no_half(tuple operands) except -1
 
 cpdef bint is_weak_number(ndarray array, object number) except -1
 
@@ -141,8 +144,13 @@ cpdef bint is_floating_array(object x) except -1
 @cython.locals(a=ndarray)
 cpdef bint is_real_array(object x) except -1
 
-@cython.locals(a=ndarray, number=int, size=Py_ssize_t, i=int)
+@cython.locals(a=ndarray)
+cpdef bint is_integer_array(object x) except -1
+
+@cython.locals(a=ndarray, size=Py_ssize_t, i=int)
 cpdef bint is_plain(TensorBase t, Py_ssize_t most) except -1
+@cython.locals(a=ndarray)
+cpdef bint has_plain_memory(TensorBase t) except -1
 
 @cython.locals(t=TensorBase, g=TensorBase)
 cpdef tuple split_plain(object tensors, Py_ssize_t most)

@@ -6,6 +6,8 @@ from retrograd.core.aval import make_aval
 from retrograd.foundation.source_location import user_line
 
 compiled = not __file__.endswith(".py")
+if not compiled:  # compiled, this is a cast without a check: see tensor.pxd
+    globals()["known_tensor"] = lambda tensor: tensor
 
 
 class Version:
@@ -214,11 +216,11 @@ def needs_no_promotion(x, y):
     return False
 
 
-def share_real_dtype(operands):
-    """Return whether all operands, except for None, are arrays of float32, or all of float64."""
+def share_real_dtype(operands, masks=0):
+    """Return whether all operands, except for None and the first `masks`, are arrays of float32, or all of float64."""
     dtype = None
-    for x in operands:
-        if x is None:
+    for i, x in enumerate(operands):
+        if x is None or i < masks:
             continue
         if type(x) is not ndarray:
             return False
@@ -228,6 +230,21 @@ def share_real_dtype(operands):
         elif a.dtype is not dtype:
             return False
     return dtype is not None
+
+
+def have_no_half(operands):
+    """Return whether all operands are arrays or tensors of float32 or float64 on the ground, numbers or None.
+
+    Then none has half precision. The reverse need not hold: this is the first look of callers that look closer.
+    """
+    for a in operands:
+        x = a
+        if isinstance(a, TensorBase):
+            t: TensorBase = known_tensor(a)  # noqa: F821
+            x = t.value
+        if not is_real_array(x) and x is not None and type(x) is not float and type(x) is not int:
+            return False
+    return True
 
 
 def is_weak_number(array, number):
@@ -262,6 +279,14 @@ def is_real_array(x):
     return False
 
 
+def is_integer_array(x):
+    """Return whether x is an array of integers; booleans are none."""
+    if type(x) is ndarray:
+        a: ndarray = x
+        return 0 < a.dtype.num <= 10
+    return False
+
+
 ANY_SIZE = 1 << 62  # a limit of elements that no array reaches
 
 
@@ -270,6 +295,17 @@ def is_plain(t, most):
 
     It has at most `most` elements, no snapshots, and its memory can be written to as its versions are counted.
     """
+    if not has_plain_memory(t) or not is_real_array(t.value):
+        return False
+    a: ndarray = t.value
+    size = 1
+    for i in range(a.ndim):
+        size *= a.shape[i]
+    return size <= most
+
+
+def has_plain_memory(t):
+    """Return whether a tensor is plain, as `is_plain` says, except that it may have any size and any dtype."""
     if t.level is not None or t._view is not None or t._overrides:
         return False
     if t.version is not None and (t.version.count < 0 or t.version.snapshots is not None):
@@ -277,13 +313,7 @@ def is_plain(t, most):
     if type(t.value) is not ndarray:
         return False
     a: ndarray = t.value
-    number = a.dtype.num
-    if number != FLOAT and number != DOUBLE:
-        return False
-    size = 1
-    for i in range(a.ndim):
-        size *= a.shape[i]
-    return size <= most and (a.is_carray if compiled else a.flags.carray and a.dtype.isnative)
+    return a.is_carray if compiled else a.flags.carray and a.dtype.isnative
 
 
 def split_plain(tensors, most):

@@ -20,13 +20,15 @@ from retrograd.core.dtype import (
     stores_only,
 )
 from retrograd.core.op import namespaces, operator_named
-from retrograd.core.tensor import TensorBase
+from retrograd.core.tensor import TensorBase, have_no_half
 
 
 def kernel_in_single(kernel):
     """Return the kernel that computes in float32 and rounds its result if given half precision."""
 
     def run_kernel(*arrays, **params):
+        if have_no_half(arrays):
+            return kernel(*arrays, **params)
         for a in arrays:
             if _is_half(a):
                 return _run_in_single(kernel, arrays, params, a.dtype)

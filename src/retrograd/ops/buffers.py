@@ -1,6 +1,7 @@
 """Buffers: tensors of numbers, such as running statistics, that operators update on the side."""
 
 from retrograd.core import NotBatchedError, at, current
+from retrograd.core.tensor import alias
 from retrograd.ops.mutate import copy_
 
 
@@ -19,6 +20,7 @@ def write_statistic(name, x, change, *found):
                 f"{name}: vmap can't write what differs between examples to a tensor from outside, of shape {x.shape}; "
                 f"map over that tensor too, or run example by example, by vmap(..., fallback='loop')"
             ) from error
+    found = [alias(t, None) for t in found]  # without their history, which the results would note that they have left
     with at(_level_of_write(x, between) if between else current().level, False):
         copy_(x, change(x, *found))
 

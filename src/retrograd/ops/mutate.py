@@ -20,6 +20,7 @@ from retrograd.core.tensor import Version, alias, bump_version, make, needs_no_p
 from retrograd.core.views import (
     COPIED,
     base_of,
+    copy_plain,
     is_differentiable_view,
     is_writable,
     rebase_history,
@@ -180,6 +181,10 @@ def copy_(x, src, non_blocking=False) -> Tensor:
         foreign = [a for a in (x, src) if is_foreign(a)]
         if foreign:
             return override_result(Tensor.copy_, foreign, (x, src), {"non_blocking": True} if non_blocking else {})
+    if isinstance(src, Tensor) and current().level is None and not is_recorded(x, src):
+        left = copy_plain(Tensor, [(x, src)])
+        if not left:
+            return x
     return write_into("copy_", x, operand("copy_", src, x.dtype))
 
 

@@ -9,6 +9,7 @@ from functools import partial, wraps
 
 from retrograd.core import Definition, Tensor
 from retrograd.core.dtype import is_differentiable, is_half
+from retrograd.core.tensor import have_no_half
 from retrograd.core.widening import kernel_in_single, map_values, rule_in_single, to_half, to_single
 
 
@@ -53,7 +54,7 @@ def _wrap_compose(definition, schema):
 
     @wraps(compose)
     def run_widened(*args, **params):
-        half = _common_half(args[:1] if definition.mixed else args)
+        half = None if have_no_half(args) else _common_half(args[:1] if definition.mixed else args)
         if half is None or params.get("dtype") is not None:
             return compose(*args, **params)
         wide = [to_single(a) if chosen[min(i, len(chosen) - 1)] else a for i, a in enumerate(args)]

@@ -423,7 +423,7 @@ def law_promotion(op: Op, args: tuple, params: dict) -> None:
         return
     for dtype in (np.float32, np.float64):
         operands = [a.value.astype(dtype) if is_float(a) else a.value if isinstance(a, Tensor) else a for a in args]
-        if share_real_dtype(operands):
+        if share_real_dtype(operands, op.masks):
             promoted = op.definition.promote(operands)
             same = all(p is a for p, a in zip(promoted, operands, strict=True))
             assert same, f"{op.name}: operands of {np.dtype(dtype)} are promoted"
