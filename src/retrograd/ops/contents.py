@@ -335,7 +335,7 @@ CONTENTS = {
         "det inverse logdet matrix_exp pinverse slogdet",
     ),
     "max_min": (
-        "amax amin aminmax argmax argmin max min",
+        "amax amin aminmax argmax argmin max min select_along",
         "",
         "amax amin aminmax argmax argmin max min",
         "amax amin aminmax argmax argmin max min",

@@ -4,11 +4,14 @@
 
 from typing import Annotated, NamedTuple
 
-from retrograd.core import Tensor, op, registry
+from retrograd.core import Aval, Internal, Tensor, call, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.dispatch import call_fast
 from retrograd.core.errors import OperandDtypeError, OperandIndexError
+from retrograd.ops.batching import at_least_1d
 from retrograd.ops.family import (
     Composite,
+    Family,
     Reduction,
     canonical_dim,
     canonical_dims,
@@ -16,12 +19,13 @@ from retrograd.ops.family import (
     numel,
     restore_dims,
     shift_dims,
+    squeeze_last,
 )
-from retrograd.ops.gather import gather
-from retrograd.ops.pointwise import eq, isnan, logical_and, logical_or, maximum, minimum, where
+from retrograd.ops.gather import gather, scatter_sum
+from retrograd.ops.pointwise import detach, eq, isnan, logical_and, logical_or, maximum, minimum, where
 from retrograd.ops.reduce import numpy_axes, reduced_aval, reduction_samples
 from retrograd.ops.reduce import sum as sum_over
-from retrograd.ops.view import reshape
+from retrograd.ops.view import reshape, unsqueeze
 
 
 def _pytorch_words(x, dim):
@@ -54,10 +58,11 @@ def check_ordered(name, x):
 
 def _check_extreme(name, x, dim):
     check_ordered(name, x)
-    if dim is None or 0 in x.shape:
+    shape = x.shape
+    if 0 in shape:
         check_nonempty(name, x, None if dim is None else (dim,))
-    else:
-        canonical_dim(name, dim, x.ndim)
+    elif dim is not None:
+        canonical_dim(name, dim, len(shape))
 
 
 def split_among_ties(g, x, out, dim, keepdim):
@@ -149,7 +154,7 @@ class ArgExtreme(Reduction, differentiable=False):
 
 
 @op("argmax(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
-class argmax(ArgExtreme):
+class argmax(ArgExtreme, node_name="MaxBackward0"):  # the name of `max`
     """The index of the maximum along `dim`, the first if tied; None: in the flattened tensor.
 
     >>> import retrograd as rg
@@ -167,7 +172,7 @@ class argmax(ArgExtreme):
 
 
 @op("argmin(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
-class argmin(ArgExtreme):
+class argmin(ArgExtreme, node_name="MinBackward0"):
     """The index of the minimum along `dim`, the first if tied; None: in the flattened tensor."""
 
     def impl(xp, x, *, dim, keepdim):
@@ -222,23 +227,91 @@ class ValuesAndIndices(NamedTuple):
 ChosenAlongDim = Annotated[Tensor | ValuesAndIndices, "dim"]  # ValuesAndIndices if `dim` is given, else a tensor
 
 
-def values_and_indices(x, indices, dim, keepdim=True):
-    """The elements of x at these indices along `dim`, which receive the gradient, and the indices."""
-    if x.ndim == 0:
-        return ValuesAndIndices(registry["clone"](x), indices)
-    values = gather(x, dim, indices)
-    if keepdim:
-        return ValuesAndIndices(values, indices)
-    at = canonical_dim("chosen", dim, x.ndim)
-    shape = (*x.shape[:at], *x.shape[at + 1 :])
-    return ValuesAndIndices(reshape(values, shape), reshape(indices, shape))
+@op("select_along(Tensor x, *, str finder, any given, int dim, bool keepdim) -> (Tensor values, Tensor indices)")
+class select_along(Internal, Family, row_major=True, snapshots="out"):
+    """The elements of x at the indices along `dim` that another operator returns, `finder`, and these indices.
+
+    `given` are the params of that operator except for `dim`.  Without `keepdim` it returns one index, which keeps the
+    dimension, and the results have none.
+    """
+
+    def impl(xp, x, *, finder, given, dim, keepdim):
+        check_ordered("select_along", x)
+        indices = registry[finder].kernel_for((x,))(x, dim=dim, **given)
+        if not x.ndim:
+            return x.copy(), indices
+        values = xp.take_found(x, indices, dim % x.ndim)
+        if keepdim:
+            return values, indices
+        shape = _shape_without(x.shape, dim)
+        return values.reshape(shape), indices.reshape(shape)
+
+    @classmethod
+    def bind_widened(cls, namespace):
+        """Return the usual kernel: that of the other operator computes in float32, or refuses the dtype."""
+        return cls.bind(namespace)
+
+    def node_name(fn):
+        name = registry[fn.params["finder"]].definition.node_name
+        return name(fn) if callable(name) else name
+
+    def shape(x, *, finder, given, dim, keepdim):
+        check_ordered("select_along", x)
+        found = registry[finder].definition.shape(x, dim=dim, **given)
+        shape = found.shape if keepdim or not x.ndim else _shape_without(x.shape, dim)
+        return Aval(shape, x.dtype), Aval(shape, found.dtype)
+
+    def vjp_x(g, indices, x_aval, dim, keepdim):
+        if not x_aval.ndim:
+            return g[0]
+        g, indices = [_with_dim(a, dim, keepdim) for a in (g[0], detach(indices))]
+        return scatter_sum(g, indices, shape=x_aval.shape, dim=dim)
+
+    def jvp_x(t, out, dim, keepdim):
+        if not t.ndim:
+            return t, None
+        taken = gather(t, dim, _with_dim(detach(out[1]), dim, keepdim))
+        return reshape(taken, out[1].shape), None
+
+    def dependence(i, out, x, *, dim, keepdim, **params):
+        left = [d for d in range(x.ndim) if d != canonical_dim("select_along", dim, x.ndim)]
+        return dict(zip(left, left if keepdim else range(len(left)), strict=True))
+
+    def batch(batched, n, x, *, dim, keepdim, **params):
+        ndim = x.ndim - 1
+        along = {"dim": shift_dims("select_along", dim, ndim), "keepdim": keepdim or not ndim, **params}
+        out = call(select_along, (at_least_1d(x),), along)
+        return out if ndim else squeeze_last(out)
+
+    oracle = "retrograd.testing.references.max_min.select_along"
+
+    def samples(r):
+        yield (r(3, 4),), {"finder": "argmax", "given": {"keepdim": True}, "dim": 1, "keepdim": False}
+        yield (r(3, 4),), {"finder": "argmin", "given": {"keepdim": True}, "dim": -2, "keepdim": True}
+        yield (r(),), {"finder": "argmax", "given": {"keepdim": True}, "dim": 0, "keepdim": False}
+
+
+def _shape_without(shape, dim):
+    """Return the shape without a dimension."""
+    at = dim % len(shape)
+    return (*shape[:at], *shape[at + 1 :])
+
+
+def _with_dim(a, dim, keepdim):
+    """Return a result of `select_along` with the dimension that it may have lost."""
+    return a if keepdim else unsqueeze(a, dim)
+
+
+def values_and_indices(x, finder, given, dim, keepdim=True):
+    """The elements of x at the indices along `dim` that an operator finds, and the indices, as a named tuple."""
+    params = {"finder": finder.name, "given": given, "dim": dim, "keepdim": keepdim}
+    return ValuesAndIndices._make(call(select_along, (x,), params))
 
 
 # PyTorch's max and min are three operators each: elementwise of two tensors, along a dimension, over all elements.
 
 
-def _dispatch_max_min(x, other, dim, keepdim, pairwise, overall, position):
-    name = position.name.removeprefix("arg")
+def _dispatch_max_min(name, x, other, dim, keepdim, pairwise, overall, position):
     other = dim if isinstance(dim, Tensor) else other
     if other is not None:
         return pairwise(x, other)
@@ -246,8 +319,8 @@ def _dispatch_max_min(x, other, dim, keepdim, pairwise, overall, position):
         raise TypeError(f"{name}: dim must be an int, got {dim!r}; for several there is {overall.name}")
     _check_extreme(name, x, dim)
     if dim is None:
-        return overall(x, None, keepdim)
-    return values_and_indices(x, position(x, dim, keepdim=True), dim, keepdim)
+        return call_fast(overall, (x,), {"dim": None, "keepdim": keepdim})
+    return values_and_indices(x, position, {"keepdim": True}, dim, keepdim)
 
 
 @op("max(Tensor x, any dim=None, bool keepdim=False, *, Tensor? other=None) -> Tensor")
@@ -264,7 +337,7 @@ class max(Composite):
     """
 
     def compose(x, other, *, dim, keepdim) -> ChosenAlongDim:
-        return _dispatch_max_min(x, other, dim, keepdim, maximum, amax, argmax)
+        return _dispatch_max_min("max", x, other, dim, keepdim, maximum, amax, argmax)
 
     oracle = "retrograd.testing.references.max_min.max"
 
@@ -283,7 +356,7 @@ class min(Composite):
     """The minimum of all elements; along `dim`, a named tuple (values, indices); with a second tensor, `minimum`."""
 
     def compose(x, other, *, dim, keepdim) -> ChosenAlongDim:
-        return _dispatch_max_min(x, other, dim, keepdim, minimum, amin, argmin)
+        return _dispatch_max_min("min", x, other, dim, keepdim, minimum, amin, argmin)
 
     oracle = "retrograd.testing.references.max_min.min"
 

@@ -34,7 +34,7 @@ def _samples(r):
 
 
 @op("argsort(Tensor x, int dim=-1, bool descending=False, bool stable=False) -> Tensor")
-class argsort(Rowwise, differentiable=False):
+class argsort(Rowwise, differentiable=False, node_name="SortBackward0"):
     """The indices that sort x along `dim`.  The sort is stable; NaN is the largest value.
 
     >>> import retrograd as rg
@@ -74,7 +74,7 @@ class sort(Composite):
     def compose(x, *, dim, descending, stable) -> ValuesAndIndices:
         check_ordered("sort", x)
         canonical_dim("sort", dim, x.ndim)
-        return values_and_indices(x, argsort(x, dim, descending), dim)
+        return values_and_indices(x, argsort, {"descending": descending, "stable": stable}, dim)
 
     oracle = "retrograd.testing.references.sort.sort"
 
@@ -129,7 +129,7 @@ class msort(Composite):
 
 
 @op("topk_indices(Tensor x, *, int k, int dim, bool largest) -> Tensor")
-class topk_indices(Internal, AlongDims, differentiable=False):
+class topk_indices(Internal, AlongDims, differentiable=False, node_name="TopkBackward0"):
     """The indices of the k largest, or smallest, elements along `dim`, in their order; the first of equals."""
 
     def impl(xp, x, *, k, dim, largest):
@@ -176,7 +176,7 @@ class topk(Composite):
     def compose(x, *, k, dim, largest, sorted) -> ValuesAndIndices:
         check_ordered("topk", x)
         dim = -1 if dim is None else dim
-        return values_and_indices(x, topk_indices(x, k=k, dim=dim, largest=largest), dim)
+        return values_and_indices(x, topk_indices, {"k": k, "largest": largest}, dim)
 
     oracle = "retrograd.testing.references.sort.topk"
 
@@ -189,7 +189,7 @@ class topk(Composite):
 
 
 @op("kth_indices(Tensor x, *, int k, int dim) -> Tensor")
-class kth_indices(Internal, AlongDims, differentiable=False):
+class kth_indices(Internal, AlongDims, differentiable=False, node_name="KthvalueBackward0"):
     """The index of the k-th smallest element along `dim`, which remains as a dimension of size 1."""
 
     def impl(xp, x, *, k, dim):
@@ -220,7 +220,7 @@ class kthvalue(Composite):
     def compose(x, *, k, dim, keepdim) -> ValuesAndIndices:
         check_ordered("kthvalue", x)
         dim = -1 if dim is None else dim
-        return values_and_indices(x, kth_indices(x, k=k, dim=dim), dim, keepdim)
+        return values_and_indices(x, kth_indices, {"k": k}, dim, keepdim)
 
     oracle = "retrograd.testing.references.sort.kthvalue"
 

@@ -130,6 +130,9 @@ class median_indices(Internal, AlongDims, differentiable=False):
         check_nonempty("median", x, (dim,))
         return xp.median_indices(x, dim, skip_nan)
 
+    def node_name(fn):
+        return "NanmedianBackward1" if fn.params["given"]["skip_nan"] else "MedianBackward1"
+
     def shape(x, *, dim, skip_nan):
         return _index_aval("median", x, dim)
 
@@ -150,7 +153,7 @@ def _median(name, x, dim, keepdim, skip_nan):
     if dim is None:
         return middle(x, skip_nan=skip_nan)
     check_nonempty(name, x, (dim,))
-    return values_and_indices(x, median_indices(x, dim=dim, skip_nan=skip_nan), dim, keepdim)
+    return values_and_indices(x, median_indices, {"skip_nan": skip_nan}, dim, keepdim)
 
 
 @op("median(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
@@ -206,7 +209,7 @@ def _nan_sample(r):
 
 
 @op("mode_indices(Tensor x, *, int dim) -> Tensor")
-class mode_indices(Internal, AlongDims, differentiable=False):
+class mode_indices(Internal, AlongDims, differentiable=False, node_name="ModeBackward0"):
     """The last index of the most frequent value along `dim`, with keepdim."""
 
     def impl(xp, x, *, dim):
@@ -234,7 +237,7 @@ class mode(Composite):
 
     def compose(x, *, dim, keepdim) -> ValuesAndIndices:
         check_ordered("mode", x)
-        return values_and_indices(x, mode_indices(x, dim=dim), dim, keepdim)
+        return values_and_indices(x, mode_indices, {}, dim, keepdim)
 
     oracle = "retrograd.testing.references.statistics.mode"
 

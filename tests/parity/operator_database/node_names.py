@@ -20,11 +20,10 @@ INTERNAL = "PyTorch computes it by other operators, which make the nodes"
 EXEMPT = {
     COMPOSED: """
         addmm addmm.decomposed addmv addbmm baddbmm vdot addr addcmul addcdiv block_diag combinations cdist cholesky
-        cholesky_inverse cholesky_solve unsafe_chunk unsafe_split complex corrcoef cov cross geqrf kthvalue ldexp
-        lu_unpack lu_solve masked_fill masked_scatter masked_select max.reduction_with_dim max.reduction_no_dim var_mean
-        var_mean.unbiased std_mean std_mean.unbiased min.reduction_with_dim min.reduction_no_dim quantile nanquantile
-        nn.functional.linear_cross_entropy.chunked nn.functional.linear_cross_entropy.chunked_none aminmax
-        native_group_norm native_layer_norm native_batch_norm
+        cholesky_inverse cholesky_solve unsafe_chunk unsafe_split complex corrcoef cov cross geqrf ldexp lu_unpack
+        lu_solve masked_fill masked_scatter masked_select max.reduction_no_dim var_mean var_mean.unbiased std_mean
+        std_mean.unbiased min.reduction_no_dim quantile nanquantile nn.functional.linear_cross_entropy.chunked
+        nn.functional.linear_cross_entropy.chunked_none aminmax native_group_norm native_layer_norm native_batch_norm
         nn.functional.adaptive_avg_pool1d nn.functional.adaptive_avg_pool2d nn.functional.adaptive_avg_pool3d
         nn.functional.adaptive_max_pool1d nn.functional.adaptive_max_pool2d nn.functional.adaptive_max_pool3d
         nn.functional.avg_pool1d nn.functional.avg_pool2d nn.functional.avg_pool3d
@@ -39,16 +38,16 @@ EXEMPT = {
         nn.functional.fractional_max_pool3d nn.functional.max_pool1d nn.functional.max_pool2d nn.functional.max_pool3d
         nn.functional.max_unpool1d nn.functional.max_unpool1d.grad nn.functional.max_unpool2d
         nn.functional.max_unpool2d.grad nn.functional.max_unpool3d nn.functional.max_unpool3d.grad nn.functional.glu
-        nn.functional.rrelu to topk nn.functional.batch_norm nn.functional.binary_cross_entropy mode
-        mvlgamma.mvlgamma_p_1 mvlgamma.mvlgamma_p_3 mvlgamma.mvlgamma_p_5 dist ormqr rot90 sgn triangular_solve polar
-        index_fill index_copy index_add index_reduce.mean index_reduce.prod index_reduce.amin index_reduce.amax sort
-        unique_consecutive put take normal scatter_add renorm repeat fill tile trace nn.functional.smooth_l1_loss
-        norm.inf t nn.functional.embedding_bag nn.functional.mse_loss nn.functional.grid_sample
-        grid_sampler_2d grid_sampler_3d std std.unbiased nn.functional.nll_loss nn.functional.huber_loss
-        nn.functional.pdist nn.functional.pairwise_distance nn.functional.pixel_shuffle nn.functional.pixel_unshuffle
+        nn.functional.rrelu to nn.functional.batch_norm nn.functional.binary_cross_entropy mvlgamma.mvlgamma_p_1
+        mvlgamma.mvlgamma_p_3 mvlgamma.mvlgamma_p_5 dist ormqr rot90 sgn triangular_solve polar index_fill index_copy
+        index_add index_reduce.mean index_reduce.prod index_reduce.amin index_reduce.amax unique_consecutive put take
+        normal scatter_add renorm repeat fill tile trace nn.functional.smooth_l1_loss norm.inf t
+        nn.functional.embedding_bag nn.functional.mse_loss nn.functional.grid_sample grid_sampler_2d grid_sampler_3d
+        std std.unbiased nn.functional.nll_loss nn.functional.huber_loss nn.functional.pdist
+        nn.functional.pairwise_distance nn.functional.pixel_shuffle nn.functional.pixel_unshuffle
         nn.functional.channel_shuffle scatter_reduce.sum scatter_reduce.mean linalg.cross linalg.cholesky
         linalg.cholesky_ex linalg.vecdot linalg.householder_product linalg.ldl_solve linalg.lstsq
-        linalg.lstsq.grad_oriented linalg.lu linalg.lu_solve linalg.solve linalg.solve_ex masked.median
+        linalg.lstsq.grad_oriented linalg.lu linalg.lu_solve linalg.solve linalg.solve_ex
     """,
     OVERLOAD: """
         clamp_max clamp_min round.decimals_0 __rsub__ rsub trapz trapezoid cumulative_trapezoid

@@ -59,6 +59,15 @@ def _among_rows(op: Op, x: Tensor, dim: int, params: dict) -> ValuesAndIndices:
     return ValuesAndIndices(*[groups.result(o, x.shape, (dim,), params["keepdim"]) for o in (found, indices)])
 
 
+@rule_for("select_along")
+def _values_and_indices(op: Op, args: tuple, params: dict) -> Any:
+    """Find the indices, and take the elements there, by two operators with rules of their own."""
+    (x,), dim = args, canonical_dim(op.name, params["dim"], args[0].ndim)
+    indices = call(registry[params["finder"]], (x,), {**params["given"], "dim": dim})
+    found = gather(x, dim, indices), indices
+    return found if params["keepdim"] else tuple([registry["squeeze"](o, (dim,)) for o in found])
+
+
 @rule_for("aminmax")
 def _aminmax(op: Op, args: tuple, params: dict) -> MinMax:
     """Compute both results; they raise an error for an empty input."""

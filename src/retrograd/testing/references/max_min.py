@@ -16,6 +16,13 @@ def extreme(function, where):
     return oracle
 
 
+def select_along(x, finder, given, dim, keepdim):
+    """Return the extremes along a dimension, and their indices."""
+    function, where = {"argmax": (np.max, np.argmax), "argmin": (np.min, np.argmin)}[finder]
+    keepdim = keepdim and x.ndim > 0
+    return function(x, axis=dim, keepdims=keepdim), where(x, axis=dim, keepdims=keepdim)
+
+
 max = extreme(np.max, np.argmax)
 
 
