@@ -8,7 +8,7 @@ A = P (D + c) with D = g v^T and c = dL - sum(g out).  Higher derivatives do sto
 import math
 from typing import NamedTuple
 
-from retrograd.core import Aval, Internal, op, registry
+from retrograd.core import Aval, Internal, call, op, registry
 from retrograd.ops.batching import align_batched, batch_all
 from retrograd.ops.family import broadcast_shapes, kernels_support, sum_to
 from retrograd.ops.linalg import matmul
@@ -23,7 +23,7 @@ def masked_attention(q, k, v, mask, scale, causal):
     front = broadcast_shapes("scaled_dot_product_attention", fronts)
     q = q if q.shape[:-2] == front else expand(q, (*front, *q.shape[-2:]))
     attn_mask, attn_bias = (mask, []) if mask is None or mask.dtype.kind == "b" else (None, [mask])
-    return attend(attn_mask, [q, k, v, *attn_bias], scale=scale, causal=causal)[0]
+    return call(attend, (attn_mask, q, k, v, *attn_bias), {"scale": scale, "causal": causal})[0]
 
 
 def group_queries(q, k, v, mask):

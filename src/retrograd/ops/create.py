@@ -223,7 +223,8 @@ class _arange(Factory):
         start, end, step = _check_steps(start, end, step, dtype)
         dtype = _step_dtype((start, end, step), dtype)
         wide = dtypes.int64 if dtype.kind in "iu" and dtype.itemsize < 8 else dtypes.opmath_of(dtype)
-        return xp.arange(start, end, step, wide).astype(dtype, copy=False)
+        out = xp.arange(start, end, step, wide)
+        return out if wide is dtype else out.astype(dtype, copy=False)
 
     def shape(*, start, end, step, dtype):
         start, end, step = _check_steps(start, end, step, dtype)
@@ -243,11 +244,14 @@ class _arange(Factory):
 
 def _check_steps(start, end, step, dtype):
     """Return start, end and step in the kind of dtype; a ValueError unless the steps lead to the end."""
-    if any(isinstance(n, float) and not math.isfinite(n) for n in (start, end, step)):
-        raise ValueError(f"arange: expected finite numbers, got {start} to {end} in steps of {step}")
-    start, end, step = _truncate(dtype, start, end, step)
-    if any(isinstance(n, int) and not -(2**63) <= n < 2**63 for n in (start, end, step)):
-        raise ValueError(f"arange: {start} to {end} in steps of {step} cannot be converted to int64 without overflow")
+    numbers = start, end, step
+    if not _are_integers(*numbers) or min(numbers) < -(2**63) or max(numbers) >= 2**63:  # most calls skip the checks
+        if any(isinstance(n, float) and not math.isfinite(n) for n in numbers):
+            raise ValueError(f"arange: expected finite numbers, got {start} to {end} in steps of {step}")
+        start, end, step = _truncate(dtype, start, end, step)
+        if any(isinstance(n, int) and not -(2**63) <= n < 2**63 for n in (start, end, step)):
+            words = "cannot be converted to int64 without overflow"
+            raise ValueError(f"arange: {start} to {end} in steps of {step} {words}")
     if step == 0 or (end - start) / step < 0:
         words = "upper bound and lower bound inconsistent with step sign" if step else "step must be nonzero"
         raise ValueError(f"arange: {words}: no steps of {step} lead from {start} to {end}")
@@ -260,8 +264,15 @@ def _truncate(dtype, *numbers):
     return tuple([math.trunc(n) if is_integer and isinstance(n, float) else n for n in numbers])
 
 
+def _are_integers(start, end, step):
+    """Return whether all are of Python's class of integers."""
+    return type(start) is int and type(end) is int and type(step) is int
+
+
 def _step_dtype(numbers, dtype):
-    return dtypes.result_type(*numbers) if dtype is None else dtype
+    if dtype is not None:
+        return dtype
+    return dtypes.int64 if _are_integers(*numbers) else dtypes.result_type(*numbers)
 
 
 @op("linspace(number start, number end, int steps, *, dtype? dtype=None) -> Tensor")

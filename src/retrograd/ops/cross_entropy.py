@@ -1,6 +1,6 @@
 """Classification losses: predictions (..., classes, ...) against class indices or class probabilities."""
 
-from retrograd.core import Aval, Definition, Internal, op, registry
+from retrograd.core import Aval, Definition, Internal, call, op, registry
 from retrograd.core.dtype import is_floating, opmath_of
 from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.foundation.older_forms import older_reduction
@@ -325,14 +325,15 @@ def _order_hint(x, target):
 
 def move_classes_last(name, x, target):
     """Move the classes of x, dimension 1, or 0 of a vector, to the end; a ValueError names both shapes."""
-    at = 1 if x.ndim > 1 else 0
-    if x.ndim == 0 or (*x.shape[:at], *x.shape[at + 1 :]) != target.shape:
+    shape = x.shape
+    at = 1 if len(shape) > 1 else 0
+    if not shape or (*shape[:at], *shape[at + 1 :]) != target.shape:
         raise ValueError(
             f"{name}: {_batch_mismatch(x, target)}input {x.shape} and target {target.shape} do not fit: expected "
             f"(n, classes, ...) and (n, ...), or (classes,) and ()"
             f"{_squeeze_hint(x, target)}{_order_hint(x, target)}"
         )
-    return x if at == x.ndim - 1 else movedim(x, at, -1)
+    return x if at == len(shape) - 1 else movedim(x, at, -1)
 
 
 def _check_weight(name, weight, classes):
@@ -422,8 +423,9 @@ class cross_entropy(Composite, aliases="nn.functional.cross_entropy", opmath="x 
                 )
             return _soft_cross_entropy(x, target, weight, reduction, label_smoothing)
         x = move_classes_last("cross_entropy", x, target)
-        _check_weight("cross_entropy", weight, x.shape[-1])
-        if weight is None and label_smoothing == 0:
+        if weight is not None:
+            _check_weight("cross_entropy", weight, x.shape[-1])
+        elif label_smoothing == 0:
             return _hard_cross_entropy(x, target, ignore_index, reduction)
         return _smooth_cross_entropy(x, target, weight, ignore_index, reduction, label_smoothing)
 
@@ -513,7 +515,7 @@ def _check_options(options, dtype):
 def _hard_cross_entropy(x, target, ignore_index, reduction):
     check_floating("cross_entropy", x)
     if reduction == "mean":
-        return mean_class_loss(x, target, ignore_index=ignore_index)
+        return call(mean_class_loss, (x, target), {"ignore_index": ignore_index})
     return REDUCTIONS[reduction](class_loss(x, target, ignore_index=ignore_index))
 
 

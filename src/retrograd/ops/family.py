@@ -64,6 +64,8 @@ def _pytorch_words(shapes, i):
 
 def canonical_dim(name, dim, ndim):
     """Return `dim` as a non-negative index; an IndexError names the valid range."""
+    if 0 <= dim < ndim:  # most calls end here
+        return dim
     if not -ndim <= dim < max(ndim, 1):
         if ndim == 0 and dim == -1:
             return 0
@@ -78,6 +80,8 @@ def canonical_dims(name, dims, ndim):
     """Return the dimensions `dims` (None or (): all) as non-negative indices; none may occur twice."""
     if dims is None or dims == ():
         return tuple(range(ndim))
+    if type(dims) is tuple and len(dims) == 1 and ndim:
+        return (canonical_dim(name, dims[0], ndim),)
     out = tuple(canonical_dim(name, d, ndim) for d in ((dims,) if isinstance(dims, int) else dims))
     if len(set(out)) < len(out):
         twice = next(d for i, d in enumerate(out) if d in out[:i])

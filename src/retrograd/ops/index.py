@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from retrograd import backend
 from retrograd.core import Aval, Internal, NotBatchedError, Tensor, call, graph_level, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.dispatch import call_fast
 from retrograd.core.op import compound
 from retrograd.core.overrides import foreign_objects, override_result
 from retrograd.ops.batch_loop import DataDependent
@@ -210,7 +211,7 @@ def index(x, key):
         spec, ids = static_index(x, key_as_tuple(key))
         if not ids and bool not in map(type, spec):
             return basic_slice(x, spec=spec)
-        if is_separated(spec):
+        if len(ids) < len(spec) and is_separated(spec):
             selection, spec = split_integers(spec)
             x = basic_slice(x, spec=selection)
         if has_mixed_ranks(ids):
@@ -258,7 +259,7 @@ def split_integers(spec):
 
 def has_mixed_ranks(ids):
     """Whether index tensors without dimensions, which count as integers, occur with others."""
-    return len(ids) > 1 and 0 < sum(i.ndim == 0 for i in ids) < len(ids)
+    return len(ids) > 1 and len({i.ndim == 0 for i in ids}) > 1
 
 
 def split_scalars(spec, ids):
@@ -292,14 +293,16 @@ def static_index(x, key):
     spec: list[Any] = []
     ids: list[Tensor] = []
     for n, k in enumerate(key):
-        if isinstance(k, Tensor) and k.dtype == dtypes.bool_ and compound(k) is None:
+        if not isinstance(k, Tensor):
+            spec.append(k)
+        elif k.dtype == dtypes.bool_ and compound(k) is None:
             check_mask(k, x, _start_dim(key, n, x.ndim))
-            indices = nonzero(k, as_tuple=True)
+            indices = nonzero(k, as_tuple=True) if k._overrides else index_columns(k)
             ids += indices
             spec += [T] * len(indices)
         else:
-            ids += [k] if isinstance(k, Tensor) else []
-            spec.append(T if isinstance(k, Tensor) else k)
+            ids.append(k)
+            spec.append(T)
     if ids and Ellipsis in spec:  # in NumPy even an ellipsis of no dimensions would separate the others
         n = spec.index(Ellipsis)
         spec[n : n + 1] = [slice(None)] * (x.ndim - sum(map(_consumed_dims, key)))
@@ -310,6 +313,8 @@ def static_index(x, key):
 
 def _as_index(k):
     """Return one item of a key as an integer, a slice, None, the ellipsis, a boolean, or a tensor with dimensions."""
+    if type(k) is Tensor and k.ndim and k.dtype in (dtypes.int64, dtypes.bool_):
+        return k
     if k is None or k is Ellipsis or isinstance(k, (slice, bool)):
         return k
     if isinstance(k, (list, tuple, range)) or hasattr(k, "dtype"):
@@ -341,6 +346,8 @@ def _index_tensor(k):
 
 def _start_dim(key, n, ndim):
     """Return the dimension of the indexed tensor at which item n of a key begins."""
+    if n == 0:
+        return 0
     if any(k is Ellipsis for k in key[:n]):
         return ndim - sum(map(_consumed_dims, key[n:]))
     return sum(map(_consumed_dims, key[:n]))
@@ -383,6 +390,13 @@ class nonzero_indices(Internal, DataDependent, differentiable=False):
         yield (r.booleans(3, 4),), {}
 
 
+def index_columns(x):
+    """Return the indices of the nonzero elements, one tensor per dimension; of a number, as one of a vector."""
+    indices = call_fast(nonzero_indices, (x if x.ndim else reshape(x, (1,)),), {})
+    columns = [{"spec": (slice(None), d)} for d in range(max(x.ndim, 1))]
+    return tuple([call_fast(basic_slice, (indices,), column) for column in columns])
+
+
 @op("nonzero(Tensor x, *, bool as_tuple=False) -> Tensor")
 class nonzero(Composite, aliases="argwhere"):
     """Return the indices of the nonzero elements, as one (n, ndim) tensor or as one tensor per dimension.
@@ -395,8 +409,7 @@ class nonzero(Composite, aliases="argwhere"):
     def compose(x, *, as_tuple) -> Annotated[Tensor | tuple[Tensor, ...], "as_tuple"]:
         if not as_tuple:
             return nonzero_indices(x)
-        indices = nonzero_indices(x if x.ndim else reshape(x, (1,)))
-        return tuple(basic_slice(indices, spec=(slice(None), d)) for d in range(max(x.ndim, 1)))
+        return index_columns(x)
 
     exempt = {"vmap": "how many there are depends on the values, and so the size of the result"}
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 
 from retrograd.backend.type_info import iinfo
-from retrograd.core import Aval, Internal, Tensor, op, registry
+from retrograd.core import Aval, Internal, Tensor, call, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.foundation.suggestions import suggest_keywords
@@ -204,7 +204,7 @@ def _scatter(into, x, index, src, dim, **params):
     if not (shape and index.ndim):
         x, index = (a if a.ndim else reshape(a, (1,)) for a in (x, index))
     if into is _scatter_set and type(src) in (bool, int, float):
-        out = scatter_set(x, index, src, dim=dim)
+        out = call(scatter_set, (x, index, src), {"dim": dim})
         return out if shape else reshape(out, shape)
     if not hasattr(src, "ndim"):
         src = expand(scalar_like("scatter", src, x), index.shape)
@@ -226,6 +226,9 @@ def _scatter_add(x, index, src, dim):
 
 def _scatter_multiply(x, index, src, dim):
     return scatter_prod(x, index, src, dim=dim)
+
+
+_INTO = {None: _scatter_set, "add": _scatter_add, "multiply": _scatter_multiply}  # by the param `reduce`
 
 
 def _lookup(choices, name, word):
@@ -251,7 +254,7 @@ class scatter(Composite, in_place=True):
     def compose(x, index, src, *, dim, value, reduce):
         if (src is None) == (value is None):
             raise TypeError("scatter: expected either src or value")
-        into = _lookup({None: _scatter_set, "add": _scatter_add, "multiply": _scatter_multiply}, "scatter", reduce)
+        into = _lookup(_INTO, "scatter", reduce)
         return _scatter(into, x, index, value if src is None else src, dim)
 
     oracle = "retrograd.testing.references.scatter.scatter"

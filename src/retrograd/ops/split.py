@@ -1,12 +1,11 @@
 """Operators that split tensors into views along a dimension."""
 
-from itertools import accumulate
-
 from retrograd.core import Aval, Internal, call, op, registry
+from retrograd.core.dispatch import call_fast
 from retrograd.core.errors import OperandIndexError
 from retrograd.core.level import graph_level
 from retrograd.core.state import is_recording
-from retrograd.core.views import is_view_of, set_view
+from retrograd.core.views import is_view_of, requires_grad_synced, set_view
 from retrograd.ops.family import Composite, canonical_dim, shift_dims
 from retrograd.ops.index import basic_slice
 from retrograd.ops.view import cat, narrow, stack
@@ -20,14 +19,19 @@ def narrow_parts(name, x, sizes, dim):
 def _narrow_params(name, x, sizes, dim):
     """The arguments of `narrow` for each part."""
     total = x.shape[dim]
-    if sum(sizes) != total or any(size < 0 for size in sizes):
+    params, start, positive = [], 0, True
+    for size in sizes:
+        params.append({"dim": dim, "start": start, "length": size})
+        start += size
+        if size < 0:
+            positive = False
+    if start != total or not positive:
         raise ValueError(
             f"{name}: split_with_sizes expects split_sizes to sum exactly to {total} (input tensor's size at dimension "
             f"{dim}), but got split_sizes={list(sizes)}: sizes {list(sizes)} add up to {sum(sizes)}, but dimension "
             f"{dim} has {total}"
         )
-    starts = accumulate(sizes, initial=0)
-    return [{"dim": dim, "start": start, "length": size} for start, size in zip(starts, sizes, strict=False)]
+    return params
 
 
 @op("split_views(Tensor x, *, int[]? sizes, int dim) -> Tensor[]")
@@ -80,8 +84,8 @@ def _views_of_one_node(x, sizes, dim, steps):
     as large as x for each of them.
     """
     transformed = graph_level() is not None or x.level is not None
-    if not steps or transformed or not (is_recording() and x.requires_grad):
-        return tuple([call(step, (x,), params) for step, params in steps])
+    if not steps or transformed or not (is_recording() and requires_grad_synced(x)):
+        return tuple([call_fast(step, (x,), params) for step, params in steps])
     out = split_views(x, sizes=sizes, dim=dim)
     for part, (step, params) in zip(out, steps, strict=True):
         if is_view_of(part.value, x.value):
@@ -103,6 +107,8 @@ def equal_sizes(name, total, size):
     """Equal sizes that sum to the total; the last may be smaller."""
     if size < 0 or (size == 0 and total):
         raise ValueError(f"{name}: the size must be at least 1, got {size}")
+    if type(total) is int and total and total % size == 0:
+        return [size] * (total // size)
     return [min(size, total - start) for start in range(0, total, size or 1)] or [0]
 
 
@@ -125,8 +131,12 @@ def _as_sequence(listed):
 
 def _split(name, x, size, dim):
     at = split_dim(name, x, dim)
-    sizes = _sizes(name, x, size, at)
-    return _views_of_one_node(x, tuple(sizes), at, [(narrow, params) for params in _narrow_params(name, x, sizes, at)])
+    return _parts_of_sizes(name, x, _sizes(name, x, size, at), at)
+
+
+def _parts_of_sizes(name, x, sizes, dim):
+    steps = [(narrow, params) for params in _narrow_params(name, x, sizes, dim)]
+    return _views_of_one_node(x, tuple(sizes), dim, steps)
 
 
 def _unsafe_split(name, x, size, dim):
@@ -197,7 +207,7 @@ class chunk(Composite, view="several"):
     """
 
     def compose(x, *, chunks, dim):
-        return split(x, chunk_sizes("chunk", x, chunks, dim), dim)
+        return _parts_of_sizes("chunk", x, chunk_sizes("chunk", x, chunks, dim), canonical_dim("chunk", dim, x.ndim))
 
     oracle = "retrograd.testing.references.split.chunks"
 

@@ -5,6 +5,7 @@ from functools import lru_cache
 from retrograd.core import Aval, Definition, Internal, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import SymbolicSize, symbolic
+from retrograd.core.dispatch import call_fast
 from retrograd.core.errors import OperandIndexError
 from retrograd.foundation.describe_value import describe
 from retrograd.ops.batching import batch_all
@@ -91,7 +92,7 @@ class view(Composite):
     method = False  # `view` also takes dtypes; see strides
 
     def compose(x, *, shape):
-        out = reshape(x, shape)
+        out = call_fast(reshape, (x,), {"shape": shape})
         if x.level is None and out._view is None:
             raise RuntimeError(
                 f"view: the memory of this tensor, of shape {x.shape} and strides {x.value.strides} bytes, can't be "
@@ -118,9 +119,10 @@ class expand(View, linear="x"):
         size = symbolic(shape)
         if size is not None:
             return size.broadcast(x, shape)
-        if numel(shape) == numel(x.shape):  # no element is repeated, so the view may be written to
+        count = numel(shape)
+        if count == numel(x.shape):  # no element is repeated, so the view may be written to
             return xp.reshape(x, shape)
-        if numel(shape) == 0:  # nor is one here
+        if count == 0:  # nor is one here
             return xp.reshape(x[None][:0], shape)
         return xp.broadcast_to(x, shape)
 
@@ -260,16 +262,18 @@ class flatten(Composite):
     """x with the dimensions start_dim to end_dim, inclusive, merged into one."""
 
     def compose(x, *, start_dim, end_dim):
-        first, last = canonical_dim("flatten", start_dim, x.ndim), canonical_dim("flatten", end_dim, x.ndim)
+        ndim = x.ndim
+        first, last = canonical_dim("flatten", start_dim, ndim), canonical_dim("flatten", end_dim, ndim)
         if first > last:
             raise ValueError(
                 f"flatten: start_dim cannot come after end_dim: start_dim {start_dim} comes after end_dim {end_dim}"
             )
-        if x.ndim and first == last:
+        if ndim and first == last:
             return x
-        merged = x.shape[first : last + 1]
+        shape = x.shape
+        merged = shape[first : last + 1]
         size = numel(merged) if symbolic(merged) is None else -1
-        return reshape(x, (*x.shape[:first], size, *x.shape[last + 1 :]))
+        return reshape(x, (*shape[:first], size, *shape[last + 1 :]))
 
     def oracle(np, x, start_dim, end_dim):
         return x.reshape(*x.shape[:start_dim], -1, *x.shape[x.ndim + end_dim + 1 :])
