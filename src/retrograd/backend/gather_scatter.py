@@ -184,7 +184,7 @@ def scatter_set(x, index, src, dim):
     if x.ndim == 2 == index.ndim and index.size <= FEW:  # fast path
         check_range("scatter", index, x.shape[dim], dim % 2)
         n, m = index.shape
-        out[(np.arange(n)[:, None], index) if dim % 2 else (index, np.arange(m))] = src
+        out[(_row_starts((n, 1)), index) if dim % 2 else (index, np.arange(m))] = src
         return out
     flat = _along("scatter", index, x.shape, dim)
     out.reshape(-1)[flat] = src.reshape(flat.shape) if np.ndim(src) else src

@@ -533,7 +533,11 @@ def _plain_samples(inputs, domain):
 
 def kernels_support(x, *given):
     """Whether the compiled kernels support the dtype: single or double precision, and the same for all operands."""
-    return x.dtype.char in "fd" and not [t for t in given if t is not None and t.dtype != x.dtype]
+    dtype = x.dtype
+    for t in given:
+        if t is not None and t.dtype is not dtype and t.dtype != dtype:
+            return False
+    return dtype.char in "fd"
 
 
 def numel(shape):

@@ -264,8 +264,8 @@ class select_along(Internal, Family, row_major=True, snapshots="out"):
     def vjp_x(g, indices, x_aval, dim, keepdim):
         if not x_aval.ndim:
             return g[0]
-        g, indices = [_with_dim(a, dim, keepdim) for a in (g[0], detach(indices))]
-        return scatter_sum(g, indices, shape=x_aval.shape, dim=dim)
+        operands = _with_dim(g[0], dim, keepdim), _with_dim(detach(indices), dim, keepdim)
+        return call(scatter_sum, operands, {"shape": x_aval.shape, "dim": dim})
 
     def jvp_x(t, out, dim, keepdim):
         if not t.ndim:
@@ -299,7 +299,7 @@ def _shape_without(shape, dim):
 
 def _with_dim(a, dim, keepdim):
     """Return a result of `select_along` with the dimension that it may have lost."""
-    return a if keepdim else unsqueeze(a, dim)
+    return a if keepdim else call_fast(unsqueeze, (a,), {"dim": dim})
 
 
 def values_and_indices(x, finder, given, dim, keepdim=True):

@@ -106,14 +106,15 @@ class standardize(Composite, opmath="x"):
         yield (r(3),), {"ndim": 2}, ValueError, "ndim must be from 1 to 1"
 
 
-def _check_trailing(name, x, normalized_shape, **given):
-    if not normalized_shape or x.shape[max(x.ndim - len(normalized_shape), 0) :] != normalized_shape:
+def _check_trailing(name, x, normalized_shape, weight, bias=None):
+    shape = x.shape
+    if not normalized_shape or shape[max(len(shape) - len(normalized_shape), 0) :] != normalized_shape:
         raise ValueError(
             f"{name}: normalized_shape {normalized_shape} is not how shape {x.shape} ends; Given "
             f"normalized_shape={list(normalized_shape)}, expected input with shape [*, "
             f"{', '.join(map(str, normalized_shape))}], but got input of size{list(x.shape)}"
         )
-    for argument, tensor in given.items():
+    for argument, tensor in (("weight", weight), ("bias", bias)):
         if tensor is not None and tensor.shape != normalized_shape:
             raise ValueError(f"{name}: {argument} has shape {tensor.shape}, not normalized_shape {normalized_shape}")
 
@@ -142,7 +143,7 @@ class layer_norm(Composite, aliases="nn.functional.layer_norm", opmath="x weight
 
     def compose(x, weight, bias, *, normalized_shape, eps):
         check_real("layer_norm", x)
-        _check_trailing("layer_norm", x, normalized_shape, weight=weight, bias=bias)
+        _check_trailing("layer_norm", x, normalized_shape, weight, bias)
         if kernels_support(x, weight, bias) and _rows_are_known(x, len(normalized_shape)):
             return norm_trailing_dims(x, len(normalized_shape), weight, bias, eps)
         return _scale_and_shift(_standardize(x, len(normalized_shape), eps), weight, bias)
@@ -179,7 +180,7 @@ class rms_norm(Composite, aliases="nn.functional.rms_norm", opmath="x weight", m
 
     def compose(x, weight, *, normalized_shape, eps):
         check_floating("rms_norm", x)
-        _check_trailing("rms_norm", x, normalized_shape, weight=weight)
+        _check_trailing("rms_norm", x, normalized_shape, weight)
         eps = finfo(x.dtype).eps if eps is None else eps
         if kernels_support(x, weight) and _rows_are_known(x, len(normalized_shape)):
             return norm_trailing_dims(x, len(normalized_shape), weight, None, eps, center=False)
