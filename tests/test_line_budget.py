@@ -16,7 +16,7 @@ BUDGET = {
     "bench": 1100,
     "cli": 3300,
     "compiler": 10700,
-    "core": 7900,
+    "core": 8000,
     "cuda": 600,
     "distributed": 8800,
     "distributions": 5900,

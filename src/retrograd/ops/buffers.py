@@ -20,7 +20,7 @@ def write_statistic(name, x, change, *found):
                 f"{name}: vmap can't write what differs between examples to a tensor from outside, of shape {x.shape}; "
                 f"map over that tensor too, or run example by example, by vmap(..., fallback='loop')"
             ) from error
-    found = [alias(t, None) for t in found]  # without their history, which the results would note that they have left
+    found = tuple([alias(t, None) for t in found])  # without a history, or each result would note that it left that
     with at(_level_of_write(x, between) if between else current().level, False):
         copy_(x, change(x, *found))
 

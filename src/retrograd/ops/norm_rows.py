@@ -173,7 +173,7 @@ def norm_trailing_dims(x, ndim, weight, bias, eps, center=True):
     shape = x.shape
     count = math.prod(shape[len(shape) - ndim :])
     rows = x if ndim == 1 < len(shape) else reshape(x, (math.prod(shape[: len(shape) - ndim]), count))
-    weights = ()
+    weights: tuple = ()
     if weight is not None or bias is not None:
         weights = _as_row(weight, count, "ones", x.dtype), _as_row(bias, count, "zeros", x.dtype)
     out = call(norm_rows, (rows, *weights), {"eps": eps, "center": center})
