@@ -9,6 +9,7 @@ from retrograd import nn
 from retrograd.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_module, distribute_tensor
 from retrograd.distributed.tensor.parallel import (
     ColwiseParallel,
+    ParallelStyle,
     PrepareModuleInput,
     PrepareModuleInputOutput,
     PrepareModuleOutput,
@@ -205,3 +206,16 @@ def test_what_is_not_divided_in_parallel_is_refused():
             parallelize_module(nn.Identity(), None, wrong)(rg.ones(1))
     finally:
         dist.destroy_process_group()
+
+
+def test_a_style_of_the_user_divides_a_module():
+    class Named(ParallelStyle):
+        def _apply(self, module, device_mesh):
+            module.divided_by = self.src_data_rank, device_mesh.size()
+            return module
+
+    def script():
+        model = parallelize_module(nn.Sequential(nn.Linear(2, 2)), parallelize_plan={"0": Named()}, src_data_rank=1)
+        return model[0].divided_by
+
+    assert dist.run_threads(script, 2) == [(1, 2)] * 2

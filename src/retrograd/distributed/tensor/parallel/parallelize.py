@@ -43,7 +43,7 @@ def parallelize_module(
     if mesh.ndim > 1:
         raise ValueError(f"parallelize_module: expected a mesh of one dimension, such as mesh['tp'], got {mesh}")
     if isinstance(parallelize_plan, ParallelStyle):
-        return parallelize_plan.apply(module, mesh, src_data_rank)
+        return _applied(parallelize_plan, module, mesh, src_data_rank)
     if parallelize_plan is None:
         warnings.warn("parallelize_module: no parallelize_plan is given, so nothing changes", stacklevel=2)
     for name, style in (parallelize_plan or {}).items():
@@ -51,8 +51,14 @@ def parallelize_module(
         if not found:
             warnings.warn(f"parallelize_module: no module has the name {name!r}, so nothing changes", stacklevel=2)
         for each in found:
-            style.apply(each, mesh, src_data_rank)
+            _applied(style, each, mesh, src_data_rank)
     return module
+
+
+def _applied(style: ParallelStyle, module: Module, mesh: DeviceMesh, src_data_rank: int | None) -> Module:
+    """Return a module that a style, maybe one of users, has divided."""
+    style.src_data_rank = src_data_rank
+    return style._apply(module, mesh)
 
 
 def _matching(module: Module, parts: list[str]) -> Iterator[Module]:

@@ -16,10 +16,15 @@ Layouts = Placement | Sequence[Placement | None] | None
 
 
 class ParallelStyle(ABC):
-    """Base class of styles for `parallelize_module`."""
+    """Base class of styles for `parallelize_module`, which calls their `_apply(module, device_mesh)`.
+
+    src_data_rank: the rank of the mesh whose parameters count, as `parallelize_module` was given it.
+    """
+
+    src_data_rank: int | None = 0
 
     @abstractmethod
-    def apply(self, module: Module, mesh: DeviceMesh, src_data_rank: int | None = 0) -> Module:
+    def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
         """Divide a module in place, and return it."""
 
 
@@ -31,7 +36,7 @@ class _DividedLayer(ParallelStyle):
     def __init__(self, given: Placement, wanted: Placement | None, output: Placement, use_local_output: bool) -> None:
         self.given, self.wanted, self.output, self.use_local_output = given, wanted, output, use_local_output
 
-    def apply(self, module: Module, mesh: DeviceMesh, src_data_rank: int | None = 0) -> Module:
+    def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
         """Divide a module in place, and return it.  NotImplementedError for another kind of module."""
         kind = next((kind for kind in self.placements if isinstance(module, kind)), None)
         if kind is None:
@@ -43,11 +48,11 @@ class _DividedLayer(ParallelStyle):
 
         def partition(name: str, owner: Module, mesh: DeviceMesh) -> None:
             for parameter, placement in self.placements[kind].items():
-                distribute_parameter(owner, parameter, mesh, placement, src_data_rank)
+                distribute_parameter(owner, parameter, mesh, placement, self.src_data_rank)
 
         return distribute_module(
             module,
-            mesh,
+            device_mesh,
             partition,
             lambda module, args, mesh: (_placed(args[0], mesh, self.given, wanted), *args[1:]),
             lambda module, output, mesh: _returned(output, self.output, self.use_local_output),
@@ -104,16 +109,16 @@ class SequenceParallel(ParallelStyle):
     def __init__(self, *, sequence_dim: int = 1, use_local_output: bool = False) -> None:
         self.placement, self.use_local_output = Shard(sequence_dim), use_local_output
 
-    def apply(self, module: Module, mesh: DeviceMesh, src_data_rank: int | None = 0) -> Module:
+    def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
         """Divide a module in place, and return it."""
 
         def partition(name: str, owner: Module, mesh: DeviceMesh) -> None:
             for parameter in list(owner._parameters):
-                distribute_parameter(owner, parameter, mesh, Replicate(), src_data_rank)
+                distribute_parameter(owner, parameter, mesh, Replicate(), self.src_data_rank)
 
         return distribute_module(
             module,
-            mesh,
+            device_mesh,
             partition,
             lambda module, args, mesh: (_placed(args[0], mesh, self.placement, self.placement), *args[1:]),
             lambda module, output, mesh: _returned(output, None, self.use_local_output),
@@ -149,13 +154,15 @@ class PrepareModuleInput(ParallelStyle):
             )
         self.use_local = use_local_output
 
-    def apply(self, module: Module, mesh: DeviceMesh, src_data_rank: int | None = 0) -> Module:
+    def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
         """Divide the arguments of a module, and return it."""
 
         def prepare(module: Module, args: Any, kwargs: Any) -> Any:
-            placed = _all_placed("PrepareModuleInput", args, mesh, self.given, self.wanted, self.use_local)
+            placed = _all_placed("PrepareModuleInput", args, device_mesh, self.given, self.wanted, self.use_local)
             named = {
-                name: _placed_or_left(x, mesh, self.by_name.get(name), self.wanted_by_name.get(name), self.use_local)
+                name: _placed_or_left(
+                    x, device_mesh, self.by_name.get(name), self.wanted_by_name.get(name), self.use_local
+                )
                 for name, x in kwargs.items()
             }
             return placed, named
@@ -180,13 +187,13 @@ class PrepareModuleOutput(ParallelStyle):
         self.given, self.wanted = _pairs_of("PrepareModuleOutput", output_layouts, desired_output_layouts)
         self.use_local = use_local_output
 
-    def apply(self, module: Module, mesh: DeviceMesh, src_data_rank: int | None = 0) -> Module:
+    def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
         """Divide the results of a module, and return it."""
 
         def prepare(module: Module, args: Any, output: Any) -> Any:
             several = isinstance(output, tuple)
             outputs = output if several else (output,)
-            found = _all_placed("PrepareModuleOutput", outputs, mesh, self.given, self.wanted, self.use_local)
+            found = _all_placed("PrepareModuleOutput", outputs, device_mesh, self.given, self.wanted, self.use_local)
             return found if several else found[0]
 
         module.register_forward_hook(prepare)
@@ -224,9 +231,9 @@ class PrepareModuleInputOutput(ParallelStyle):
             use_local_output=use_local_output,
         )
 
-    def apply(self, module: Module, mesh: DeviceMesh, src_data_rank: int | None = 0) -> Module:
+    def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
         """Divide the arguments and results of a module, and return it."""
-        return self.output.apply(self.input.apply(module, mesh), mesh)
+        return self.output._apply(self.input._apply(module, device_mesh), device_mesh)
 
 
 def _pairs_of(call: str, given: Layouts, wanted: Layouts) -> tuple[list[Placement | None], list[Placement | None]]:
