@@ -24,7 +24,8 @@ def functions_with_effects():
     """Return the names of the functions in packages without effects that nevertheless refuse a capture."""
     paths = [path for name in WHOLE for path in sorted((Path(PACKAGE) / name).rglob("*.py"))]
     found = [(path, code) for path in paths for code in functions_in(compile(path.read_text(), str(path), "exec"))]
-    names = [(path.relative_to(PACKAGE).with_suffix(""), code) for path, code in found if _kind_of(code)]
+    run = [(path, code) for path, code in found if code.co_name != "__annotate__"]  # annotations, from Python 3.14 on
+    names = [(path.relative_to(PACKAGE).with_suffix(""), code) for path, code in run if _kind_of(code)]
     return [f"{module.as_posix().replace('/', '.')}.{code.co_qualname}" for module, code in names]
 
 

@@ -61,11 +61,22 @@ def is_record_class(kind: Any) -> bool:
 
 
 def builtin_base(kind: type) -> Any:
-    """Return the first class of C among the bases of a class: it allocates the objects."""
-    return next(owner for owner in kind.__mro__ if not owner.__flags__ & _HEAP)
+    """Return the first class of C among the bases of a class: it allocates the objects.
+
+    >>> from collections import OrderedDict, deque
+    >>> class Stack(deque): ...
+    >>> builtin_base(Stack), builtin_base(OrderedDict)
+    (<class 'collections.deque'>, <class 'collections.OrderedDict'>)
+    """
+    return next(owner for owner in kind.__mro__ if not is_python_class(owner))
 
 
-_HEAP = 1 << 9  # the flag of classes that are made by Python code
+def is_python_class(kind: type) -> bool:
+    """Return whether a class is made by Python code; those of C are static, or nobody may set their attributes."""
+    return kind.__flags__ & (_HEAP | _IMMUTABLE) == _HEAP
+
+
+_IMMUTABLE, _HEAP = 1 << 8, 1 << 9  # Py_TPFLAGS_IMMUTABLETYPE, which static classes have too, and Py_TPFLAGS_HEAPTYPE
 
 
 def members_of(value: Any) -> dict[Any, Any] | None:

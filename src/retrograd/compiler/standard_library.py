@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
+from retrograd.compiler.arguments import is_python_class
 from retrograd.compiler.surroundings import Surroundings
 
 _BUILTIN_FUNCTIONS = {
@@ -59,10 +60,7 @@ def is_pure_builtin(function: Any, is_for_platform: bool) -> bool:
 
 def _is_of_object(owner: Any, name: str) -> bool:
     """Return whether an object has a method of `object`, which reads its attributes."""
-    return type(owner).__flags__ & _HEAP != 0 and getattr(type(owner), name, None) is _OF_ANY_OBJECT[name]
-
-
-_HEAP = 1 << 9  # the flag of classes that are made by Python code
+    return is_python_class(type(owner)) and getattr(type(owner), name, None) is _OF_ANY_OBJECT[name]
 
 
 def _note_signature(surroundings: Surroundings, variables: dict[str, Any]) -> str:
