@@ -90,7 +90,7 @@ UNDECIDED = {
         "nn.Fold(output_size) nn.FractionalMaxPool2d(kernel_size) nn.FractionalMaxPool3d(kernel_size) "
         "nn.LPPool1d(kernel_size) nn.LPPool2d(kernel_size) nn.LPPool3d(kernel_size) nn.MaxPool1d(kernel_size) "
         "nn.MaxPool2d(kernel_size) nn.MaxPool3d(kernel_size) nn.MaxUnpool1d(kernel_size) "
-        "nn.MaxUnpool2d(kernel_size) nn.MaxUnpool3d(kernel_size) nn.Unflatten(unflattened_size) "
+        "nn.MaxUnpool2d(kernel_size) nn.MaxUnpool3d(kernel_size) "
         "nn.Unfold(kernel_size) nn.factory_kwargs(kwargs) nn.parallel.gather(outputs) "
         "nn.utils.rnn.inverse_permutation(order) nn.utils.rnn.step_sizes(lengths) ones(size) "
         "optim.lr_scheduler.CyclicLR(base_lr) optim.lr_scheduler.CyclicLR(max_lr) "

@@ -40,7 +40,7 @@ def test_numpys_scalars_become_pythons_and_named_tuples_tuples():
 
 
 def test_an_object_that_cannot_be_written_is_named_and_not_the_open_file():
-    with pytest.raises(TypeError, match=r"^the object\['x'\] is of type builtins\.object"):
+    with pytest.raises(TypeError, match=r"^save: obj\['x'\] is of type builtins\.object"):
         rg.save({"x": object()}, io.BytesIO())
 
 
@@ -136,9 +136,9 @@ def test_safetensors_go_by_the_name_of_the_file(tmp_path):
 @pytest.mark.parametrize(
     ("obj", "message"),
     [
-        ({"model": nn.Linear(1, 1)}, r"the object\['model'\] is of type retrograd.nn.linear.Linear, which a file of"),
-        ([1, (2, np.array([object()]))], r"the object\[1\]\[1\] is an array of dtype object"),
-        ({len: 1}, r"the object \(a key\) is of type builtins.builtin_function_or_method"),
+        ({"model": nn.Linear(1, 1)}, r"save: obj\['model'\] is of type retrograd.nn.linear.Linear, which a file of"),
+        ([1, (2, np.array([object()]))], r"save: obj\[1\]\[1\] is an array of dtype object"),
+        ({len: 1}, r"save: obj \(a key\) is of type builtins.builtin_function_or_method"),
     ],
     ids=["module", "array", "key"],
 )

@@ -55,7 +55,7 @@ def test_arrays_come_back_with_their_values_and_dtype(array):
     "array", [np.array([object()]), np.zeros(2, "i4,f8"), np.zeros(1, "M8[s]")], ids=lambda array: str(array.dtype)
 )
 def test_arrays_that_are_no_plain_memory_are_refused(array):
-    with pytest.raises(TypeError, match=r"the object\['a'\] is an array of dtype"):
+    with pytest.raises(TypeError, match=r"save: obj\['a'\] is an array of dtype"):
         round_trip({"a": array})
 
 

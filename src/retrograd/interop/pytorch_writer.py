@@ -80,9 +80,9 @@ class _Checkpoint:
         self._tensors: dict[int, tuple[Tensor, np.ndarray, _Storage]] = {}
         self._composite: dict[int, tuple[Tensor, Call | None]] = {}  # None for dense tensors
         self._states: dict[int, Any] = {}
-        Writer(_object_writers(self._collect_storage)).put(obj, "the object")  # the storages and their sizes
+        Writer(_object_writers(self._collect_storage)).put(obj, "save: obj")  # the storages and their sizes
         writer = Writer(_object_writers(self._tensor))
-        writer.put(obj, "the object")
+        writer.put(obj, "save: obj")
         self._pickled = writer.data()
 
     def write(self, file: BinaryIO) -> None:
