@@ -20,6 +20,7 @@ from retrograd.distributed.work import Work
 from retrograd.pipelining.transports import PeerLost, RankMismatchError
 from retrograd.pipelining.transports.mpi import LOST
 
+from . import differing_ranks
 from .collective_cases import CASES, run_cases
 
 SHARDED = ["sharded_states", "sharded_gradients", "sharded_parameters"]
@@ -67,6 +68,13 @@ def test_ranks_that_run_different_operations_over_mpi_get_an_error_that_names_th
     assert slow[10].startswith("TimeoutError: rank 0 has waited 0.5 s for the other ranks in all_reduce")
     assert slow[11].startswith("RuntimeError: all_reduce: all_reduce has ended at its timeout on this rank")
     assert late[10].startswith("PeerLost")
+
+
+def test_ranks_that_differ_are_refused_over_mpi_in_the_words_of_threads(tmp_path):
+    threads = dist.run_threads(lambda: {name: differing_ranks.refusal(name) for name in differing_ranks.CASES}, 2)
+    for found, of_threads in zip(over_mpi(tmp_path, "differing_ranks.py"), threads, strict=True):
+        assert found == of_threads
+        assert all("on rank 0;" in message for message in found.values())
 
 
 def test_a_run_with_a_rank_that_stands_still_ends_with_one_report_of_who_waits_for_whom(tmp_path):
