@@ -18,7 +18,7 @@ BUDGET = {
     "compiler": 10700,
     "core": 8000,
     "cuda": 600,
-    "distributed": 8800,
+    "distributed": 8850,
     "distributions": 5900,
     "export": 3900,
     "foundation": 1380,
