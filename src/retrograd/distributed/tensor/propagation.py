@@ -161,13 +161,13 @@ def _mapped_plan(call: Call, given: Given, first: int, dim: int, ranks: int) -> 
     out = _result_dim(call, first, dim, ranks)
     if out is None:
         return None
-    size, chosen = _results(call)[0].shape[out], list[Placement | None]()
+    size, chosen = _sizes(_results(call)[0])[out], list[Placement | None]()
     for i, (a, placement) in enumerate(zip(call.operands, given, strict=True)):
         if placement is None:
             chosen.append(None)
             continue
         own = [d for d, e in _dims(call, i, ranks).items() if e == out]
-        if own and (i == first or a.shape[own[0]] == size):
+        if own and (i == first or _sizes(a)[own[0]] == size):
             chosen.append(Shard(own[0]))
         elif own or _is_needed_whole(call, a):
             chosen.append(Replicate())
@@ -187,15 +187,24 @@ def _is_needed_whole(call: Call, operand: Aval) -> bool:
 def _result_dim(call: Call, i: int, dim: int, ranks: int) -> int | None:
     """Return the dimension of all results that is divided as one of an operand is; None if there is none."""
     results, out = _results(call), _dims(call, i, ranks).get(dim)
-    if out is None or any(out >= len(r.shape) for r in results):
+    if out is None or any(out >= len(_sizes(r)) for r in results):
         return None
-    sizes = {r.shape[out] for r in results}
-    return out if sizes == {call.operands[i].shape[dim]} or (len(sizes) == 1 and "shape" in dict(call.params)) else None
+    sizes = {_sizes(r)[out] for r in results}
+    return (
+        out if sizes == {_sizes(call.operands[i])[dim]} or (len(sizes) == 1 and "shape" in dict(call.params)) else None
+    )
+
+
+def _sizes(aval: Aval) -> tuple[int, ...]:
+    """Return the shape of a tensor; a scalar is divided like a tensor of one element."""
+    return tuple(aval.shape) or (1,)
 
 
 def _dims(call: Call, i: int, ranks: int) -> Mapping[int, int]:
     """Return which dimensions of all results are those of an operand, over which the operator maps."""
     definition, results = call.op.definition, _results(call)
+    if not call.operands[i].shape and not any(r.shape for r in results):
+        return {0: 0}
     found = [definition.dependence(i, r, *call.operands, **dict(call.params)) for r in results]
     if not all(isinstance(dims, dict) for dims in found):
         return {}
@@ -279,8 +288,8 @@ def _runs_on_parts(call: Call, plan: Plan, ranks: int) -> bool:
 
 
 def _part_of_shape(shape: Sequence[int], placement: Placement | None, rank: int, ranks: int) -> tuple[int, ...]:
-    """Return the shape of a rank's part."""
-    found = list(shape)
+    """Return the shape of a rank's part; that of a divided scalar has one dimension."""
+    found = list(shape or (1,)) if isinstance(placement, Shard) else list(shape)
     if isinstance(placement, Shard):
         each = -(-found[placement.dim] // ranks)
         found[placement.dim] = max(min(each, found[placement.dim] - rank * each), 0)
