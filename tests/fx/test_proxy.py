@@ -322,9 +322,13 @@ def two_by_two():
     return rg.arange(4.0).reshape(2, 2)
 
 
-@pytest.mark.parametrize(
-    "write", [lambda x: rg.zeros(3).copy_(x), lambda x: rg.zeros(3).__setitem__(0, x), lambda x: rg.tensor(x.shape[0])]
-)
+def test_a_copy_of_a_proxy_into_a_constant_is_a_node():
+    traced = fx.symbolic_trace(lambda x: rg.zeros(3).copy_(x) * 2)
+    for values in ([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]):
+        assert traced(rg.tensor(values)).tolist() == [2 * value for value in values]
+
+
+@pytest.mark.parametrize("write", [lambda x: rg.zeros(3).__setitem__(0, x), lambda x: rg.tensor(x.shape[0])])
 def test_numbers_of_a_proxy_are_refused_with_the_users_line(write):
     with pytest.raises(TypeError, match=r"numbers are needed here, at .*:\d+ in "):
         fx.symbolic_trace(write)

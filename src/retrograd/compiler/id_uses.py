@@ -33,7 +33,8 @@ def calls_for_keys(code: types.CodeType) -> frozenset[int]:
 def _end_of_call(steps: list[dis.Instruction], start: int) -> int | None:
     """Return the number of the call of the function that an instruction loads; None if there is none, with one operand.
 
-    >>> steps = [*dis.get_instructions((lambda x: id(x.y)).__code__)]
+    >>> code = (lambda x: id(x.y)).__code__
+    >>> steps = [step for step in dis.get_instructions(code) if step.opname not in _IGNORED]
     >>> start = next(i for i, step in enumerate(steps) if step.argval == "id")
     >>> steps[_end_of_call(steps, start)].opname
     'CALL'

@@ -104,8 +104,10 @@ def as_dtype(value):
     try:
         return np.dtype(value)
     except TypeError:
-        if not isinstance(value, str) or value not in EXTENSIONS:
+        if not isinstance(value, str):
             raise
+        if value not in EXTENSIONS:
+            raise TypeError(f"expected a dtype or the name of one, got {value!r}") from None
         return getattr(lazy_module("retrograd.core.extension_dtypes"), value)
 
 

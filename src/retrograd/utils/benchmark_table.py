@@ -33,9 +33,9 @@ class Compare:
     >>> from retrograd.utils.benchmark import Compare, TaskSpec
     >>> tasks = [TaskSpec("f(x)", "pass", label="f", description=kind) for kind in ("old", "new")]
     >>> print(Compare([Measurement(1, [t], task) for t, task in zip([0.002, 0.001], tasks)]))
-    [------- f --------]
+    [---------- f -----------]
                 |  old  |  new
-    1 threads: ----------------
+    1 threads: ---------------
           f(x)  |  2.0  |  1.0
     <BLANKLINE>
     Times are in milliseconds (ms).

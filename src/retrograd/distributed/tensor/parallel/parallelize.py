@@ -1,6 +1,5 @@
 """`parallelize_module`: apply styles to the modules of a model by their names."""
 
-import warnings
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
 
@@ -8,6 +7,7 @@ from retrograd.core.blocks import generator_block
 from retrograd.distributed.device_mesh import DeviceMesh
 from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.tensor.parallel.styles import ParallelStyle
+from retrograd.foundation.source_location import warn_user
 from retrograd.nn.module import Module
 
 
@@ -45,11 +45,11 @@ def parallelize_module(
     if isinstance(parallelize_plan, ParallelStyle):
         return _applied(parallelize_plan, module, mesh, src_data_rank)
     if parallelize_plan is None:
-        warnings.warn("parallelize_module: no parallelize_plan is given, so nothing changes", stacklevel=2)
+        warn_user("parallelize_module: no parallelize_plan is given, so nothing changes")
     for name, style in (parallelize_plan or {}).items():
         found = list(_matching(module, name.split(".") if name else []))
         if not found:
-            warnings.warn(f"parallelize_module: no module has the name {name!r}, so nothing changes", stacklevel=2)
+            warn_user(f"parallelize_module: no module has the name {name!r}, so nothing changes")
         for each in found:
             _applied(style, each, mesh, src_data_rank)
     return module
