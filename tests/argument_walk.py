@@ -29,7 +29,10 @@ PYTHON_WORDS = re.compile(
     r"|cannot convert|can't|type object '|an integer is req|argument must be"
 )
 # Messages that say what is wanted, in words for whatever holds numbers.
-CLEAR = re.compile(r"tensor: Could not infer dtype of|new\(\): invalid data type|Cannot interpret '.*' as a data type")
+CLEAR = re.compile(
+    r"tensor: Could not infer dtype of|new\(\): invalid data type|Cannot interpret '.*' as a data type"
+    r"|expected a dtype or the name of one, got"
+)
 CLASSES = (TypeError, ValueError, RuntimeError, IndexError, ImportError)
 
 

@@ -71,6 +71,13 @@ def step(x, y):
     return x * mine.scale + mine.shift, dataclasses.asdict(mine)
 def change(i): config.scale = 2.0 + i // 3
 """,
+    "a frozen set of classes": """
+kinds, scale = frozenset([int, complex]), 2
+def step(x, y): return x * scale if type(scale) in kinds else x + scale
+def change(i):
+    global kinds
+    kinds = frozenset([int, complex] if i < 3 else [float])
+""",
     "a deep copy by a method of its own": """
 import copy
 class Config:

@@ -5,7 +5,9 @@ Such code asks which objects are the same, as `is` does. An id that is used as a
 
 import dis
 import functools
+import re
 import types
+from collections.abc import Iterator
 
 _IGNORED = ("CACHE", "EXTENDED_ARG", "NOP", "RESUME", "PRECALL")
 _METHODS = {"add", "discard", "get", "pop", "remove", "setdefault"}  # whose first argument is a key
@@ -24,17 +26,31 @@ def calls_for_keys(code: types.CodeType) -> frozenset[int]:
     >>> len(calls_for_keys((lambda x: id(x) % 2).__code__))
     0
     """
-    steps = [step for step in dis.get_instructions(code) if step.opname not in _IGNORED]
+    steps = list(_steps_of(code))
     loads = [i for i, step in enumerate(steps) if step.opname in _LOADS and step.argval == "id"]
     calls = [(i, _end_of_call(steps, i)) for i in loads]
     return frozenset([steps[end].offset for start, end in calls if end and _is_key(steps, start, end)])
+
+
+def _steps_of(code: types.CodeType) -> Iterator[dis.Instruction]:
+    """Yield the instructions of code, those that load and store variables one by one, as in Python 3.11."""
+    for step in dis.get_instructions(code):
+        if step.opname in _IGNORED:
+            continue
+        kinds = re.findall("(?:LOAD|STORE)_FAST(?!_CHECK|_AND)", step.opname)
+        names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+        if len(kinds) != len(names):
+            yield step
+            continue
+        for kind, name in zip(kinds, names, strict=True):
+            yield step._replace(opname=kind, opcode=dis.opmap[kind], argval=name)
 
 
 def _end_of_call(steps: list[dis.Instruction], start: int) -> int | None:
     """Return the number of the call of the function that an instruction loads; None if there is none, with one operand.
 
     >>> code = (lambda x: id(x.y)).__code__
-    >>> steps = [step for step in dis.get_instructions(code) if step.opname not in _IGNORED]
+    >>> steps = list(_steps_of(code))
     >>> start = next(i for i, step in enumerate(steps) if step.argval == "id")
     >>> steps[_end_of_call(steps, start)].opname
     'CALL'
@@ -62,14 +78,9 @@ def _is_key(steps: list[dis.Instruction], start: int, end: int) -> bool:
     """Return whether a value, computed by the instructions from `start` to `end`, is only used as a key."""
     step = steps[end + 1]
     if step.opname == "STORE_FAST" and not step.is_jump_target:
-        uses = [i for i, other in enumerate(steps) if _names(other, step.argval) and i != end + 1]
+        uses = [i for i, other in enumerate(steps) if other.argval == step.argval and i != end + 1]
         return all(steps[i].opname == "LOAD_FAST" and _is_consumed_as_key(steps, i, i) for i in uses)
     return _is_consumed_as_key(steps, start, end)
-
-
-def _names(step: dis.Instruction, name: str) -> bool:
-    """Return whether an instruction names a variable; some of Python 3.13 name two."""
-    return step.argval == name or ("_FAST" in step.opname and isinstance(step.argval, tuple) and name in step.argval)
 
 
 def _is_consumed_as_key(steps: list[dis.Instruction], start: int, end: int) -> bool:

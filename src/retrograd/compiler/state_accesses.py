@@ -124,12 +124,13 @@ def _item_of(steps: list[dis.Instruction], start: int, keys: Keys) -> int | None
             return None
         if type(index.argval) is int and index.argval < 0:  # another key may be of the same item of a list
             return None
-        is_sum = use.opname == "COPY" and [step.opname for step in steps[i + 3 : i + 5]] == ["COPY", "BINARY_SUBSCR"]
+        copy, read = steps[i + 3 : i + 5] if i + 4 < len(steps) else (use, use)
+        is_sum = use.opname == copy.opname == "COPY" and is_subscript(read)
         if index.argval != key:
-            return _OTHER_ITEM if is_sum or use.opname.endswith("_SUBSCR") or _is_subscript(use) else None
+            return _OTHER_ITEM if is_sum or use.opname.endswith("_SUBSCR") or is_subscript(use) else None
         if is_sum:
             return i + 4 if number == len(keys) - 1 else None
-        if not _is_subscript(use):
+        if not is_subscript(use):
             return None
         i += 2
     return i
@@ -146,7 +147,8 @@ def _item_or_new_list(steps: list[dis.Instruction], start: int) -> tuple[int, An
     return (end, index.argval) if is_call and is_new and all(map(_is_straight, steps[start + 1 : end + 1])) else None
 
 
-def _is_subscript(step: dis.Instruction) -> bool:
+def is_subscript(step: dis.Instruction) -> bool:
+    """Return whether an instruction reads an item, `x[key]`: an operator from Python 3.14 on."""
     return step.opname == "BINARY_SUBSCR" or (step.opname == "BINARY_OP" and step.argrepr == "[]")
 
 
@@ -252,5 +254,4 @@ def _reads_last(steps: list[dis.Instruction], appended: int, start: int) -> bool
     """Return whether the last member of a list is read, after one was appended."""
     index, read = steps[start + 1 : start + 3]
     is_last = index.opname == "LOAD_CONST" and index.argval == -1
-    is_read = read.opname == "BINARY_SUBSCR" or (read.opname == "BINARY_OP" and read.argrepr == "[]")
-    return is_last and is_read and all(map(_is_straight, steps[appended : start + 3]))
+    return is_last and is_subscript(read) and all(map(_is_straight, steps[appended : start + 3]))

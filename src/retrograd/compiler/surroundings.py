@@ -317,7 +317,7 @@ class Surroundings:
                 self._note(vars(value), key, member, f"{name}.{key}", key)
         elif isinstance(value, Module):
             self._visit_module(value, name)
-        elif isinstance(value, dict | list | tuple) or type(value) is deque:
+        elif isinstance(value, dict | list | tuple | frozenset) or type(value) is deque:
             if isinstance(value, dict):
                 self._visit_dict(value, name, attribute)
             else:
