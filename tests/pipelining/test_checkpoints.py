@@ -19,6 +19,7 @@ from retrograd.optim import SGD, Adam, AdamW
 from retrograd.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, StepLR
 from retrograd.pipelining import Pipeline
 from retrograd.pipelining.checkpoint import Checkpoints, Restored
+from retrograd.pipelining.checkpoint import checkpoint as saving
 from retrograd.pipelining.checkpoint import manifest as parts
 
 
@@ -407,6 +408,23 @@ def test_a_save_killed_at_any_point_leaves_complete_checkpoints(two, tmp_path, m
     assert done
     assert survived > 6
     assert whole == {1, 2}
+
+
+def test_a_save_removes_the_folder_of_a_killed_save_and_not_that_of_one_that_runs(tmp_path, monkeypatch):
+    killed = tmp_path / ".step-00000009.0123abcd.tmp"
+    write_part = saving.write_part
+
+    def while_another_job_saves(folder, *arguments):
+        monkeypatch.setattr(saving, "write_part", write_part)
+        killed.mkdir()
+        Checkpoints(tmp_path).save(1, nn.Linear(3, 2))
+        assert not killed.exists()
+        return write_part(folder, *arguments)
+
+    monkeypatch.setattr(saving, "write_part", while_another_job_saves)
+    Checkpoints(tmp_path).save(2, nn.Linear(3, 2), extra=2)
+    assert sorted(os.listdir(tmp_path)) == ["step-00000001", "step-00000002"]
+    assert Checkpoints(tmp_path).restore(nn.Linear(3, 2)) == Restored(2, 2)
 
 
 # ------------------------------------------------------------------------------------------------- differences

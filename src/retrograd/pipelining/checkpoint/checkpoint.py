@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from retrograd.foundation.source_location import warn_user
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.atomic_write import name_in_errors, sync_folder
+from retrograd.interop.file_locks import open_locked, remove_unlocked
 from retrograd.interop.json_values import StorageError
 from retrograd.nn import Module
 from retrograd.nn.parameter import is_on_meta
@@ -126,7 +127,8 @@ class Checkpoints:
         common = write_common(stored, groups, None if scheduler is None else scheduler.state_dict(), extra)
         tensors, homes = ranks.model.state_dict(), ranks.homes()
         states = {} if optimizer is None else states_of(optimizer, ranks.model)
-        folder_names = ranks.on_ranks(_on_rank_0(lambda: self._begin(step)))
+        locks: list[int | None] = []
+        folder_names = ranks.on_ranks(_on_rank_0(lambda: self._begin(step, locks)))
         unfinished, target = self.folder / folder_names[0], self.folder / _name(step)
 
         def write(rank: int) -> dict[str, Any]:
@@ -144,10 +146,17 @@ class Checkpoints:
             if ranks.rank == 0:  # stop before writing the manifest if the disk is full
                 shutil.rmtree(unfinished, ignore_errors=True)
             raise
+        finally:
+            for lock in locks:
+                if lock is not None:
+                    os.close(lock)
         self._last_step = step
 
-    def _begin(self, step: int) -> str:
-        """Delete leftovers of interrupted saves, and create a folder to write to."""
+    def _begin(self, step: int, locks: list[int | None]) -> str:
+        """Delete leftovers of killed saves, and return the name of a new folder, whose lock is added to `locks`.
+
+        The operating system frees the lock of a process that is killed, so a folder without one is a leftover.
+        """
         later = [one for one in self.steps() if one >= step]
         if later and (self._last_step is None or step <= self._last_step):
             raise FileExistsError(
@@ -156,10 +165,10 @@ class Checkpoints:
             )
         self.folder.mkdir(parents=True, exist_ok=True)
         for leftover in self.folder.glob(_UNFINISHED):
-            shutil.rmtree(leftover, ignore_errors=True)
+            remove_unlocked(leftover)
         unfinished = self.folder / _temporary_name(_name(step))
         with name_in_errors(self.folder / _name(step)):
-            unfinished.mkdir()
+            locks.append(open_locked(unfinished, folder=True))
         return unfinished.name
 
     def _finish(self, unfinished: Path, step: int, parts: list[Any], common: dict[str, Any]) -> None:
