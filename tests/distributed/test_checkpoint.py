@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 import retrograd as rg
 import retrograd.distributed as dist
 import retrograd.distributed.checkpoint as checkpoint
-from retrograd.distributed.checkpoint import api, layout
+from retrograd.distributed.checkpoint import api, layout, running_saves
 from retrograd.distributed.fsdp import full_state_dict, fully_shard
 from retrograd.distributed.local_slice import LocalSlice, positions
 from retrograd.distributed.tensor import Replicate, Shard, distribute_tensor
+from retrograd.interop import file_locks
 
 from . import killed_saves
 
@@ -269,6 +270,62 @@ def test_a_save_does_not_remove_the_files_of_one_that_runs(tmp_path, monkeypatch
     later_is_complete.set()
     pending.result()
     assert sorted(path.name for path in tmp_path.iterdir()) == later
+
+
+def before_first(monkeypatch, module, name, happens):
+    """Let something happen, once, before a function of a module runs."""
+    function = getattr(module, name)
+
+    def late(*arguments):
+        monkeypatch.setattr(module, name, function)
+        happens()
+        return function(*arguments)
+
+    monkeypatch.setattr(module, name, late)
+
+
+def begun_and_running(folder):
+    """Return a save that has begun; its locked file must be in the folder."""
+    save = running_saves.RunningSave.begin(folder)
+    assert file_locks.is_locked(folder / f"save-{save.number}.started")
+    return save
+
+
+def test_a_save_whose_file_is_removed_before_it_is_locked_makes_another(tmp_path, monkeypatch):
+    before_first(monkeypatch, file_locks, "lock_file", lambda: running_saves.remove_leftovers(tmp_path))
+    begun_and_running(tmp_path).end(tmp_path)
+
+
+def test_a_file_that_is_locked_after_it_was_found_without_a_lock_stays(tmp_path, monkeypatch):
+    mark = tmp_path / "save-1.started"
+    mark.touch()
+    held = []
+    before_first(monkeypatch, running_saves, "completed_save", lambda: held.append(file_locks.open_locked(mark)))
+    running_saves.remove_leftovers(tmp_path)
+    assert mark.exists()
+    os.close(held[0])
+    running_saves.remove_leftovers(tmp_path)
+    assert not mark.exists()
+
+
+def test_jobs_that_begin_at_once_have_different_numbers(tmp_path, monkeypatch):
+    others = []
+    before_first(monkeypatch, running_saves, "open_new_locked", lambda: others.append(begun_and_running(tmp_path)))
+    save = begun_and_running(tmp_path)
+    assert (others[0].number, save.number) == (1, 2)
+    for one in (*others, save):
+        one.end(tmp_path)
+
+
+def test_a_save_that_completes_while_another_job_removes_leftovers_stays(tmp_path, monkeypatch):
+    checkpoint.save({"x": rg.zeros(2)}, checkpoint_id=tmp_path)
+    before_first(
+        monkeypatch, running_saves, "_numbered", lambda: checkpoint.save({"x": rg.ones(2)}, checkpoint_id=tmp_path)
+    )
+    running_saves.remove_leftovers(tmp_path)
+    found = {"x": rg.zeros(2)}
+    checkpoint.load(found, checkpoint_id=tmp_path)
+    assert found["x"].tolist() == [1.0, 1.0]
 
 
 def test_files_of_a_failed_save_are_removed(tmp_path, monkeypatch):

@@ -39,6 +39,22 @@ def open_locked(path: Path, folder: bool = False) -> int | None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
 
+def open_new_locked(path: Path) -> int | None:
+    """Return the descriptor of a new file that is locked until it is closed.
+
+    None if there is a file of that name, and if another process has removed it before it was locked.
+    """
+    try:
+        found = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+    except FileExistsError:
+        return None
+    lock_file(found)
+    if _is_at(path, found):
+        return found
+    os.close(found)
+    return None
+
+
 def _is_at(path: Path, descriptor: int) -> bool:
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
@@ -64,9 +80,9 @@ def remove_unlocked(path: Path) -> None:
 
 
 def is_locked(path: Path) -> bool | None:
-    """Return whether a process has locked a file; None where that can't be known.
+    """Return whether a process has locked a file or a folder; None where that can't be known.
 
-    Raises FileNotFoundError for a file that does not exist.
+    Raises FileNotFoundError for a path that does not exist.
 
     >>> from tempfile import NamedTemporaryFile
     >>> with NamedTemporaryFile() as file:
@@ -75,10 +91,11 @@ def is_locked(path: Path) -> bool | None:
     ...     before, is_locked(Path(file.name))
     (False, True)
     """
-    found = os.open(path, os.O_RDWR)
+    if fcntl is None:
+        os.stat(path)
+        return None
+    found = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
-        if fcntl is None:
-            return None
         fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

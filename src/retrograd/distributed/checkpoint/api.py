@@ -237,7 +237,7 @@ def _prepare(plan: _Plan, folder: Path, group: ProcessGroup) -> RunningSave:
     if group.rank() == 0:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            running = RunningSave.begin(folder, layout.completed_save(folder))
+            running = RunningSave.begin(folder)
         except (OSError, ValueError) as failure:
             error = failure
     found: list[Any] = [None] * group.size()
@@ -270,7 +270,7 @@ def _complete(
             failure = failed
         try:
             running.end(folder)
-            remove_leftovers(folder, layout.completed_save(folder))
+            remove_leftovers(folder)
         except (OSError, ValueError) as failed:
             failure = failure or failed
     outcome = [failure]

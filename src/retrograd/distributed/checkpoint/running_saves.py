@@ -1,14 +1,15 @@
 """The number of a save, by which its files are named, and the removal of the files of saves that were not completed.
 
 While a save runs, rank 0 locks its file `save-N.started`.  The operating system frees the lock of a process that is
-killed, so files of a save without a lock are leftovers, also those of another job.
+killed, so files of a save without a lock are leftovers, also those of another job.  Jobs may do all of this at once.
 """
 
 import os
 import re
 from pathlib import Path
 
-from retrograd.interop.file_locks import is_locked, lock_file
+from retrograd.distributed.checkpoint.layout import completed_save
+from retrograd.interop.file_locks import is_locked, open_new_locked, remove_unlocked
 
 _FILE = re.compile(r"\.?save-(\d+)(-rank-\d+\.safetensors|\.manifest|\.started)(\..*\.tmp)?")
 
@@ -20,15 +21,17 @@ class RunningSave:
         self.number, self._mark = number, mark
 
     @classmethod
-    def begin(cls, folder: Path, completed: int | None) -> "RunningSave":
+    def begin(cls, folder: Path) -> "RunningSave":
         """Return a save with a number that no file of the folder has; remove the leftovers of earlier ones.
 
-        completed: the number of the folder's checkpoint.
+        Raises ValueError for another file of the manifest's name.
         """
-        number = max((number for _, number in _numbered(folder)), default=0) + 1
-        mark = os.open(_mark_of(folder, number), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-        lock_file(mark)
-        remove_leftovers(folder, completed, number)
+        completed_save(folder)
+        mark = None
+        while mark is None:  # another job has taken the number, or has removed the file before it was locked
+            number = max((number for _, number in _numbered(folder)), default=0) + 1
+            mark = open_new_locked(_mark_of(folder, number))
+        remove_leftovers(folder, number)
         return cls(number, mark)
 
     def end(self, folder: Path) -> None:
@@ -39,12 +42,19 @@ class RunningSave:
             self._mark = None
 
 
-def remove_leftovers(folder: Path, completed: int | None, own: int | None = None) -> None:
-    """Remove the files of saves that neither run nor are the folder's checkpoint, whose number is `completed`."""
-    files = list(_numbered(folder))
-    kept = {number for number in {number for _, number in files} if _may_run(folder, number, completed)}
+def remove_leftovers(folder: Path, own: int | None = None) -> None:
+    """Remove the files of saves that neither run nor are the folder's checkpoint, except those of the save `own`."""
+    files = _numbered(folder)
+    locked = {number: _is_running(folder, number) for number in {number for _, number in files}}
+    completed = completed_save(folder)  # last, because a save that no longer runs may have become the checkpoint
     for path, number in files:
-        if number not in (*kept, completed, own):
+        # Without locks, a save may run that is later than the checkpoint.
+        may_run = number > (completed or 0) if locked[number] is None else locked[number]
+        if may_run or number in (completed, own):
+            continue
+        if path == _mark_of(folder, number) and locked[number] is False:
+            remove_unlocked(path)  # it may be new, and locked since
+        else:
             path.unlink(missing_ok=True)
 
 
@@ -58,10 +68,9 @@ def _mark_of(folder: Path, number: int) -> Path:
     return folder / f"save-{number}.started"
 
 
-def _may_run(folder: Path, number: int, completed: int | None) -> bool:
-    """Return whether a process may be writing a save; without locks, whether it is later than the checkpoint."""
+def _is_running(folder: Path, number: int) -> bool | None:
+    """Return whether a process has locked the file of a save; None where that can't be known."""
     try:
-        found = is_locked(_mark_of(folder, number))
+        return is_locked(_mark_of(folder, number))
     except FileNotFoundError:
         return False
-    return number > (completed or 0) if found is None else found
