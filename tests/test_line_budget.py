@@ -27,7 +27,7 @@ BUDGET = {
     "higher_order": 800,
     "hips": 900,
     "implicit": 700,
-    "interop": 6900,
+    "interop": 6950,
     "kernels": 10200,
     "levels": 1700,
     "library": 3600,

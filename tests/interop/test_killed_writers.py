@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import retrograd as rg
-from retrograd.interop import safetensors
+from retrograd.interop import program_files, safetensors
 from retrograd.interop.atomic_write import atomic_replace
 from retrograd.interop.file_locks import open_locked, remove_unlocked
 
@@ -36,6 +36,7 @@ WRITERS = {
     "rg.save, safetensors": ("a.safetensors", lambda value, path: rg.save({"w": rg.full((3,), value)}, path), None),
     "save_file": ("b.safetensors", lambda value, path: safetensors.save_file({"w": rg.full((3,), value)}, path), None),
     "export.save, folder": ("a.pt2", export, lambda path: rg.export.load(path).module()(rg.ones(3))),
+    "export.save, folder, two renames": ("a.pt2", export, lambda path: rg.export.load(path).module()(rg.ones(3))),
     "export.save, zip": ("a.zip", export, lambda path: rg.export.load(path).module()(rg.ones(3))),
 }
 
@@ -62,8 +63,10 @@ def killed(write, value, path, call):
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_killed_writer_leaves_a_whole_file_and_the_next_one_no_other(writer, tmp_path):
+def test_a_killed_writer_leaves_a_whole_file_and_the_next_one_no_other(writer, tmp_path, monkeypatch):
     name, write, load = WRITERS[writer]
+    if "two renames" in writer:  # as on systems that can't exchange folders
+        monkeypatch.setattr(program_files, "_exchange_atomically", lambda a, b: False)
     load = load or (lambda path: rg.load(path)["w"])
     path, call, leftovers = tmp_path / name, 1, 0
     write(1.0, path)
@@ -76,6 +79,40 @@ def test_a_killed_writer_leaves_a_whole_file_and_the_next_one_no_other(writer, t
         call += 1
     assert call > 3
     assert leftovers
+
+
+def test_the_next_writer_brings_back_a_folder_that_a_killed_one_has_renamed(tmp_path, monkeypatch):
+    monkeypatch.setattr(program_files, "_exchange_atomically", lambda a, b: False)
+    path, call, gone = tmp_path / "a.pt2", 1, 0
+    export(1.0, path)
+    while killed(export, 2.0, path, call):
+        gone += not path.exists()
+        # It fails before it renames anything.
+        with pytest.raises(ZeroDivisionError):
+            program_files.write(path, lambda folder: 1 / 0, is_zip=False)
+        assert os.listdir(tmp_path) == ["a.pt2"]
+        assert rg.export.load(path).module()(rg.ones(3)).tolist() in ([1.0] * 3, [2.0] * 3)
+        call += 1
+    assert gone
+
+
+def test_a_folder_that_a_running_writer_has_renamed_is_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(program_files, "_exchange_atomically", lambda a, b: False)
+    path, replace, found = tmp_path / "a.pt2", os.replace, []
+    export(1.0, path)
+
+    def load_between(source, target):
+        replace(source, target)
+        if str(target).endswith(".old"):
+            with pytest.raises(FileNotFoundError):
+                rg.export.load(path)
+            found.extend(Path(target).iterdir())
+
+    monkeypatch.setattr(os, "replace", load_between)
+    export(2.0, path)
+    assert found
+    assert rg.export.load(path).module()(rg.ones(3)).tolist() == [2.0] * 3
+    assert os.listdir(tmp_path) == ["a.pt2"]
 
 
 def test_a_file_that_another_process_writes_stays(tmp_path):

@@ -104,11 +104,16 @@ def _locked(target: Path, folder: bool = False) -> Iterator[Path]:
 
 def _remove_leftovers(target: Path) -> None:
     """Remove the new files for a path that were not completed, and that no process writes."""
-    name = re.compile(re.escape(f".{target.name}.") + r"\d+-\d+(\.folder)?\.tmp")
+    for leftover in leftovers(target, r"(\.folder)?\.tmp"):
+        remove_unlocked(leftover)
+
+
+def leftovers(target: Path, ending: str) -> list[Path]:
+    """Return the paths that are named as temporary ones for a path; ending: a regular expression."""
+    name = re.compile(re.escape(f".{target.name}.") + r"\d+-\d+" + ending)
     with suppress(OSError):  # as in a folder that can't be listed
-        for entry in os.scandir(target.parent):
-            if name.fullmatch(entry.name):
-                remove_unlocked(Path(entry.path))
+        return [Path(entry.path) for entry in os.scandir(target.parent) if name.fullmatch(entry.name)]
+    return []
 
 
 def sync_folder(folder: Path) -> None:

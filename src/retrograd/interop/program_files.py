@@ -3,23 +3,27 @@
 import ctypes
 import json
 import os
+import re
 import shutil
 import stat
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, TypeVar
 
 from retrograd.core.blocks import generator_block
 from retrograd.foundation.lazy_imports import lazy_module
-from retrograd.interop.atomic_write import atomic_replace, shorten, temporary_folder
+from retrograd.interop.atomic_write import atomic_replace, leftovers, shorten, temporary_folder
+from retrograd.interop.file_locks import is_locked
 from retrograd.interop.json_values import StorageError, expect
 
 GRAPH, TENSORS = "graph.json", "tensors.safetensors"
 NAMES = (GRAPH, TENSORS)
 MAX_GRAPH_BYTES = 2**28  # bytes of graph.json: about a million nodes
 _ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # a fixed date in zip files, so that equal programs give equal files
+_OLD = ".old"  # of a folder between two renames, after the name of the temporary folder that its writer has locked
 Result = TypeVar("Result")
 
 
@@ -32,6 +36,8 @@ def write(path: Path, fill: Callable[[Path], None], is_zip: bool) -> None:
     An existing stored program is replaced at the end; FileExistsError if something else is there.
     """
     target = Path(os.path.realpath(path))
+    for old in _recover(target):
+        shutil.rmtree(old, ignore_errors=True)
     _check_replaceable(target, is_zip)
     with temporary_folder(target) as temporary:
         new_folder = temporary / "new"
@@ -41,7 +47,7 @@ def write(path: Path, fill: Callable[[Path], None], is_zip: bool) -> None:
             with atomic_replace(target) as packed:
                 _pack(new_folder, packed)
         else:
-            _replace_folder(new_folder, target, Path(f"{temporary}.old"))
+            _replace_folder(new_folder, target, Path(f"{temporary}{_OLD}"))
 
 
 def write_to(file: BinaryIO, fill: Callable[[Path], None]) -> None:
@@ -86,7 +92,7 @@ def _replace_folder(new_folder: Path, target: Path, old: Path) -> None:
 
     Otherwise rename the old folder first, and rename it back if the replacement fails.
 
-    If it cannot be renamed back, it keeps the name `old`, which is not cleaned up.
+    If it cannot be renamed back, it keeps the name `old`, from which `_recover` brings it back.
     """
     new_folder.chmod(0o777 & ~_umask())
     for name in NAMES:
@@ -107,6 +113,26 @@ def _replace_folder(new_folder: Path, target: Path, old: Path) -> None:
             error.add_note(f"the previous content is in {old}")
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _recover(target: Path) -> list[Path]:
+    """Rename the old folder of a path back, if its writer was killed before the new one had its name.
+
+    Return the old folders that are left, which no process needs: a new one has taken the place of each.
+    """
+    ended = [old for old in leftovers(target, r"\.folder\.tmp" + re.escape(_OLD)) if not _is_being_replaced(old)]
+    if ended and not target.exists():
+        latest = max(ended, key=os.path.getmtime)
+        with suppress(OSError):  # another process has brought it back, or has written a new one
+            os.rename(latest, target)
+            ended.remove(latest)
+    return ended if target.exists() else []
+
+
+def _is_being_replaced(old: Path) -> bool:
+    with suppress(OSError):
+        return is_locked(old.with_name(old.name.removesuffix(_OLD))) is True
+    return False
 
 
 def _exchange_atomically(a: Path, b: Path) -> bool:
@@ -132,6 +158,8 @@ def _umask() -> int:
 def open_files(source: Path | BinaryIO) -> Iterator[Path]:
     """Yield a folder with the two files of a stored program: that folder, or one that a zip was unpacked into."""
     if isinstance(source, Path):
+        if not source.exists():
+            _recover(Path(os.path.realpath(source)))
         if source.is_dir():
             _check_files(source)
             yield source
