@@ -3,6 +3,7 @@
 Stored is the record: which operators run on which arrays. Kernels, plans and code are derived from it again.
 """
 
+import operator
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any
 import optree
 
 from retrograd.backend import array_programs
-from retrograd.compiler.arguments import ArgumentGuards, ObjectPattern, is_record_class
+from retrograd.compiler.arguments import ArgumentGuards, ObjectPattern, difference, is_record_class
 from retrograd.compiler.capture import Program
 from retrograd.compiler.guards import Guards
 from retrograd.compiler.output_tree import Constant, Rebuilt, ResultTree, make_dict, make_record
@@ -37,6 +38,7 @@ from retrograd.compiler.program_parts import Parts, is_argument
 from retrograd.compiler.python_watch import EAGER_FUNCTIONS, EAGER_METHODS
 from retrograd.compiler.recorder import kernel_of
 from retrograd.core import Aval, Op, registry
+from retrograd.core.dtype import is_differentiable
 from retrograd.core.engine import copy_in_layout, ones_array
 from retrograd.core.graph import zero_array
 from retrograd.core.guards import TensorGuard
@@ -112,8 +114,11 @@ class ProgramWriter:
         key, name = self.elsewhere.get(id(t), (None, self._names[id(t)]))
         if key is None:
             self.tensors[name] = t
+        layout = _write_layout(guard)
+        if array_programs.layout(t.value) != (guard.shape, guard.dtype, guard.strides):  # as by `t.data = ...`
+            raise StorageError(f"the {difference(guard, t)} of the tensor {name} since the call that was compiled")
         grad = guard.grad_guard if uses_grads(self._parts) else None
-        return [key, name, _write_layout(guard), guard.requires_grad, None if grad is None else _write_layout(grad)]
+        return [key, name, layout, guard.requires_grad, None if grad is None else _write_layout(grad)]
 
     def _array(self, slot: Slot) -> list:
         (shape, dtype, strides), owner = self._parts.layouts[slot], self._parts.memories.get(slot)
@@ -139,7 +144,7 @@ class ProgramWriter:
         if isinstance(instruction, Eager):
             return ["eager", *self._method(instruction.function), self._operands(instruction.operands), backward]
         if isinstance(instruction, SetData):
-            raise StorageError("it sets the data of a tensor to other memory")
+            return ["data", self._ref(instruction.tensor), int(instruction.source), backward]
         assert isinstance(instruction, Call)
         outs = [int(out) for out in instruction.outs]
         if instruction.op is None:
@@ -182,6 +187,8 @@ class ProgramWriter:
             return ["constant", name]
         if isinstance(function, partial) and function.func is zero_array:
             return ["function", "zeros", [*call.operands, function.keywords["dtype"]]]
+        if function is operator.getitem and call.operands[1:] == (...,):
+            return ["function", "alias", [call.operands[0], None]]
         name = next((name for name, known in _FUNCTIONS.items() if known is function), "")
         expect(name, "a function of the library", function)
         return ["function", name, [*call.operands]]
@@ -314,7 +321,6 @@ class ProgramReader:
             self._read_argument(f"p{i}", row)
         tensors = [self._refs[f"t{i}"].tensor for i in range(len(outside))]
         program = self._begin(call, modes)
-        program.guard_tensors(tensors, {id(t): guard for t, guard in zip(tensors, guards, strict=True)}, {}, {})
         pairs = [self._read_grad(f"g{i}", row) for i, row in enumerate(grads)]
         memories = dict([self._read_array(row) for row in arrays])
         loaded = [self._read_external(row) for row in externals]
@@ -324,6 +330,9 @@ class ProgramReader:
         leaves: list[Any] = []
         output = ResultTree(self._read_tree(tree, _describe, leaves), leaves)
         expect({*output.slots()} <= self._known, "results that exist", tree)
+        given = [i.tensor.tensor for i in made if isinstance(i, SetData) and isinstance(i.tensor, External)]
+        left = {id(t): t.value for t in given}
+        program.guard_tensors(tensors, {id(t): guard for t, guard in zip(tensors, guards, strict=True)}, {}, left)
         names = {id(e.tensor): name for name, e in reversed(self._refs.items()) if isinstance(e, External)}
         objects = {f"t{i}": t for i, t in enumerate(tensors)}
         program.serves_sizes = serves_sizes
@@ -453,7 +462,7 @@ class ProgramReader:
             kinds: dict[str, Callable[..., Instruction]] = {
                 "call": self._read_call, "function": self._read_function, "constant": self._read_constant,
                 "write": self._read_write, "add": self._read_write, "grad": self._read_set_grad,
-                "eager": self._read_eager,
+                "data": self._read_set_data, "eager": self._read_eager,
             }  # fmt: skip
             expect(data[0] in kinds, "an instruction", data[0])
             return kinds[data[0]](data)
@@ -469,6 +478,15 @@ class ProgramReader:
         leaf, made = self._ref(name), None if result is None else self._made(result)
         expect(isinstance(leaf, External), "a tensor from outside", name)
         return SetGrad(leaf, made, backward)
+
+    def _read_set_data(self, data: list) -> SetData:
+        _, name, source, backward = members(data, 4, "a tensor and its new array")
+        tensor, slot = self._made(name), self._operand(source)
+        expect(isinstance(tensor, External) or not tensor.chain, "a tensor that is no view", name)
+        dtype = self._layouts[slot][1]
+        is_leaf = isinstance(tensor, External) and tensor.tensor.requires_grad
+        expect(not is_leaf or is_differentiable(dtype), "an array of a dtype for gradients", data)
+        return SetData(tensor, slot, None, backward)
 
     def _read_eager(self, data: list) -> Eager:
         _, key, name, operands, backward = members(data, 5, "the call of a method")
@@ -549,6 +567,10 @@ class ProgramReader:
             same = [self._layouts[a][0] == self._layouts[made[0]][0] for a in slots]
             expect(all(same), "operands of the shape of the result", data)
             return _function_call(copy_in_layout, tuple(slots), made, backward)
+        if name == "alias":
+            source = self._operand(given[0])
+            expect(self._layouts[source] == self._layouts[made[0]] and given[1] is None, "an array of its layout", data)
+            return _function_call(operator.getitem, (source, ...), made, backward)
         shape, dtype, _ = self._layouts[made[0]]
         expect(name in ("ones", "zeros") and given == [shape, dtype], "a call of ones or zeros", data)
         if name == "ones":
