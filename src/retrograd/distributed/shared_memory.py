@@ -55,7 +55,7 @@ def _share_memory(group: ProcessGroup, size: int) -> mmap.mmap | None:
                 file = stack.enter_context(tempfile.NamedTemporaryFile(prefix="retrograd-", dir=FOLDER))
                 os.posix_fallocate(file.fileno(), 0, size)  # without room, writing to the memory would end the process
                 name = [file.name]
-        broadcast_object_list(name, 0, group)
+        broadcast_object_list(name, group=group, group_src=0)
         found = None if name[0] is None else _map_file(name[0], size)
         all_gather_object(mapped, found is not None, group)
     return found if all(mapped) else None
