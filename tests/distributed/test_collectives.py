@@ -20,19 +20,19 @@ from retrograd.distributed.work import Work
 from retrograd.pipelining.transports import PeerLost, RankMismatchError
 from retrograd.pipelining.transports.mpi import LOST
 
-from . import differing_ranks
+from . import differing_ranks, subgroup_errors
 from .collective_cases import CASES, run_cases
 
 SHARDED = ["sharded_states", "sharded_gradients", "sharded_parameters"]
 HERE = Path(__file__).parent
 
 
-def over_mpi(tmp_path, script, *arguments):
-    """Return what the two ranks of a script over MPI have written."""
+def over_mpi(tmp_path, script, *arguments, ranks=2):
+    """Return what the ranks of a script over MPI have written."""
     pytest.importorskip("mpi4py")
-    command = [sys.executable, "-m", "retrograd", "run", "-n", "2", "--timeout", "60", str(HERE / script)]
+    command = [sys.executable, "-m", "retrograd", "run", "-n", str(ranks), "--timeout", "60", str(HERE / script)]
     subprocess.run([*command, str(tmp_path / "found"), *arguments], check=True, timeout=240)
-    return [json.loads(Path(f"{tmp_path / 'found'}.{rank}").read_text()) for rank in range(2)]
+    return [json.loads(Path(f"{tmp_path / 'found'}.{rank}").read_text()) for rank in range(ranks)]
 
 
 def test_operations_give_the_same_over_mpi_as_over_threads(tmp_path):
@@ -75,6 +75,19 @@ def test_ranks_that_differ_are_refused_over_mpi_in_the_words_of_threads(tmp_path
     for found, of_threads in zip(over_mpi(tmp_path, "differing_ranks.py"), threads, strict=True):
         assert found == of_threads
         assert all("on rank 0;" in message for message in found.values())
+
+
+@pytest.mark.parametrize("transport", ["threads", "mpi"])
+def test_errors_of_a_group_name_ranks_by_their_numbers_among_all(tmp_path, transport):
+    if transport == "threads":
+        results = dist.run_threads(subgroup_errors.messages, 3)
+    else:
+        results = over_mpi(tmp_path, "subgroup_errors.py", ranks=3)
+    for name in subgroup_errors.CASES:
+        texts = [results[rank][name] for rank in (1, 2)]
+        named = re.findall(r"\branks? (\d+(?:-\d+)?)|only on (\d+)", "\n".join(texts))
+        assert named, texts
+        assert {number for pair in named for number in pair if number} <= {"1", "2", "1-2"}, texts
 
 
 def test_a_run_with_a_rank_that_stands_still_ends_with_one_report_of_who_waits_for_whom(tmp_path):

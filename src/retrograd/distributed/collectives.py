@@ -372,7 +372,7 @@ def _all_to_all_single(
     comm, ranks = exchange.group.comm, range(len(sent))
     if comm is not None:
         rows = yield from buffers.gather_numbers(comm, [*sent, *expected])
-        _check_rows(rows)
+        _check_rows(exchange.group, rows)
         row = x.element_size() * prod(x.shape[1:])
         return (yield from buffers.all_to_all(comm, output, x, [n * row for n in expected], [n * row for n in sent]))
     parts = x.detach().split(list(sent))
@@ -381,11 +381,11 @@ def _all_to_all_single(
         exchange.send(rank, parts[rank], 1)
     numbers = yield from exchange.receive(ranks)
     received = yield from exchange.receive(ranks, 1)
-    _check_rows([numbers[rank] for rank in ranks])
+    _check_rows(exchange.group, [numbers[rank] for rank in ranks])
     return [_write(exchange, output, registry["cat"]([received[rank] for rank in ranks]))]
 
 
-def _check_rows(rows: Sequence[Sequence[int]]) -> None:
+def _check_rows(group: ProcessGroup, rows: Sequence[Sequence[int]]) -> None:
     """Raise RankMismatchError unless each rank expects the rows that the others send.
 
     rows: for each rank, how many it sends to each rank, then how many it expects from each.
@@ -395,8 +395,9 @@ def _check_rows(rows: Sequence[Sequence[int]]) -> None:
             expected = rows[receiver][len(rows) + sender]
             if sent != expected:
                 raise RankMismatchError(
-                    f"all_to_all_single: rank {sender} sends {sent} rows to rank {receiver}, which expects {expected}; "
-                    f"pass output_split_sizes that are the input_split_sizes of the other ranks"
+                    f"all_to_all_single: rank {group.ranks[sender]} sends {sent} rows to rank "
+                    f"{group.ranks[receiver]}, which expects {expected}; pass output_split_sizes that are the "
+                    f"input_split_sizes of the other ranks"
                 )
 
 
@@ -464,9 +465,10 @@ def _kinds(tensors: Sequence[Tensor]) -> str:
 def _check_root_list(
     call: str, name: str, tensors: list[Tensor] | None, root: int, group: ProcessGroup, dtype: Any
 ) -> None:
-    if group.rank() != root:
+    own, root = group.ranks[group.rank()], group.ranks[root]
+    if own != root:
         if tensors:
-            raise ValueError(f"{call}: Argument {name} must NOT be specified on rank {group.rank()}; only on {root}")
+            raise ValueError(f"{call}: Argument {name} must NOT be specified on rank {own}; only on {root}")
     elif not tensors:
         raise ValueError(f"{call}: Argument {name} must be specified on rank {root}")
     else:

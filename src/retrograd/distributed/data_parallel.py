@@ -283,7 +283,7 @@ class _Join:
             gradients.divisor = size if self._divide_by_all else gradients.active
         if self._throw and 0 < sum(active) < size:
             raise RuntimeError(
-                f"join: rank {active.index(0)} has no more batches, while other ranks have; "
+                f"join: rank {self._group.ranks[active.index(0)]} has no more batches, while other ranks have; "
                 f"all ranks stop because of throw_on_early_termination"
             )
         return sum(active)

@@ -70,7 +70,8 @@ class Exchange:
             send_direct(group, rank, subject, dict(self.fingerprint.fields))
         yield lambda: all((rank, subject) in group.peers.direct for rank in ranks)
         group.peers.renew_comm()  # the ranks may have started different operations on it
-        raise RankMismatchError(describe_mismatch({rank: take_direct(group, rank, subject) for rank in ranks}))
+        found = {group.ranks[rank]: take_direct(group, rank, subject) for rank in ranks}
+        raise RankMismatchError(describe_mismatch(found))
 
     def _subject(self, phase: int) -> tuple[str, int, int]:
         return "collective", self.number, phase
@@ -79,7 +80,8 @@ class Exchange:
         fields, payload = take_direct(self.group, rank, self._subject(phase))
         own = self.fingerprint.fields
         if fields != own:
-            raise RankMismatchError(describe_mismatch({rank: fields, self.group.rank(): own}))
+            ranks = self.group.ranks
+            raise RankMismatchError(describe_mismatch({ranks[rank]: fields, ranks[self.group.rank()]: own}))
         return payload
 
 

@@ -144,8 +144,8 @@ class GradientBuckets:
         rank = next(rank for rank, names in enumerate(by_rank) if names)
         shown = ", ".join(by_rank[rank][:10]) + (", ..." if len(by_rank[rank]) > 10 else "")
         raise RuntimeError(
-            f"Expected to have finished reduction: rank {rank} has no gradient of {shown}; use these parameters in the "
-            f"loss, or pass find_unused_parameters=True to DistributedDataParallel"
+            f"Expected to have finished reduction: rank {self.group.ranks[rank]} has no gradient of {shown}; use these "
+            f"parameters in the loss, or pass find_unused_parameters=True to DistributedDataParallel"
         )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.futures import Future
-from retrograd.pipelining.transports.fingerprint import Fingerprint, format_ranks
+from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import PeerLost
 from retrograd.pipelining.transports.process_group import ProcessGroup
 from retrograd.pipelining.transports.spmd import default_timeout, report_ranks
@@ -79,7 +79,7 @@ class Work:
             if not peers.until(self._advance_or_fail, seconds, AWAKE, self._wait_text):
                 peers.overdue = True
                 raise TimeoutError(
-                    f"rank {self._group.rank()} has waited {seconds:g} s for the other ranks in {self._call}; "
+                    f"rank {peers.number} has waited {seconds:g} s for the other ranks in {self._call}; "
                     f"all ranks of the group must call it:\n{report_ranks(peers, seconds)}"
                 )
         finally:
@@ -172,8 +172,10 @@ class Work:
         abandon(self._steps)
         if others_launch:
             self._group.launch(lambda link: None, self._compared)
-        left = format_ranks(sorted(self._group.peers.left))
-        raise PeerLost(f"the script of {left} is over, while rank {self._group.rank()} is in {self._call}")
+        peers = self._group.peers
+        raise PeerLost(
+            f"the script of {peers.format(peers.left)} is over, while rank {peers.number} is in {self._call}"
+        )
 
 
 def abandon(steps: Steps) -> None:

@@ -430,7 +430,7 @@ class _StepLink:
     def __init__(self, link: Link, number: int) -> None:
         self._link = link
         self._offset = number << 32
-        self.rank = link.rank
+        self.rank, self.number = link.rank, link.number
 
     @property
     def doing(self) -> str:

@@ -189,7 +189,7 @@ class Rank:
             kind = PipelineMetadataError if isinstance(cause, PipeliningMetadataError) else PipelineError
             of = "" if action.kind.is_reduction else f" microbatch {action.micro_batch},"
             raise kind(
-                f"rank {self.rank}, stage {action.stage},{of} action {action}: {type(cause).__name__}: {cause}"
+                f"rank {self.link.number}, stage {action.stage},{of} action {action}: {type(cause).__name__}: {cause}"
             ) from cause
 
     def _peer_rank(self, action: Action) -> int:

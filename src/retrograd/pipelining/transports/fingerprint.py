@@ -98,6 +98,7 @@ def describe_mismatch(by_rank: Mapping[int, Mapping[str, str]], detail: str = ""
       x: [8] on rank 0; [6] on rank 1
     To continue, run the same script with the same options and data on all ranks.
     """
+    by_rank = dict(sorted(by_rank.items()))  # the same text on all ranks
     differing = differing_fields(list(by_rank.values()))
     lines = [f"  {name}: {_by_value(name, by_rank)}" for name in differing[:SHOWN_FIELDS]]
     if len(differing) > SHOWN_FIELDS:
@@ -111,7 +112,7 @@ def describe_mismatch(by_rank: Mapping[int, Mapping[str, str]], detail: str = ""
 def _by_value(name: str, by_rank: Mapping[int, Mapping[str, str]]) -> str:
     """Return each value of a field with the ranks that have it."""
     ranks: dict[str, list[int]] = {}
-    for rank, fields in sorted(by_rank.items()):
+    for rank, fields in by_rank.items():
         ranks.setdefault(fields.get(name, "nothing")[:SHOWN_CHARACTERS], []).append(rank)
     return "; ".join(f"{value} on {format_ranks(found)}" for value, found in ranks.items())
 

@@ -27,9 +27,13 @@ class Arrival(NamedTuple):
 
 
 class Link(Protocol):
-    """One rank's end of a transport, valid during one launch."""
+    """One rank's end of a transport, valid during one launch.
+
+    number: that of the rank in the group of all processes, by which texts name it.
+    """
 
     rank: int
+    number: int
     doing: str  # a description of the rank's current activity for reports; the runtime updates it
 
     def expect(self, arrivals: Sequence[Arrival]) -> None:

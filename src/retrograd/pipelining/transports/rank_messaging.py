@@ -8,7 +8,7 @@ launch, and the next launch starts clean, even after a failure.
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -104,8 +104,8 @@ class Peers:
     comm: mpi4py's communicator for collective operations, if the ranks are processes of MPI.  timed_out: the operation
     on it that this rank has given up, after which those of the ranks do not match.  overdue: whether this rank has
     waited for an operation until its timeout.
-    ranks: the numbers of the ranks in the group of all processes.  status: the file in which `retrograd top` finds what
-    this rank does, or None.
+    ranks: the numbers of the ranks in the group of all processes, by which all texts name them.  status: the file in
+    which `retrograd top` finds what this rank does, or None.
     slowest: seconds of the longest completed launch.  clock: returns the seconds that timeouts are measured in.
     """
 
@@ -122,7 +122,7 @@ class Peers:
         self.clock = clock
         self.rank, self.size = channel.rank, channel.size
         self.ranks = tuple(ranks) or tuple(range(channel.size))
-        self.members = format_ranks(sorted(self.ranks))  # in the texts of waits
+        self.members = self.format(range(self.size))  # in the texts of waits
         self.status = status
         self.launch = 0
         self.over = False
@@ -156,6 +156,15 @@ class Peers:
             Kind.GROUP: self._handle_group_packet,
             Kind.FINGERPRINT: self._handle_fingerprint,
         }
+
+    @property
+    def number(self) -> int:
+        """Return the number of this rank in the group of all processes."""
+        return self.ranks[self.rank]
+
+    def format(self, ranks: Iterable[int]) -> str:
+        """Return ranks of this group as text, by their numbers in the group of all processes."""
+        return format_ranks(sorted(self.ranks[rank] for rank in ranks))
 
     @property
     def ends(self) -> dict[int, End]:

@@ -10,7 +10,6 @@ from retrograd.pipelining.transports.fingerprint import (
     Fingerprint,
     describe_details,
     describe_mismatch,
-    format_ranks,
 )
 from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost, RankMismatchError
 from retrograd.pipelining.transports.rank_messaging import EMPTY, Packed, Peers
@@ -35,7 +34,7 @@ def launch(
     timeout: None: see `default_timeout`.  fingerprint: by default the name of `work`.
     """
     if peers.lost:
-        raise PeerLost(f"a step has ended without {format_ranks(peers.lost)}; start the script again")
+        raise PeerLost(f"a step has ended without {peers.format(peers.lost)}; start the script again")
     start = peers.clock()
     inside = peers.status is not None and peers.status.in_launch
     link = _ProcessLink(peers, default_timeout(peers.slowest) if timeout is None else timeout)
@@ -99,7 +98,7 @@ class _Patience:
 
     def _print_hint(self, waited: float, awaited: str) -> None:
         print(
-            f"retrograd: rank {self._peers.rank} has waited {waited:.0f} s for {awaited}.  A rank without an answer "
+            f"retrograd: rank {self._peers.number} has waited {waited:.0f} s for {awaited}.  A rank without an answer "
             f"computes, loads data, compiles, or hangs; the step ends after {self.timeout:.0f} s, see timeout=.\n"
             f"{report_ranks(self._peers, STATUS_TIMEOUT)}",
             file=sys.stderr,
@@ -158,7 +157,7 @@ def _wait(peers: Peers, patience: _Patience) -> None:
         silent = [rank for rank in peers.missing if rank not in answers]
         if silent:
             raise TimeoutError(
-                f"rank {peers.rank} is done and has waited {2 * timeout:g} s for {format_ranks(silent)}:\n"
+                f"rank {peers.number} is done and has waited {2 * timeout:g} s for {peers.format(silent)}:\n"
                 f"{report_ranks(peers, timeout)}"
             )
     if peers.failures or peers.differs:
@@ -169,7 +168,7 @@ def _wait(peers: Peers, patience: _Patience) -> None:
 
 
 def _missing(peers: Peers) -> str:
-    return format_ranks(peers.missing)
+    return peers.format(peers.missing)
 
 
 def _results(peers: Peers, own_result: _WorkResult) -> list[Any]:
@@ -177,7 +176,7 @@ def _results(peers: Peers, own_result: _WorkResult) -> list[Any]:
         raise _mismatch(peers)
     first = peers.failures[0] if peers.failures else None
     if first is not None and first.rank != peers.rank:
-        raise unpack_failure(first.packed, first.rank)
+        raise unpack_failure(first.packed, peers.ranks[first.rank])
     if own_result.failure is not None:
         raise own_result.failure
     return [own_result.value if rank == peers.rank else unpack(*end.packed) for rank, end in sorted(peers.ends.items())]
@@ -185,7 +184,7 @@ def _results(peers: Peers, own_result: _WorkResult) -> list[Any]:
 
 def _mismatch(peers: Peers) -> RankMismatchError:
     """Return the error about different fingerprints, which is the same on all ranks that know all of them."""
-    found = dict(sorted(peers.fingerprints.items()))
+    found = {peers.ranks[rank]: one for rank, one in peers.fingerprints.items()}
     if len(found) == 1:
         return RankMismatchError(f"the ranks run different programs; {_missing(peers)} did not say which")
     fields = {rank: one.fields for rank, one in found.items()}
@@ -196,18 +195,19 @@ def report_ranks(peers: Peers, timeout: float) -> str:
     """Return what every rank is doing, a line each; ranks may take `timeout` seconds, at most 1, to answer."""
     own_state, others = peers.doing(), [rank for rank in range(peers.size) if rank != peers.rank]
     answers = peers.ask(others, min(STATUS_TIMEOUT, timeout)) | {peers.rank: own_state}
-    return "\n".join(f"  rank {rank}: {answers.get(rank, 'no answer')}" for rank in range(peers.size))
+    lines = sorted((peers.ranks[rank], answers.get(rank, "no answer")) for rank in range(peers.size))
+    return "\n".join(f"  rank {number}: {answer}" for number, answer in lines)
 
 
 def _gone_message(peers: Peers) -> str:
-    return f"the script of {format_ranks(peers.gone)} is over, while rank {peers.rank} is in a step that needs it"
+    return f"the script of {peers.format(peers.gone)} is over, while rank {peers.number} is in a step that needs it"
 
 
 class _ProcessLink:
     """One rank's end of the messaging."""
 
     def __init__(self, peers: Peers, timeout: float) -> None:
-        self.rank = peers.rank
+        self.rank, self.number = peers.rank, peers.number
         self.patience = _Patience(peers, timeout)
         self._status: StatusFile | None = peers.status
         if self._status is not None:
@@ -229,7 +229,10 @@ class _ProcessLink:
 
     def state(self) -> str:
         """Return the current action of the rank, and the message that it waits for."""
-        return self.doing + (", waits for {} from rank {}".format(*self._awaited) if self._awaited else "")
+        if self._awaited is None:
+            return self.doing
+        message, rank = self._awaited
+        return f"{self.doing}, waits for {message} from rank {self._peers.ranks[rank]}"
 
     def expect(self, arrivals: Sequence[Arrival]) -> None:
         """Do nothing: messages are received into new memory whenever this rank polls."""
@@ -255,17 +258,18 @@ class _ProcessLink:
         peers, mail = self._peers, self._peers.mail
         rank, message = arrivals[0]
         self._awaited = (message, rank)
+        sender = peers.ranks[rank]
 
         def arrived() -> bool:
             return any(one in mail for _, one in arrivals)
 
         def wait() -> str:
-            return wait_for(self.doing, str(message), peers.ranks[rank])
+            return wait_for(self.doing, str(message), sender)
 
         timeout = self.patience.timeout
-        if not self.patience.until(lambda: arrived() or peers.over, lambda: f"{message} from rank {rank}", wait):
+        if not self.patience.until(lambda: arrived() or peers.over, lambda: f"{message} from rank {sender}", wait):
             raise TimeoutError(
-                f"rank {self.rank} has waited {timeout:g} s for {message} from rank {rank}:\n"
+                f"rank {self.number} has waited {timeout:g} s for {message} from rank {sender}:\n"
                 f"{report_ranks(peers, timeout)}"
             )
         self._awaited = None

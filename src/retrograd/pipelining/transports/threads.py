@@ -111,7 +111,7 @@ class _ThreadLink:
     """One rank's end of the mailbox."""
 
     def __init__(self, rank: int, launch: _Launch) -> None:
-        self.rank = rank
+        self.rank = self.number = rank
         self.doing = "starts"
         self._launch = launch
 
