@@ -19,6 +19,7 @@ from retrograd.distributed.fsdp import (
     register_fsdp_forward_method,
 )
 from retrograd.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from retrograd.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 
 
 def values(seed, *shape):
@@ -454,3 +455,31 @@ def test_other_divisions_are_refused_with_the_way_out():
         _ = fsdp.FullyShardedDataParallel
     with pytest.raises(AttributeError, match=r"ShardingStrategy.*reshard_after_forward"):
         _ = fsdp.ShardingStrategy
+
+
+def test_parameters_that_tensor_parallelism_has_divided_are_refused_by_name_unless_they_are_ignored():
+    def script():
+        mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
+        model = rg.nn.Sequential(rg.nn.Linear(4, 6), rg.nn.Linear(6, 2))
+        parallelize_module(model, mesh["tensor"], {"0": ColwiseParallel(use_local_output=False)})
+        before = dict(model.named_parameters())
+        for module, name in ((model, "0.weight"), (model[0], "weight")):
+            with pytest.raises(NotImplementedError, match=rf"fully_shard: {name} is a DTensor .*ignored_params"):
+                fully_shard(module, mesh=mesh["data"])
+            assert all(p is before[name] for name, p in model.named_parameters())
+        fully_shard(model, mesh=mesh["data"], ignored_params=list(model[0].parameters()))
+        assert model[0].weight is before["0.weight"]
+        return model[1].weight.to_local().shape
+
+    assert dist.run_threads(script, 4) == [(1, 6)] * 4
+
+
+def test_parts_of_blocks_inside_or_assigned_since_are_not_divided_again():
+    def script():
+        model = rg.nn.Sequential(rg.nn.Linear(4, 6), rg.nn.Linear(6, 2))
+        fully_shard(model[0])
+        model[0].load_state_dict({name: p.clone() for name, p in model[0].state_dict().items()}, assign=True)
+        fully_shard(model)
+        return [p.to_local().shape for p in model.parameters()]
+
+    assert dist.run_threads(script, 2) == [[(3, 4), (3,), (1, 6), (1,)]] * 2

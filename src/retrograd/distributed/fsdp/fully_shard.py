@@ -24,7 +24,7 @@ from retrograd.nn.parameter import is_on_meta
 from retrograd.nn.tensor_part import local_tensor
 
 PRECISION_OF_PARAMETERS = MixedPrecisionPolicy()
-_divided = WeakIdDict()  # the whole parameters of which a module has a part
+_divided = WeakIdDict()  # the whole parameters of which a module has a part, and these parts
 
 
 def fully_shard(
@@ -65,7 +65,8 @@ def fully_shard(
 
     Raises ValueError before `init_process_group`, for a module without parameters, for one that shares a parameter with
     a module divided before, for a mesh of more dimensions, and for another result of shard_placement_fn;
-    RankMismatchError, on every rank, if the ranks' parameters or options differ; NotImplementedError for dp_mesh_dims.
+    RankMismatchError, on every rank, if the ranks' parameters or options differ; NotImplementedError for dp_mesh_dims,
+    and for a parameter that is a `DTensor` already, as after `parallelize_module`, unless it is ignored.
 
     Source: S. Rajbhandari et al., ZeRO, SC 2020; Y. Zhao et al., PyTorch FSDP, VLDB 2023.
 
@@ -108,6 +109,7 @@ def _divide(
             if p is not None and id(p) not in ignored and not isinstance(p, DTensor):
                 homes.setdefault(id(p), []).append((owner, name))
                 whole[id(p)] = p
+    _check_parts(module, ignored)
     if not whole and not any(blocks_of(module)):
         raise ValueError("fully_shard: the module has no parameters")
     _check_not_divided(homes, whole)
@@ -122,7 +124,7 @@ def _divide(
     broadcast_over(mesh, [p for p in whole.values() if not is_on_meta(p)])
     with no_grad():
         parameters = [ShardedParameter(p, homes[key], mesh, placements[key]) for key, p in whole.items()]
-    for p in whole.values():
+    for p in (*whole.values(), *(each.shard for each in parameters)):
         _divided.set(p, True)
     block = ParameterBlock(parameters, mesh, keeps, policy)
     module.__dict__[BLOCK] = block
@@ -130,6 +132,20 @@ def _divide(
     if not isinstance(module, FSDPModule):
         kind: Any = type(module)
         module.__class__ = _class_of_blocks(kind)
+
+
+def _check_parts(module: Module, ignored: set[int]) -> None:
+    """Raise NotImplementedError if a parameter is a DTensor, except the parts that blocks have."""
+    of_blocks = {(id(owner), name) for block in blocks_of(module) for p in block.parameters for owner, name in p.homes}
+    for path, owner in module.named_modules():
+        for name, p in owner._parameters.items():
+            if not isinstance(p, DTensor) or id(p) in ignored or (id(owner), name) in of_blocks or _divided.get(p):
+                continue
+            raise NotImplementedError(
+                f"fully_shard: {f'{path}.{name}' if path else name} is a DTensor with {list(p.placements)} over "
+                f"{p.device_mesh}, and dividing it again is not supported; divide this module in one way only, or pass "
+                f"the parameter in ignored_params and average its gradient over the other ranks"
+            )
 
 
 def _check_not_divided(homes: Mapping[int, list[tuple[Module, str]]], whole: Mapping[int, Tensor]) -> None:
