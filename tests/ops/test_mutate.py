@@ -1,11 +1,13 @@
 """In-place writes: they change the tensor's memory, raise its version, and are refused where they would be wrong."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.core import registry
 from retrograd.core.tensor import count_of
 from retrograd.foundation.lazy_imports import load_all
 
@@ -431,3 +433,16 @@ def test_out_refuses_operands_that_require_grad_and_takes_them_in_no_grad():
         rg.mul(w, 2, out=out)
         w.add_(out)
     assert (out.tolist(), w.tolist(), w.requires_grad, w.is_leaf) == ([2.0] * 3, [3.0] * 3, True, True)
+
+
+def test_no_operator_with_float_results_writes_to_integers():
+    tried = []
+    for name, op in registry.items():
+        if not op.to_float or not op.simple or not hasattr(rg.Tensor, f"{name}_"):
+            continue
+        for x in (rg.tensor([1, 2, 3]), rg.tensor([1, 2, 3])):  # the first call finds the kernel
+            with pytest.raises(RuntimeError, match="can't be cast"), warnings.catch_warnings(action="ignore"):
+                getattr(x, f"{name}_")(*[rg.tensor([1, 2, 3])] * (op.simple - 1))
+            assert x.tolist() == [1, 2, 3]
+        tried.append(name)
+    assert len(tried) > 20

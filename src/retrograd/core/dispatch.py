@@ -441,7 +441,7 @@ def write_plain(op, out, args):
     requires_grad = x._requires_grad
     # Whether NumPy's function makes a result like x of these operands. On integers, it may fail after it wrote some.
     fits = is_real_array(x.value)
-    if not fits and not is_integer_array(x.value):
+    if not fits and (op.to_float or not is_integer_array(x.value)):
         return False
     cut = x.tag
     arrays = []
