@@ -13,6 +13,7 @@ from typing import Any
 from retrograd.autograd.input_metadata import InputMetadata
 from retrograd.autograd.saved_names import raw_saved_by_name, saved_by_name, saved_names
 from retrograd.core import GradFn, Tensor
+from retrograd.core.dtype import is_differentiable
 from retrograd.core.engine import run_alone
 from retrograd.core.graph import output_avals
 from retrograd.core.hooks import RemovableHandle, add_hook, conjugate, hooks_of
@@ -49,8 +50,9 @@ class NodeMembers:
 
     @read_only
     def _input_metadata(self) -> tuple[InputMetadata, ...]:
-        """Shape, dtype and device of each gradient that the node receives."""
-        return tuple([InputMetadata(aval) for aval in output_avals(self._record)])
+        """Shape, dtype and device of each gradient that the node receives: none of indices, as of `max`."""
+        avals = output_avals(self._record)
+        return tuple([InputMetadata(aval) for aval in avals if is_differentiable(aval.dtype)])
 
     @read_only
     def requires_grad(self) -> bool:

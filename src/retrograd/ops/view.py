@@ -148,6 +148,7 @@ class expand(View, linear="x"):
 
     def errors(r):
         yield (r(3),), {"shape": (4,)}, ValueError, r"\(3,\) does not expand"
+        yield (r(1),), {"shape": (-2, -3)}, ValueError, r"sizes must not be negative, other than -1, got \(-2, -3\)"
 
 
 def expanded_shape(old, new):
@@ -173,6 +174,9 @@ def expanded_shape(old, new):
             f"expand: The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension "
             f"{out.index(-1)}: shape {tuple(old)} does not expand to {tuple(new)}"
         )
+    for size in out:
+        if type(size) is int and size < 0:
+            raise ValueError(f"expand: sizes must not be negative, other than -1, got {tuple(new)}")
     return tuple(out)
 
 
