@@ -59,6 +59,25 @@ def test_large_arrays_from_outside_do_not_end_a_plan():
     assert [type(i) for i in plans(compiled)] == [PlannedCalls]
 
 
+def test_a_plan_that_warns_runs_one_by_one_without_the_tensors_whose_layout_alone_matters():
+    """The gradient of the weight is copied into its layout, and no call of the plan reads the weight."""
+    layer = nn.Linear(3, 3)
+
+    def step(x):
+        layer.zero_grad()
+        layer(x) * rg.rand(4, 3)  # ends a plan
+        layer(x).mean().backward()
+        return layer.weight.grad * 1
+
+    compiled, x = rg.compile(step, fullgraph=True), numbers(4, 3)
+    compiled(x)
+    compiled(x)
+    x[0, 0] = rg.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        assert observe(compiled(x)) == observe(step(x))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool", "complex64", "float16"])
 def test_dtypes(dtype):
     x = (numbers(6, 6) * 4).to(getattr(rg, dtype))

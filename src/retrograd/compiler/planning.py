@@ -221,15 +221,18 @@ class _Run:
 class CallsOneByOne:
     """The calls of a plan one after the other."""
 
-    __slots__ = ("_calls", "_operands", "_outs", "_quiet")
+    __slots__ = ("_calls", "_like", "_operands", "_outs", "_quiet")
 
     def __init__(self, calls: list[Any], layouts: Layouts, operands: list[Slot], outs: list[Slot], quiet: bool) -> None:
         self._calls = list(zip(specialize([*calls], layouts), calls, strict=True))
         self._operands, self._outs, self._quiet = operands, outs, quiet
+        made = {slot for call in calls for slot in makes(call)}
+        absent = {slot for call in calls for slot in reads(call)} - made - {*operands}
+        self._like = {slot: array_programs.example(layouts[slot]) for slot in absent}  # only their layouts matter
 
     def __call__(self, *arrays: Any) -> tuple:
         """Return the results that others need."""
-        values = dict(zip(self._operands, arrays, strict=True))
+        values = {**self._like, **dict(zip(self._operands, arrays, strict=True))}
         for call, recorded in self._calls:
             with array_programs.quiet() if recorded.backward or self._quiet else nullcontext():
                 self._run(call, recorded, values)
