@@ -145,6 +145,33 @@ def test_checkpoints_in_a_compiled_model_have_the_eager_bits(form):
         assert outcomes(rg.compile) == outcomes(lambda f: f)
 
 
+@pytest.mark.parametrize("stop", [False, True])
+def test_a_recomputation_ends_after_the_operator_that_saves_last(stop):
+    def outcomes(compile):
+        norm, calls, w = rg.nn.BatchNorm1d(4), rg.zeros(()), rg.ones(4, requires_grad=True)
+
+        def count(x):
+            y = (x * w).exp()  # saves its result
+            calls.add_(1)
+            return y
+
+        def step(x):
+            w.grad = None
+            y = checkpoint(count, x, use_reentrant=False, early_stop=stop)
+            y = checkpoint(lambda a: checkpoint(norm, a, use_reentrant=False), y, use_reentrant=False)
+            checkpoint_sequential([count, norm, rg.nn.ReLU()], None, y, budget_bytes=200).sum().backward()
+            return w.grad * 1
+
+        call = compile(step)
+        seen = [(observe(call(numbers(5, 4, seed=i))), calls.item(), state_of(norm.buffers())) for i in range(4)]
+        return seen, call
+
+    expected, _ = outcomes(lambda f: f)
+    found, step = outcomes(lambda f: rg.compile(f, fullgraph=True))
+    assert found == expected
+    assert step.programs
+
+
 @pytest.mark.skipif(not kernels.compiled, reason="plans of plain Python have arrays of their own")
 def test_a_compiled_step_with_checkpoints_needs_less_memory_than_one_without():
     def peak(form):

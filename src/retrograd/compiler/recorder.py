@@ -100,7 +100,7 @@ class Recorder(TransparentLevel, Watcher):
     """
 
     observes = True
-    needs_results = True  # of every operator, so that no recomputation stops within one
+    needs_results = True  # of every operator, so that recomputations end after one, and not within it
 
     def __init__(self) -> None:
         self.start = reserve_numbers(0)  # the creation number of the last node before the call
@@ -111,6 +111,8 @@ class Recorder(TransparentLevel, Watcher):
         self.refused_at: dict[Any, set[int]] = {}  # by the code of each function on the way to it: its instructions
         self.refused_for: dict[Any, set[Objects]] = {}  # by the same code
         self.operators = 0  # that ran, also after a refusal
+        self._is_running = False  # whether an operator runs
+        self._end: BaseException | None = None  # is raised after it
         self._caller = sys._getframe(1).f_code
         self._slots: dict[int, tuple[Any, Slot]] = {}  # by the id of an array: a weak reference to it, and its slot
         self._count = 0
@@ -152,11 +154,14 @@ class Recorder(TransparentLevel, Watcher):
 
     def process(self, op: Any, args: tuple, params: dict) -> Any:
         """Run and record an operator."""
+        self._is_running = True
         try:
             out = op(*args) if op.simple and op.simple == len(args) else call(op, args, params)
         except Exception:  # which code may catch
             self.refuse(f"{op.name} raises an error, which may depend on values")
             raise
+        finally:
+            self._is_running, end, self._end = False, self._end, None
         self.operators += 1
         if not self.refusal:
             watch = sys.getprofile()
@@ -165,7 +170,14 @@ class Recorder(TransparentLevel, Watcher):
                 self.record_operator(op, args, params, out)
             finally:
                 sys.setprofile(watch)
+        if end is not None:
+            raise end
         return out
+
+    def end_after_operator(self, error: BaseException) -> bool:
+        """Raise an error once the operator that runs is recorded; return whether there is one."""
+        self._end = error if self._is_running else None
+        return self._is_running
 
     def record_operator(self, op: Any, args: tuple, params: dict, out: Any) -> None:
         """Record the kernel of an operator that has run."""

@@ -312,9 +312,12 @@ class Frame:
         return recomputation.values
 
 
-def _may_stop() -> bool:
-    """Return whether the operator that saves may end without its result, which it has computed by then."""
-    return not any(getattr(watcher, "needs_results", False) for watcher in current().watchers or ())
+def _stop() -> None:
+    """End a recomputation: at once, or where a watcher needs the result of the operator that saves, after it."""
+    for watcher in current().watchers or ():
+        if getattr(watcher, "needs_results", False) and watcher.end_after_operator(_AllRecomputedError()):
+            return
+    raise _AllRecomputedError
 
 
 class _Recomputation:
@@ -343,8 +346,8 @@ class _Recomputation:
             placeholder = frame.placeholders[number]()
             if placeholder is not None:
                 self.values[placeholder] = tensor
-            if self.count == len(frame.placeholders) and frame.options.early_stop and _may_stop():
-                raise _AllRecomputedError
+            if self.count == len(frame.placeholders) and frame.options.early_stop:
+                _stop()
         elif frame.complete:
             raise CheckpointError(
                 f"checkpoint: trying to save more tensors during recomputation than during the original forward pass, "
