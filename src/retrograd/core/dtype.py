@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.lazy_imports import lazy_module
 
 DType = np.dtype  # the class of all dtypes
@@ -107,7 +108,7 @@ def as_dtype(value):
         if not isinstance(value, str):
             raise
         if value not in EXTENSIONS:
-            raise TypeError(f"expected a dtype or the name of one, got {value!r}") from None
+            raise TypeError(f"expected a dtype or the name of one, got {describe(value)}") from None
         return getattr(lazy_module("retrograd.core.extension_dtypes"), value)
 
 
