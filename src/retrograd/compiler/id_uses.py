@@ -9,6 +9,8 @@ import re
 import types
 from collections.abc import Iterator
 
+from retrograd.compiler.state_accesses import is_subscript
+
 _IGNORED = ("CACHE", "EXTENDED_ARG", "NOP", "RESUME", "PRECALL")
 _METHODS = {"add", "discard", "get", "pop", "remove", "setdefault"}  # whose first argument is a key
 _PUSHES = ("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "LOAD_SMALL_INT", "PUSH_NULL")
@@ -89,7 +91,9 @@ def _is_consumed_as_key(steps: list[dis.Instruction], start: int, end: int) -> b
         if step.opcode in _JUMPS or step.is_jump_target:
             return False
         match step.opname:
-            case "BINARY_SUBSCR" | "STORE_SUBSCR" | "DELETE_SUBSCR" | "SET_ADD" if above == 0:
+            case "STORE_SUBSCR" | "DELETE_SUBSCR" | "SET_ADD" if above == 0:
+                return True
+            case _ if above == 0 and is_subscript(step):
                 return True
             case "CONTAINS_OP" | "MAP_ADD" if above == 1:
                 return True
@@ -100,8 +104,6 @@ def _is_consumed_as_key(steps: list[dis.Instruction], start: int, end: int) -> b
             case "CALL" if above + 1 == step.arg:  # the value is the first operand
                 method = steps[start - 1]
                 return method.opname in ("LOAD_METHOD", "LOAD_ATTR") and method.argval in _METHODS
-            case "BINARY_OP" if above == 0 and step.argrepr == "[]":
-                return True
             case "LOAD_ATTR" if above > 0:
                 pass
             case "CALL" if above > 1 + (step.arg or 0):  # and not of a method whose operand the value is

@@ -35,7 +35,7 @@ _STAGES = {"dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "c": -1, "rc": 
 
 
 def _key(version: Any) -> tuple | None:
-    """Return what versions are ordered by: their numbers, stage and local part; None for what is no version."""
+    """Return the sort key of a version: its numbers, stage and local part; None for other values."""
     text = (
         version if isinstance(version, str) else ".".join(map(str, version)) if hasattr(version, "__iter__") else None
     )

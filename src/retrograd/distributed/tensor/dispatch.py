@@ -153,11 +153,9 @@ def _run_like(func: Any, args: Arguments, kwargs: Keywords) -> Any:
     if func.__name__.startswith("rand"):
         drawn = func(functions["empty"](division.shape, dtype=model.dtype), *args[1:], **kwargs)
         return distribute_tensor(drawn, division.mesh, division.placements)
-    local = (
-        exchange(local_of(model).detach(), model.division, division.placements)
-        if model.division.is_partial
-        else (local_of(model))
-    )
+    local = local_of(model)
+    if model.division.is_partial:
+        local = exchange(local.detach(), model.division, division.placements)
     return wrap(func(local, *args[1:], **kwargs), division)
 
 

@@ -309,11 +309,16 @@ def distribute_tensor(
     return found
 
 
+def mesh_or_all_ranks(mesh: DeviceMesh | None) -> DeviceMesh:
+    """Return a mesh; by default all ranks, along one dimension."""
+    return DeviceMesh.from_group(initialized_group(), "cpu") if mesh is None else mesh
+
+
 def _mesh_and_placements(
     call: str, mesh: DeviceMesh | None, placements: Sequence[Placement] | None
 ) -> tuple[DeviceMesh, list[Placement]]:
     """Return the mesh, by default of all ranks, and a placement for each of its dimensions."""
-    found = DeviceMesh.from_group(initialized_group(), "cpu") if mesh is None else mesh
+    found = mesh_or_all_ranks(mesh)
     return found, _checked(call, found, [Replicate()] * found.ndim if placements is None else placements)
 
 

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.distributed.device_mesh import DeviceMesh
-from retrograd.distributed.groups import initialized_group
-from retrograd.distributed.tensor.dtensor import DTensor, distribute_tensor
+from retrograd.distributed.tensor.dtensor import DTensor, distribute_tensor, mesh_or_all_ranks
 from retrograd.distributed.tensor.placements import Placement, Replicate
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
@@ -34,7 +33,7 @@ def distribute_module(
     >>> run_threads(script, 2)[0]
     (Replicate(),)
     """
-    mesh = DeviceMesh.from_group(initialized_group(), "cpu") if device_mesh is None else device_mesh
+    mesh = mesh_or_all_ranks(device_mesh)
     for name, owner in module.named_modules():
         if partition_fn is not None:
             partition_fn(name, owner, mesh)

@@ -5,7 +5,7 @@ from fnmatch import fnmatch
 
 from retrograd.core.blocks import generator_block
 from retrograd.distributed.device_mesh import DeviceMesh
-from retrograd.distributed.groups import initialized_group
+from retrograd.distributed.tensor.dtensor import mesh_or_all_ranks
 from retrograd.distributed.tensor.parallel.styles import ParallelStyle
 from retrograd.foundation.source_location import warn_user
 from retrograd.nn.module import Module
@@ -39,7 +39,7 @@ def parallelize_module(
     >>> run_threads(script, 2)[0]
     ((3, 1), (3, 2))
     """
-    mesh = DeviceMesh.from_group(initialized_group(), "cpu") if device_mesh is None else device_mesh
+    mesh = mesh_or_all_ranks(device_mesh)
     if mesh.ndim > 1:
         raise ValueError(f"parallelize_module: expected a mesh of one dimension, such as mesh['tp'], got {mesh}")
     if isinstance(parallelize_plan, ParallelStyle):
