@@ -180,6 +180,29 @@ def test_threads_work_whether_they_wait_awake_or_asleep(policy):
     assert done.stdout == "4000.0\n"
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted by the files of Linux")
+def test_threads_that_sleep_are_woken_only_for_jobs_that_take_longer_than_that():
+    program = """
+import os
+import numpy as np
+from retrograd import kernels
+
+def threads_after_relu(count):
+    kernels.relu(np.ones(count, "f"))
+    return len(os.listdir("/proc/self/task"))
+
+print(threads_after_relu(10) == threads_after_relu(1 << 17) < threads_after_relu(1 << 19))
+"""
+    environment = {
+        **os.environ,
+        "OMP_WAIT_POLICY": "passive",
+        "OMP_NUM_THREADS": "2",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
 @pytest.mark.parametrize("num", [0, -1])
 def test_less_than_one_thread_is_refused(num):
     with pytest.raises(ValueError, match="expected at least 1 thread"):

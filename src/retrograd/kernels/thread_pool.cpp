@@ -40,6 +40,7 @@ std::chrono::microseconds spin_duration() {
     const bool passive = setting && (setting[0] == 'p' || setting[0] == 'P');
     return std::chrono::microseconds(passive ? 0 : 1000);
 }
+const std::chrono::microseconds SPINNING = spin_duration();
 
 inline void relax() {
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -57,17 +58,23 @@ constexpr std::chrono::microseconds LOST{200};
 constexpr std::chrono::milliseconds SLEEPING{50};
 std::atomic<Clock::rep> sleeps_until{0};
 
-// Spins until a condition is true; returns false after `spin_duration`, and while threads sleep.  Yields the processor to
+bool threads_sleep(Clock::time_point now) {
+    return SPINNING.count() == 0 || now.time_since_epoch().count() < sleeps_until.load(std::memory_order_relaxed);
+}
+
+// While they sleep, every job has to wake them, which takes longer than jobs of fewer than this many times two chunks.
+constexpr std::ptrdiff_t CHUNKS_WORTH_WAKING = 4;
+
+// Spins until a condition is true; returns false after SPINNING, and while threads sleep.  Yields the processor to
 // threads with work, and calls `before_yield` before it does.
 template <class F, class G>
 bool spin_until(F condition, G before_yield) {
-    static const auto duration = spin_duration();
     auto now = Clock::now();
-    if (now.time_since_epoch().count() < sleeps_until.load(std::memory_order_relaxed)) {
+    if (threads_sleep(now)) {
         before_yield();
         return condition();
     }
-    for (const auto end = now + duration; now < end;) {
+    for (const auto end = now + SPINNING; now < end;) {
         for (int i = 0; i < 64; i++) {
             if (condition()) return true;
             relax();
@@ -246,6 +253,12 @@ std::ptrdiff_t longest_share(std::ptrdiff_t n, std::ptrdiff_t size, std::ptrdiff
     return divide_up(divide_up(n, size), threads) * size;
 }
 
+// Returns whether n indices are worth sharing now.  An index that fills a chunk alone may have any amount of work.
+bool worth_sharing(std::ptrdiff_t n, std::ptrdiff_t min_chunk) {
+    return min_chunk <= 1 || n >= 2 * CHUNKS_WORTH_WAKING * min_chunk || grain.load(std::memory_order_relaxed) ||
+           !threads_sleep(Clock::now());
+}
+
 int clamp_num_threads(int count) { return count < 1 ? 1 : count > MAX_THREADS ? MAX_THREADS : count; }
 
 }  // namespace
@@ -257,7 +270,7 @@ void parallel_for(std::ptrdiff_t n, std::ptrdiff_t min_chunk, Body body, void* c
         min_chunk = forced;
     }
     const std::ptrdiff_t threads = std::min<std::ptrdiff_t>(retrograd_get_num_threads(), n / std::max<std::ptrdiff_t>(min_chunk, 1));
-    if (threads > 1) {
+    if (threads > 1 && worth_sharing(n, min_chunk)) {
         Pool& workers_pool = get_pool();
         if (!workers_pool.busy.test_and_set(std::memory_order_acquire)) {
             Job job{body, context, n, chunk_size(n, min_chunk, threads), static_cast<int>(threads) - 1};
