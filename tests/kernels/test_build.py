@@ -110,3 +110,16 @@ def test_elementwise_kernels_are_vectorized_in_both_dtypes(tmp_path):
     defined = [i for i, line in enumerate(source.read_text().splitlines(), 1) if line.startswith("KERNEL_OF(")]
     assert defined
     assert Counter(loops) == {str(line): 2 for line in defined}
+
+
+@pytest.mark.skipif(not shutil.which("g++") or not shutil.which("nm"), reason="needs GCC and binutils")
+def test_code_for_one_processor_has_each_kernel_once(tmp_path):
+    """As for 64-bit ARM, where no function is selected at run time: other versions are compiled and never called."""
+    sources = Path(kernels.__file__).parent
+    found = tmp_path / "tiles.o"
+    folders = [f"-I{sysconfig.get_paths()['include']}", f"-I{np.get_include()}", f"-I{sources}"]
+    command = ["g++", "-std=c++17", "-O0", "-fPIC", "-DRETROGRAD_ONE_PROCESSOR", *folders, "-o", str(found), "-c"]
+    subprocess.run([*command, str(sources / "tiles.cpp")], check=True)
+    symbols = subprocess.run(["nm", "-C", str(found)], check=True, capture_output=True, text=True).stdout
+    assert "runs_Narrow" in symbols
+    assert not re.findall("runs_(?:Middle|Wide)|(?:wide|widest)\\(", symbols)

@@ -3,6 +3,7 @@
 
 // Sanitizers may not be called as early as the processor is asked, so their builds have code for one processor.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && !defined(RETROGRAD_ONE_PROCESSOR)
+#define SELECTS_AT_RUN_TIME
 #define FOR_WIDEST __attribute__((target("arch=x86-64-v4")))
 #define FOR_WIDE __attribute__((target("arch=x86-64-v3")))
 #else
@@ -18,17 +19,22 @@
 
 namespace retrograd {
 
-// The width of the widest vectors that the processor and this build support: 64 bytes (AVX-512), 32 (AVX2), or 16
-// (every processor).
-inline int supported_vector_bytes() {
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && !defined(RETROGRAD_ONE_PROCESSOR)
-    return __builtin_cpu_supports("x86-64-v4") ? 64 : __builtin_cpu_supports("x86-64-v3") ? 32 : 16;
-#elif defined(__AVX512F__)
-    return 64;
+// The width of the widest vectors that this build has code for: 64 bytes (AVX-512), 32 (AVX2), or 16 (every processor).
+// Kernels compile nothing for wider ones.
+#if defined(SELECTS_AT_RUN_TIME) || defined(__AVX512F__)
+constexpr int MOST_VECTOR_BYTES = 64;
 #elif defined(__AVX2__)
-    return 32;
+constexpr int MOST_VECTOR_BYTES = 32;
 #else
-    return 16;
+constexpr int MOST_VECTOR_BYTES = 16;
+#endif
+
+// The width of the widest vectors that the processor and this build support.
+inline int supported_vector_bytes() {
+#if defined(SELECTS_AT_RUN_TIME)
+    return __builtin_cpu_supports("x86-64-v4") ? 64 : __builtin_cpu_supports("x86-64-v3") ? 32 : 16;
+#else
+    return MOST_VECTOR_BYTES;
 #endif
 }
 
@@ -44,7 +50,9 @@ struct CpuDispatch<body, narrow_body> {
     FOR_WIDE static void wide(A... arguments) { body(arguments...); }
     static void narrow(A... arguments) { narrow_body(arguments...); }
     static void call(A... arguments) {
-        (vector_bytes == 64 ? widest : vector_bytes == 32 ? wide : narrow)(arguments...);
+        if constexpr (MOST_VECTOR_BYTES == 64) (vector_bytes == 64 ? widest : vector_bytes == 32 ? wide : narrow)(arguments...);
+        else if constexpr (MOST_VECTOR_BYTES == 32) (vector_bytes == 32 ? wide : narrow)(arguments...);
+        else narrow(arguments...);
     }
 };
 

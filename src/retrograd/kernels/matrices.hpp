@@ -16,9 +16,11 @@ namespace retrograd {
     FOR_WIDEST inline void name##_widest(const Arguments& arguments) { name<T, 64>(arguments); }   \
     FOR_WIDE inline void name##_wide(const Arguments& arguments) { name<T, 32>(arguments); }       \
     inline void name(const Arguments& arguments) {                                                 \
-        const int bytes = vector_bytes;                                                          \
-        if (bytes == 64) return name##_widest(arguments);                                          \
-        if (bytes == 32) return name##_wide(arguments);                                            \
+        const int bytes = vector_bytes;                                                            \
+        if constexpr (MOST_VECTOR_BYTES >= 64)                                                     \
+            if (bytes == 64) return name##_widest(arguments);                                      \
+        if constexpr (MOST_VECTOR_BYTES >= 32)                                                     \
+            if (bytes == 32) return name##_wide(arguments);                                        \
         name<T, 16>(arguments);                                                                    \
     }
 

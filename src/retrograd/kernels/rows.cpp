@@ -197,6 +197,22 @@ LOOP(variance_rows) {
     }
 }
 
+// ------------------------------------------------------------------------------------ for other kernels too
+
+template <class T>
+INLINE void exponentials_inline(const T* x, T top, T* out, npy_intp n, double* sum) {
+    IN_ANY_ORDER
+    for (npy_intp i = 0; i < n; i++) out[i] = exp_of_negative(x[i] - top);
+    *sum = summed<T>(n, [=](npy_intp i) { return out[i]; });
+}
+
+template <class T>
+double dispatch_exponentials(const T* x, T top, T* out, npy_intp n) {
+    double sum;
+    cpu_dispatch<exponentials_inline<T>>(x, top, out, n, &sum);
+    return sum;
+}
+
 const Kernel kernels[] = {
     ROW(softmax_rows, 2, "TT", 1, "(n)->(n)"),
     ROW(log_softmax_rows, 2, "TT", 1, "(n)->(n)"),
@@ -208,6 +224,9 @@ const Kernel kernels[] = {
 };
 
 }  // namespace
+
+double exponentials(const float* x, float top, float* out, npy_intp n) { return dispatch_exponentials(x, top, out, n); }
+double exponentials(const double* x, double top, double* out, npy_intp n) { return dispatch_exponentials(x, top, out, n); }
 
 const Part part_rows{kernels};
 

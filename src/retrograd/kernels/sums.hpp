@@ -100,20 +100,9 @@ INLINE T largest(const T* x, npy_intp n, Prefetch<T, rows> prefetch = {}) {
     return top_of<LANES<T>>(lanes);
 }
 
-template <class T>
-INLINE void exponentials_inline(const T* x, T top, T* out, npy_intp n, double* sum) {
-    IN_ANY_ORDER
-    for (npy_intp i = 0; i < n; i++) out[i] = exp_of_negative(x[i] - top);
-    *sum = summed<T>(n, [=](npy_intp i) { return out[i]; });
-}
-
-// Writes exp(x - top) to out, and returns its sum.  Not inlined, because many kernels call it.
-template <class T>
-INLINE double exponentials(const T* x, T top, T* out, npy_intp n) {
-    double sum;
-    cpu_dispatch<exponentials_inline<T>>(x, top, out, n, &sum);
-    return sum;
-}
+// Write exp(x - top) to out, and return its sum.  Many kernels call them, so rows.cpp alone compiles them.
+double exponentials(const float* x, float top, float* out, npy_intp n);
+double exponentials(const double* x, double top, double* out, npy_intp n);
 
 // Returns the sum of exp(x - top).
 template <class T>

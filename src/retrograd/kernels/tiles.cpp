@@ -100,7 +100,11 @@ TILES(Wide, FOR_WIDEST)
 template <class T>
 const Tiles<T>& tiles() {
     const int bytes = vector_bytes;
-    return bytes == 64 ? of_Wide<T> : bytes == 32 ? of_Middle<T> : of_Narrow<T>;
+    if constexpr (MOST_VECTOR_BYTES >= 64)
+        if (bytes == 64) return of_Wide<T>;
+    if constexpr (MOST_VECTOR_BYTES >= 32)
+        if (bytes == 32) return of_Middle<T>;
+    return of_Narrow<T>;
 }
 
 template const Tiles<float>& tiles();
