@@ -24,4 +24,4 @@ from retrograd.utils.data.sampler import WeightedRandomSampler as WeightedRandom
 from retrograd.utils.data.worker import WorkerInfo as WorkerInfo
 from retrograd.utils.data.worker import get_worker_info as get_worker_info
 
-__getattr__, __dir__ = _lazy.lazy_names(__name__, {})
+__getattr__, __dir__ = _lazy.lazy_names(__name__, {"distributed": "retrograd.utils.data.distributed"})

@@ -1,6 +1,7 @@
 """Collate examples into a batch."""
 
-from collections.abc import Callable, Mapping, Sequence
+import copy
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 import optree
@@ -16,11 +17,15 @@ Join = Callable[[list[Tensor]], Tensor]
 Table = dict[type | tuple[type, ...], Callable[..., Any]]
 
 
+class EmptyBatchError(ValueError, IndexError):
+    """The error for a batch without examples; IndexError in PyTorch."""
+
+
 def default_collate(batch: Sequence[Any]) -> Any:
     """Return the batch of examples: tensors and arrays are stacked along a new first dimension, in any nesting.
 
-    Numbers become a tensor, Python floats one of float64; text is collected in a tuple; mappings and named tuples
-    preserve their type, other tuples and lists become lists of batches.
+    Numbers become a tensor, Python floats one of float64; text is collected in a tuple; mappings, named tuples and
+    other sequences preserve their type, tuples become lists of batches.
 
     Raises ValueError for an empty batch and for examples whose shapes, lengths or names differ, and TypeError for
     types that cannot be collated, which need the loader's `collate_fn`.
@@ -67,7 +72,7 @@ def nested_collate(batch: Sequence[Any]) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """Convert arrays in any nesting to tensors, as a loader without batches does.
+    """Convert arrays in any nesting to tensors, as a loader without batches does; tuples become lists.
 
     >>> import numpy as np
     >>> default_convert({"x": np.ones(2), "name": "a"})
@@ -77,10 +82,8 @@ def default_convert(data: Any) -> Any:
         return as_tensor(data)
     if isinstance(data, Mapping):
         return _rebuild_mapping(data, {name: default_convert(value) for name, value in data.items()})
-    if hasattr(data, "_fields"):
-        return type(data)(*map(default_convert, data))
-    if isinstance(data, (tuple, list)):
-        return type(data)(map(default_convert, data))
+    if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
+        return _rebuild_sequence(data, [default_convert(value) for value in data])
     return data
 
 
@@ -93,7 +96,7 @@ def _of_class(value: Any, table: Table) -> Callable[..., Any] | None:
 
 def _collate(name: str, batch: Sequence[Any], join: Join, table: Table) -> Any:
     if not batch:
-        raise ValueError(f"{name}: a batch has at least one example, got none")
+        raise EmptyBatchError(f"{name}: a batch has at least one example, got none")
     first = batch[0]
     own = _of_class(first, table)
     if own is not None and own is not collate_tensor_fn:
@@ -121,9 +124,8 @@ def _collate_members(name: str, batch: Sequence[Any], join: Join, table: Table) 
         )
     if isinstance(first, Sequence):
         if len({len(example) for example in batch}) > 1:
-            raise ValueError(f"{name}: the examples differ in length: {sorted({len(e) for e in batch})}")
-        parts = [_collate(name, part, join, table) for part in zip(*batch, strict=True)]
-        return type(first)(*parts) if hasattr(first, "_fields") else parts
+            raise OperandValueError(f"{name}: the examples differ in length: {sorted({len(e) for e in batch})}")
+        return _rebuild_sequence(first, [_collate(name, part, join, table) for part in zip(*batch, strict=True)])
     raise TypeError(
         f"{name}: expected tensors, arrays, numbers, text, and lists, tuples or mappings of those, got "
         f"{type(first).__name__}; give the loader a collate_fn"
@@ -139,9 +141,36 @@ def _check_names(name: str, batch: Sequence[Mapping[Any, Any]]) -> None:
 
 
 def _rebuild_mapping(data: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
-    """Return values in a mapping of the same type as `data`, or a dict if that type cannot be constructed from one."""
+    """Return values in a mapping of the same type as `data`, or a dict if that type cannot be constructed from one.
+
+    A copy of a mutable mapping keeps what else it has, such as the `default_factory` of a defaultdict.
+    """
     try:
+        if isinstance(data, MutableMapping) and type(data) is not dict:
+            copied = copy.copy(data)
+            copied.update(values)
+            return copied
         return values if type(data) is dict else type(data)(values)  # type: ignore[call-arg]
+    except TypeError:
+        return values
+
+
+def _rebuild_sequence(data: Sequence[Any], values: list[Any]) -> Any:
+    """Return values in a sequence of the same type as `data`; a list for tuples and types that cannot be made of one.
+
+    A copy of a mutable sequence keeps what else it has, such as the `maxlen` of a deque.
+    """
+    if hasattr(data, "_fields"):
+        return type(data)(*values)
+    if isinstance(data, (tuple, range)) or type(data) is list:
+        return values
+    try:
+        if not isinstance(data, MutableSequence):
+            return type(data)(values)  # type: ignore[call-arg]
+        copied = copy.copy(data)
+        for index, value in enumerate(values):
+            copied[index] = value
+        return copied
     except TypeError:
         return values
 

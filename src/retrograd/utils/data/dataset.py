@@ -43,6 +43,18 @@ class IterableDataset(Dataset[T]):
         return ChainDataset([self, other])
 
 
+class DatasetError(ValueError, AssertionError):
+    """The error for datasets that cannot be combined; AssertionError in PyTorch."""
+
+
+class IterableDatasetError(TypeError, AssertionError):
+    """The error for an IterableDataset where examples are read by number; AssertionError in PyTorch."""
+
+
+class ExampleIndexError(IndexError, ValueError):
+    """The error for the index of an example that does not exist; ValueError in PyTorch for negative ones."""
+
+
 def _describe(dataset: Any) -> str:
     """Return the class and the number of examples."""
     return f"{type(dataset).__name__}({len(dataset)} examples)"
@@ -63,9 +75,10 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     def __init__(self, *tensors: Any) -> None:
         self.tensors = tuple(as_tensor(tensor) for tensor in tensors)
         if not tensors or any(not tensor.ndim for tensor in self.tensors):
-            raise ValueError("TensorDataset: expected tensors with dimensions; the first one counts the examples")
+            raise DatasetError("TensorDataset: expected tensors with dimensions; the first one counts the examples")
         if len({len(tensor) for tensor in self.tensors}) > 1:
-            raise ValueError(f"TensorDataset: tensors differ in length: {', '.join(str(len(t)) for t in self.tensors)}")
+            lengths = ", ".join(str(len(tensor)) for tensor in self.tensors)
+            raise DatasetError(f"TensorDataset: tensors differ in length: {lengths}")
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple(tensor[index] for tensor in self.tensors)
@@ -151,15 +164,15 @@ class ConcatDataset(Dataset[T]):
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
-            raise ValueError("ConcatDataset: expected at least one dataset")
+            raise DatasetError("ConcatDataset: expected at least one dataset")
         if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
-            raise TypeError("ConcatDataset: an IterableDataset has no examples by number; use ChainDataset")
+            raise IterableDatasetError("ConcatDataset: an IterableDataset has no examples by number; use ChainDataset")
         self.cumulative_sizes = list(accumulate(len(dataset) for dataset in self.datasets))
 
     def __getitem__(self, index: int) -> T:
         position = index + len(self) if index < 0 else index
         if not 0 <= position < len(self):
-            raise IndexError(f"ConcatDataset: index {index} is out of range for {len(self)} examples")
+            raise ExampleIndexError(f"ConcatDataset: index {index} is out of range for {len(self)} examples")
         dataset_index = bisect_right(self.cumulative_sizes, position)
         before: int = self.cumulative_sizes[dataset_index - 1] if dataset_index else 0
         return self.datasets[dataset_index][position - before]

@@ -23,6 +23,28 @@ from retrograd.utils.data.worker_pool import ProcessWorker, ThreadWorker, Worker
 DEFAULT_PREFETCH_FACTOR = 2
 
 
+# Attributes from which others are derived in `__init__`; setting one later would have no effect, or half of it.
+_FIXED = {"batch_size", "batch_sampler", "dataset", "drop_last", "persistent_workers", "sampler"}
+
+
+class _Batches:
+    """An iterator over batches, whose length is that of its loader."""
+
+    def __init__(self, loader: "DataLoader[Any]", batches: Iterator[Any]) -> None:
+        self._loader = loader
+        self._batches = batches
+        self.close = getattr(batches, "close", lambda: None)  # ends workers, before the iterator is collected
+
+    def __iter__(self) -> "_Batches":
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._batches)
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+
 class DataLoader(SuggestsKeywords, Generic[T]):
     """Iterates over batches of a dataset; workers prefetch, and the order does not depend on them.
 
@@ -106,6 +128,12 @@ class DataLoader(SuggestsKeywords, Generic[T]):
         self.prefetch_factor = prefetch_factor or (DEFAULT_PREFETCH_FACTOR if num_workers else None)
         self.persistent_workers = persistent_workers
         self._idle_workers: list[Worker] = []
+        self._complete = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIXED and "_complete" in self.__dict__:
+            raise ValueError(f"DataLoader: {name} attribute should not be set after DataLoader is initialized")
+        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         data = type(self.dataset).__name__ + (f" of {len(self.dataset)}" if hasattr(self.dataset, "__len__") else "")
@@ -134,7 +162,7 @@ class DataLoader(SuggestsKeywords, Generic[T]):
         tasks = iter(self._tasks())
         workers = self.num_workers
         batches = self._yield_batches(settings, seed, tasks) if workers else _load_batches(settings, tasks)
-        return map(pin_batch, batches) if self._pins else batches
+        return _Batches(self, map(pin_batch, batches) if self._pins else batches)
 
     # ------------------------------------------------------------------------------------------------ parts
 

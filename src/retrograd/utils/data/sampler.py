@@ -51,7 +51,7 @@ class RandomSampler(Sampler[int]):
     examples; without replacement, more than that iterates over all examples again. generator: the source of random
     draws, by default the default one.
 
-    Raises TypeError and ValueError for a `replacement` that is not a bool and `num_samples` below 1.
+    Raises TypeError for a `replacement` that is not a bool, and ValueError for `num_samples` below 1 and empty data.
 
     >>> import retrograd as rg
     >>> sorted(RandomSampler("abc", generator=rg.Generator(0)))
@@ -71,6 +71,8 @@ class RandomSampler(Sampler[int]):
         self.replacement = replacement
         self.generator = generator
         self._num_samples = None if num_samples is None else _count("RandomSampler", num_samples)
+        if not self.num_samples:
+            raise ValueError("RandomSampler: the data has no examples to draw: num_samples should be positive, got 0")
 
     @property
     def num_samples(self) -> int:
@@ -79,8 +81,6 @@ class RandomSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         count = length_of(self.data_source)
-        if not count:
-            return iter(())
         if self.replacement:
             return iter(randint(count, (self.num_samples,), generator=self.generator).tolist())
         rounds = (randperm(count, generator=self.generator).tolist() for _ in repeat(None))
@@ -105,6 +105,10 @@ class SubsetRandomSampler(Sampler[int]):
         return len(self.indices)
 
 
+class ReplacementError(TypeError, ValueError):
+    """The error for a `replacement` of weighted draws that is not a bool; ValueError in PyTorch."""
+
+
 class WeightedRandomSampler(Sampler[int]):
     """Indices of examples, drawn with probabilities proportional to their weights.
 
@@ -123,7 +127,7 @@ class WeightedRandomSampler(Sampler[int]):
         generator: Generator | None = None,
     ) -> None:
         if not isinstance(replacement, bool):
-            raise TypeError(f"WeightedRandomSampler: replacement must be True or False, got {replacement!r}")
+            raise ReplacementError(f"WeightedRandomSampler: replacement must be True or False, got {replacement!r}")
         self.weights = as_tensor(weights).to("float64")
         if self.weights.ndim != 1:
             raise ValueError(f"WeightedRandomSampler: weights must be a vector, got shape {self.weights.shape}")
