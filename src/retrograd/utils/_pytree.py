@@ -1,7 +1,7 @@
 """Functions on pytrees; the names are those of `torch.utils._pytree`. None is a leaf, and dicts keep their order."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeAlias
 
 import optree
@@ -17,8 +17,9 @@ from optree import (
 
 __all__ = [
     "Context", "GetAttrKey", "KeyEntry", "KeyPath", "LeafSpec", "MappingKey", "PyTree", "PyTreeSpec", "SequenceKey",
-    "TreeSpec", "is_namedtuple", "is_namedtuple_class", "is_namedtuple_instance", "is_structseq", "is_structseq_class",
-    "is_structseq_instance", "key_get", "keystr", "register_pytree_node", "tree_all", "tree_all_only", "tree_any",
+    "TreeSpec", "arg_tree_leaves", "is_constant_class", "is_namedtuple", "is_namedtuple_class",
+    "is_namedtuple_instance", "is_structseq", "is_structseq_class", "is_structseq_instance", "key_get", "keystr",
+    "register_constant", "register_dataclass", "register_pytree_node", "tree_all", "tree_all_only", "tree_any",
     "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves",
     "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path",
     "tree_structure", "tree_unflatten",
@@ -117,6 +118,78 @@ def register_pytree_node(
 _register_pytree_node = register_pytree_node  # the name that libraries import
 
 
+def register_dataclass(
+    cls: type, *, field_names: list[str] | None = None, drop_field_names: list[str] | None = None, **names: Any
+) -> None:
+    """Register a dataclass as a kind of inner node, whose children are its fields that are not None.
+
+    field_names: the fields that are children, by default those of `__init__`; drop_field_names: the others, which get
+    their defaults again. ValueError if both together are not the fields of `__init__`.
+
+    >>> from dataclasses import dataclass, fields, is_dataclass
+    >>> @dataclass
+    ... class Point:
+    ...     x: int
+    ...     y: int
+    >>> register_dataclass(Point)
+    >>> tree_map(lambda v: v + 1, Point(1, 2))
+    Point(x=2, y=3)
+    """
+    dropped = drop_field_names or []
+    fields_of_init = [field.name for field in fields(cls) if field.init] if is_dataclass(cls) else None
+    if field_names is None:
+        if fields_of_init is None:
+            raise ValueError(f"register_dataclass: field_names must be specified, because {cls} is no dataclass")
+        field_names = fields_of_init
+    elif fields_of_init is not None and {*field_names, *dropped} != {*fields_of_init}:
+        raise ValueError(
+            f"register_dataclass: {cls} has the fields {fields_of_init}, but field_names and drop_field_names are "
+            f"{[*field_names, *dropped]}"
+        )
+
+    def flatten_with_keys(obj: Any) -> tuple[list[tuple[KeyEntry, Any]], Context]:
+        found = [(name, getattr(obj, name)) for name in field_names]
+        children: list[tuple[KeyEntry, Any]] = [(GetAttrKey(name), v) for name, v in found if v is not None]
+        return children, ([name for name, v in found if v is not None], [name for name, v in found if v is None])
+
+    def flatten(obj: Any) -> tuple[list, Context]:
+        children, context = flatten_with_keys(obj)
+        return [child for _, child in children], context
+
+    def unflatten(children: Iterable, context: Context) -> Any:
+        given, absent = context
+        return cls(**dict(zip(given, children, strict=True)), **dict.fromkeys(absent))
+
+    register_pytree_node(cls, flatten, unflatten, flatten_with_keys_fn=flatten_with_keys)
+
+
+def register_constant(cls: type) -> None:
+    """Register a class whose objects belong to the structure of a pytree and have no leaves.
+
+    Structures are equal only if these objects are: TypeError for a class without `__eq__` or `__hash__` of its own.
+
+    >>> class Mode(str):
+    ...     pass
+    >>> register_constant(Mode)
+    >>> tree_leaves([Mode("fast"), 1])
+    [1]
+    """
+    if cls.__eq__ is object.__eq__:  # type: ignore[comparison-overlap]
+        raise TypeError(f"register_constant(cls) expects `cls` to have a non-default `__eq__`, got {cls}")
+    if cls.__hash__ is None:
+        raise TypeError(f"register_constant(cls) expects `cls` to have a non-default `__hash__`, got {cls}")
+    register_pytree_node(cls, lambda obj: ([], obj), lambda _, obj: obj, flatten_with_keys_fn=lambda obj: ([], obj))
+    _CONSTANTS.add(cls)
+
+
+def is_constant_class(cls: type) -> bool:
+    """Return whether a class was registered by `register_constant`."""
+    return cls in _CONSTANTS
+
+
+_CONSTANTS: set[type] = set()
+
+
 def tree_flatten(tree: PyTree, is_leaf: Leaf = None) -> tuple[list, Any]:
     """Return the leaves of a pytree and its structure.
 
@@ -140,6 +213,15 @@ def tree_iter(tree: PyTree, is_leaf: Leaf = None) -> Iterator:
 def tree_leaves(tree: PyTree, is_leaf: Leaf = None) -> list:
     """Return the leaves."""
     return optree.tree_leaves(tree, is_leaf, **_WAY)
+
+
+def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list:
+    """Return the leaves of arguments and of keyword arguments.
+
+    >>> arg_tree_leaves(1, [2], last=3)
+    [1, 2, 3]
+    """
+    return [leaf for tree in (*args, *kwargs.values()) for leaf in tree_iter(tree)]
 
 
 def tree_structure(tree: PyTree, is_leaf: Leaf = None) -> Any:
