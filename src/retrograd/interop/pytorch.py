@@ -39,14 +39,15 @@ from retrograd.interop.safe_unpickler import (
     read,
     short_repr,
 )
-from retrograd.ops.create import from_numpy
+from retrograd.ops.create import empty, from_numpy
 
 __all__ = ["load_file", "save_file"]
 
 # Names of storages and dtypes.
 STORAGES = dtypes.STORAGES
 DTYPES = set(dtypes.TABLE)
-_REBUILD = [f"torch._utils _rebuild_{kind}" for kind in ("tensor_v2", "tensor_v3", "nested_tensor", "sparse_tensor")]
+_KINDS = ("tensor_v2", "tensor_v3", "nested_tensor", "sparse_tensor", "meta_tensor_no_storage")
+_REBUILD = [f"torch._utils _rebuild_{kind}" for kind in _KINDS]
 UNSUPPORTED_DTYPES = ("complex32", "qint8", "quint8", "qint32")
 HEADER = struct.Struct("<26xHH")
 
@@ -71,22 +72,33 @@ def load_file(path: str | os.PathLike[str] | BinaryIO, *, mmap: bool = False):
     >>> model.load_state_dict(state)  # doctest: +SKIP
     """
     if mmap and not _is_path(path):
-        raise TypeError("mmap=True needs the path of a file, not an open one")
+        raise MappingError("mmap=True needs the path of a file, not an open one")
     if isinstance(path, (str, os.PathLike)) and program_files.is_folder(Path(path)):
         raise ValueError(f"{path}: {_PROGRAM}")
     with nullcontext(path) if hasattr(path, "read") else open_regular_file(path) as file, _name_in_errors(path):
         if not zipfile.is_zipfile(file):
-            raise ValueError(_describe_other_file(cast(BinaryIO, file)))
+            raise _other_file_error(cast(BinaryIO, file))
         with zipfile.ZipFile(file) as archive:
             return _Checkpoint(archive, file, mmap).read()
 
 
-def _describe_other_file(file: BinaryIO) -> str:
-    """Return what a file is that is no zip archive, and what to do about it."""
+class MappingError(TypeError, ValueError):
+    """The error for `mmap=True` with an open file; ValueError in PyTorch."""
+
+
+class EmptyFileError(ValueError, EOFError):
+    """The error for a file without content; EOFError in PyTorch."""
+
+
+def _other_file_error(file: BinaryIO) -> ValueError:
+    """Return the error that says what a file is that is no zip archive, and what to do about it."""
     file.seek(0)
-    if file.read(9)[8:] == b"{":  # behind the length of the header
-        return "a safetensors file by its content: give it a name that ends with .safetensors"
-    return "no checkpoint, or one of a PyTorch before 1.6; torch.save(torch.load(...), ...) renews it"
+    start = file.read(9)
+    if not start:
+        return EmptyFileError("no checkpoint: the file is empty, or an open one of which nothing was written")
+    if start[8:] == b"{":  # behind the length of the header
+        return ValueError("a safetensors file by its content: give it a name that ends with .safetensors")
+    return ValueError("no checkpoint, or one of a PyTorch before 1.6; torch.save(torch.load(...), ...) renews it")
 
 
 def _is_path(path):
@@ -110,6 +122,8 @@ def _name_in_errors(path):
         if error.errno not in (None, errno.EINVAL):  # EINVAL: the archive refers to an offset before its beginning
             raise type(error)(error.errno, error.strerror, name) from error
         raise ValueError(f"{name} is damaged: {error}") from error
+    except EmptyFileError as error:
+        raise EmptyFileError(f"{name}: {error}") from error
     except ValueError as error:
         raise ValueError(f"{name}: {shorten(str(error))}") from error
     except Exception as error:
@@ -183,6 +197,7 @@ class _Checkpoint:
             "torch._utils._rebuild_parameter_with_state": stored_classes.rebuild_parameter,
             "torch._utils._rebuild_nested_tensor": self._nested_tensor,
             "torch._utils._rebuild_sparse_tensor": pytorch_sparse.rebuild,
+            "torch._utils._rebuild_meta_tensor_no_storage": _meta_tensor,
             "torch.serialization._get_layout": pytorch_sparse.layout_named,
             "torch._tensor._rebuild_from_type_v2": self._tensor_subclass,
             "torch._dynamo.decorators._DimRange": IgnoredObject,
@@ -266,7 +281,7 @@ class _Checkpoint:
         raise ValueError(f"it makes a {short_repr(kind)} by {short_repr(func)}, which is no tensor here")
 
     def _rebuild(self, name):
-        made = (self._tensor, self._tensor_of_dtype, self._nested_tensor, pytorch_sparse.rebuild)
+        made = (self._tensor, self._tensor_of_dtype, self._nested_tensor, pytorch_sparse.rebuild, _meta_tensor)
         return dict(zip(_REBUILD, made, strict=True))[name]
 
     def _nested_tensor(self, buffer, sizes, strides, offsets):
@@ -289,6 +304,14 @@ def _component(flat, offset, size, stride):
     _check_view(flat.size, offset, size, stride)
     strides = [step * flat.itemsize for step in stride]
     return from_numpy(as_strided(flat[offset:], size, strides))
+
+
+def _meta_tensor(dtype, size, stride, requires_grad):
+    """Return a tensor of the device "meta", which has no memory; here its strides are row-major."""
+    if str(dtype) not in DTYPES:
+        raise RefusedError(f"a tensor of {short_repr(dtype)}, which NumPy does not have")
+    _check_view(2**62, 0, size, stride)
+    return empty(size, dtype=dtype, device="meta").requires_grad_(requires_grad is True)
 
 
 _FLAGS = {"conj": np.conj, "neg": np.negative}

@@ -21,6 +21,7 @@ from retrograd.interop.pickled_objects import writers
 from retrograd.ops.layout import layout as Layout
 
 ALIGNMENT = 64
+META = "torch._utils _rebuild_meta_tensor_no_storage"  # the function that rebuilds a tensor of the device "meta"
 
 
 def save_file(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
@@ -100,7 +101,7 @@ class _Checkpoint:
         composite = self._composite_call(tensor)
         if composite is not None:
             writer.put(composite, where)
-        else:
+        elif not tensor.is_meta:
             array = _array(tensor, where)
             key = (id(_root(array)), array.dtype, _address(array) % array.itemsize)
             storage = self._storages.setdefault(key, _Storage(len(self._storages)))
@@ -125,6 +126,9 @@ class _Checkpoint:
         writer.keep(tensor)
 
     def _dense_call(self, tensor: Tensor, requires_grad: bool) -> Call:
+        if tensor.is_meta:
+            dtype = Name(f"torch {tensor.dtype.name}")
+            return Call(META, (dtype, tuple(tensor.shape), tensor.stride(), requires_grad))
         _, array, storage = self._tensors[id(tensor)]
         name, (low, high) = array.dtype.name, storage.bounds()
         typed = TABLE[name].storage  # None for some that have no typed storage in PyTorch
