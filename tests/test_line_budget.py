@@ -23,7 +23,7 @@ BUDGET = {
     "export": 3900,
     "foundation": 1380,
     "func": 3200,
-    "fx": 7100,
+    "fx": 7200,
     "higher_order": 800,
     "hips": 900,
     "implicit": 700,

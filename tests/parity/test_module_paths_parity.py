@@ -1,7 +1,9 @@
 """Modules of PyTorch that scripts import by their paths: names that exist here have the same paths as there."""
 
-import importlib
+import importlib.util
 import pkgutil
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -33,6 +35,8 @@ def modules(package=torch) -> Iterator[str]:
                 yield from modules(importlib.import_module(found.name))
 
 
+# Modules of PyTorch that an `import torch` happens to load; its documentation has programs import them.
+NOT_LOADED = ("distributed.", "profiler.profiler", "signal.windows.windows")
 MODULES = sorted(modules())
 # A public name that exists here, by the identity of its function or class in PyTorch.
 KNOWN = {
@@ -133,3 +137,41 @@ def test_sizes_are_repeated_as_in_pytorch(name, size):
 def test_sides_are_repeated_in_reverse_as_in_pytorch():
     ours, theirs = (importlib.import_module(f"{root}.nn.modules.utils") for root in ("retrograd", "torch"))
     assert ours._reverse_repeat_tuple((1, 2, 3), 2) == theirs._reverse_repeat_tuple((1, 2, 3), 2)
+
+
+LIST = """
+import types, torch
+def attributes(package, path=()):
+    for name, value in list(vars(package).items()):
+        inner = (*path, name)
+        if isinstance(value, types.ModuleType) and value.__name__ == f"torch.{'.'.join(inner)}":
+            print(".".join(inner))
+            attributes(value, inner)
+attributes(torch)
+"""
+LOOK_UP = """
+import sys, operator, retrograd
+for path in sys.argv[1:]:
+    operator.attrgetter(path)(retrograd)
+"""
+
+
+def test_modules_are_attributes_of_their_packages_after_import_as_in_pytorch():
+    listed = run_python(LIST).split()
+    found = [path for path in listed if exists(path) and not path.startswith(NOT_LOADED)]
+    assert len(found) > 100
+    run_python(LOOK_UP, *found)
+
+
+def run_python(script, *arguments):
+    """Return the output of a script in a process of its own, in which no test has imported anything."""
+    command = [sys.executable, "-W", "ignore", "-c", script, *arguments]
+    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
+
+
+def exists(path):
+    """Return whether there is a module of this path here."""
+    try:
+        return importlib.util.find_spec(f"retrograd.{path}") is not None
+    except ModuleNotFoundError:
+        return False

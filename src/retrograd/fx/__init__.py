@@ -1,5 +1,6 @@
 """Programs as graphs of operators: traced from Python, changed, printed, drawn, and run again."""
 
+from retrograd.foundation.lazy_imports import lazy_names
 from retrograd.fx import immutable_collections, passes, proxy, subgraph_rewriter, traceback
 from retrograd.fx.concrete_arguments import PH
 from retrograd.fx.drawing import draw
@@ -46,3 +47,11 @@ __all__ = [
     "traceback",
     "wrap",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "_symbolic_trace": "retrograd.fx._symbolic_trace",
+        "experimental": "retrograd.fx.experimental",
+    },
+)

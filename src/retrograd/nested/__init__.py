@@ -1,5 +1,6 @@
 """Nested tensors: batches whose components differ in shape."""
 
+from retrograd.foundation.lazy_imports import lazy_names
 from retrograd.nested import dual as dual
 from retrograd.nested import fallback_loop as fallback_loop
 from retrograd.nested import methods as methods
@@ -24,3 +25,10 @@ __all__ = [
     "to_awkward",
     "to_padded_tensor",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "_internal": "retrograd.nested._internal",
+    },
+)

@@ -10,6 +10,8 @@ __all__ = ["blas_threads", "checkpoint", "get_num_threads", "progress", "set_num
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "_mode_utils": "retrograd.utils._mode_utils",
+        "_python_dispatch": "retrograd.utils._python_dispatch",
         "_pytree": "retrograd.utils._pytree",
         "benchmark": "retrograd.utils.benchmark",
         "collect_env": "retrograd.utils.collect_env",
