@@ -1,13 +1,17 @@
 """Tensors on the device "meta" have shapes and dtypes without memory: results are as in host memory, without values."""
 
 import copy
+import threading
+from types import SimpleNamespace
 
 import pytest
 from tests.devices.laws import EXEMPT, HOST, OBSERVED, OPERATORS, Move, backward, forward
 
 import retrograd as rg
 from retrograd import nn
+from retrograd.backend import devices
 from retrograd.backend.devices import device_named
+from retrograd.backend.meta import MetaDevice
 from retrograd.core import Tensor, registry
 from retrograd.testing import samples_of
 
@@ -119,3 +123,23 @@ def test_to_empty_keeps_parameters_and_gives_them_memory():
     assert all(rg.equal(x, state[name]) for name, x in model.state_dict().items())
     assert model(rg.ones(5, 3)).device == "cpu"
     assert nn.Linear(3, 4).to("meta").weight.device == "meta"
+
+
+def test_threads_share_the_device(monkeypatch):
+    """Otherwise tensors of the first one are moved to the second, which fails."""
+    made, found = [], []
+    other = threading.Thread(target=lambda: found.append(devices.device_named("meta")))
+
+    class SlowDevice(MetaDevice):
+        def __init__(self):
+            made.append(self)
+            if len(made) == 1:
+                other.start()
+                other.join(timeout=0.2)  # it waits for this thread
+
+    monkeypatch.setattr(devices, "array_devices", {})
+    monkeypatch.setattr(devices, "namespaces", {})
+    monkeypatch.setattr(devices, "meta_device", lambda: SimpleNamespace(MetaDevice=SlowDevice))
+    found.append(devices.device_named("meta"))
+    other.join()
+    assert found == made * 2

@@ -1,5 +1,6 @@
 """Devices: plain arrays of other libraries than NumPy, as CuPy's on a GPU."""
 
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,8 @@ import numpy as np
 from retrograd.core import namespaces, registry
 from retrograd.core.device import ArrayDevice, array_devices
 from retrograd.foundation.lazy_imports import lazy_module
+
+_making = RLock()
 
 
 def cupy_device() -> Any:
@@ -34,13 +37,19 @@ def device_named(name: str) -> ArrayDevice | None:
 
     Those of CuPy and "meta" are made when they are asked for.
     """
-    found = next((found for found in array_devices.values() if found.device.type == name), None)
-    if found is None and name == "meta":
-        return register_device(meta_device().MetaDevice())
-    if found is None and name == "cuda":
-        made = cupy_device().make_device()
-        return None if made is None else register_device(made)
+    found = _registered(name)
+    if found is None and name in ("cuda", "meta"):
+        with _making:  # threads that ask at once get the same device
+            found = _registered(name)
+            if found is None:
+                made = meta_device().MetaDevice() if name == "meta" else cupy_device().make_device()
+                found = None if made is None else register_device(made)
     return found
+
+
+def _registered(name: str) -> ArrayDevice | None:
+    """Return the device of a type that is registered; None if there is none."""
+    return next((found for found in list(array_devices.values()) if found.device.type == name), None)
 
 
 def forget_device(found: ArrayDevice) -> None:
