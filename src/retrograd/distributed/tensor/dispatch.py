@@ -11,7 +11,7 @@ from retrograd.distributed.device_mesh import DeviceMesh
 from retrograd.distributed.tensor.division import Division, Placements
 from retrograd.distributed.tensor.dtensor import DTensor, broadcast_over, distribute_tensor, local_of, wrap
 from retrograd.distributed.tensor.placements import Partial, Replicate
-from retrograd.distributed.tensor.propagation import call_of, local_params, plan_for, result_avals
+from retrograd.distributed.tensor.propagation import call_of, local_params, nest_of, plan_for, result_avals
 from retrograd.distributed.tensor.redistribution import cotangent_placements, exchange
 from retrograd.nn.tensor_part import local_tensor, on_parts
 from retrograd.ops.functions import functions
@@ -64,7 +64,7 @@ def _run_operator(op: Any, args: Arguments, kwargs: Keywords) -> Any:
     if not all(isinstance(r, Aval) for r in results):
         return _run_on_whole(op, args, kwargs)
     plans = [
-        plan_for(call, tuple([None if d is None else d.placements[dim] for d in divisions]), mesh.size(dim))
+        plan_for(call, tuple([None if d is None else d.placements[dim] for d in divisions]), nest_of(dim, divisions))
         for dim in range(mesh.ndim)
     ]
     targets = tuple([plan.results for plan in plans])

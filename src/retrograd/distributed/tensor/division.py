@@ -1,14 +1,14 @@
 """`Division`: how a tensor of some shape is divided over a mesh, and which elements this rank has."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
 from retrograd.core import Tensor
 from retrograd.distributed.device_mesh import DeviceMesh
 from retrograd.distributed.local_slice import move_back, move_to_front
-from retrograd.distributed.tensor.placements import Partial, Placement, Shard
+from retrograd.distributed.tensor.placements import Partial, Placement, Shard, StridedShard
 
 Range = tuple[int, int]
 Placements = tuple[Placement, ...]
@@ -19,7 +19,8 @@ class Division:
     """How a tensor of some shape is divided, and which elements this rank has.
 
     Along a dimension of the mesh with `Shard`, rank i of n has the indices from i·⌈size/n⌉ on of those that the earlier
-    dimensions of the mesh leave to it, the last ranks fewer or none.  A scalar is divided like a tensor of one element.
+    dimensions of the mesh leave to it, the last ranks fewer or none.  Dimensions of the mesh with `StridedShard` divide
+    what all others leave.  A scalar is divided like a tensor of one element.
 
     >>> from retrograd.distributed import get_rank, init_device_mesh, run_threads
     >>> def script():
@@ -45,12 +46,18 @@ class Division:
     def bounds_at(self, coordinate: Sequence[int]) -> list[Range]:
         """Return the range of indices along each dimension that a rank of the mesh has."""
         found = [(0, size) for size in self.shape or (1,)]
-        for placement, index, ranks in zip(self.placements, coordinate, self.mesh.shape, strict=True):
+        for mesh_dim in self.order:
+            placement, index = self.placements[mesh_dim], coordinate[mesh_dim]
             if isinstance(placement, Shard):
                 low, high = found[placement.dim]
-                each = -(-(high - low) // ranks)
+                each = -(-(high - low) // self.mesh.shape[mesh_dim])
                 found[placement.dim] = min(low + index * each, high), min(low + (index + 1) * each, high)
         return found
+
+    @cached_property
+    def order(self) -> list[int]:
+        """Return the dimensions of the mesh in the order in which they divide the tensor."""
+        return sorted(range(len(self.placements)), key=lambda i: isinstance(self.placements[i], StridedShard))
 
     @cached_property
     def sharded(self) -> list[int]:
@@ -130,6 +137,6 @@ def divide(shape: Sequence[int], mesh: DeviceMesh, placements: Sequence[Placemen
         if isinstance(placement, Shard):
             if not -ndim <= placement.dim < ndim:
                 raise ValueError(f"DTensor: {placement} needs that dimension, and the tensor has shape {tuple(shape)}")
-            placement = Shard(placement.dim % ndim)
+            placement = replace(placement, dim=placement.dim % ndim)
         found.append(placement)
     return Division(tuple(shape), mesh, tuple(found))

@@ -27,6 +27,19 @@ class Shard(Placement):
 
 
 @dataclass(frozen=True)
+class StridedShard(Shard):
+    """As `Shard`, but what the later dimensions of the mesh have divided is divided again.
+
+    So are parameters that `parallelize_module` has divided, and then `fully_shard`, along the same dimension: a rank
+    has a range of its range.
+
+    split_factor: into how many parts the later dimensions of the mesh have divided this dimension.
+    """
+
+    split_factor: int = 1
+
+
+@dataclass(frozen=True)
 class Replicate(Placement):
     """Each rank has the whole tensor."""
 

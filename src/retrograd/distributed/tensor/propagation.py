@@ -8,12 +8,13 @@ Otherwise every rank computes with whole operands.
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, wraps
+from math import prod
 from typing import Any, NamedTuple
 
 from retrograd.core import Aval, Tensor
 from retrograd.core import dtype as dtypes
 from retrograd.distributed.tensor.division import Division
-from retrograd.distributed.tensor.placements import Partial, Placement, Replicate, Shard
+from retrograd.distributed.tensor.placements import Partial, Placement, Replicate, Shard, StridedShard
 from retrograd.nn.tensor_part import on_parts
 from retrograd.ops.functions import functions
 
@@ -38,6 +39,7 @@ class Plan(NamedTuple):
 
 
 Given = tuple[Placement | None, ...]
+Nest = tuple[int, ...]
 
 
 def _cached(function: Any) -> Any:
@@ -65,8 +67,26 @@ def result_avals(call: Call) -> Any:
 
 
 @_cached
-def plan_for(call: Call, given: Given, ranks: int) -> Plan:
-    """Return how the operands are to be divided along one dimension of a mesh of some ranks, given how they are."""
+def plan_for(call: Call, given: Given, nest: Nest) -> Plan:
+    """Return how the operands are to be divided along one dimension of a mesh, given how they are.
+
+    nest: the number of ranks along it and along those with which it divides a dimension of an operand together, in the
+    order in which they divide it.  If an operand has a `StridedShard`, all have that are divided, so that they have the
+    same indices, and the results.
+    """
+    found = _plan_in_order(call, tuple([Shard(p.dim) if isinstance(p, Shard) else p for p in given]), nest)
+    factor = max([p.split_factor for p in given if isinstance(p, StridedShard)], default=None)
+    if factor is None:
+        return found
+    results = found.results
+    return Plan(
+        tuple([StridedShard(p.dim, factor) if isinstance(p, Shard) else p for p in found.operands]),
+        StridedShard(results.dim, factor) if isinstance(results, Shard) else results,
+    )
+
+
+def _plan_in_order(call: Call, given: Given, nest: Nest) -> Plan:
+    """Return the plan for operands without a `StridedShard`."""
     found = _linear_plan(call, given)
     if found is not None:
         return found
@@ -76,8 +96,8 @@ def plan_for(call: Call, given: Given, ranks: int) -> Plan:
         placement = whole[i]
         if isinstance(placement, Shard):
             for plan in (_mapped_plan, _summed_plan):
-                found = plan(call, whole, i, placement.dim, ranks)
-                if found is not None and _runs_on_parts(call, found, ranks):
+                found = plan(call, whole, i, placement.dim, nest)
+                if found is not None and _runs_on_parts(call, found, nest):
                     return found
     return Plan(tuple([p and Replicate() for p in whole]), Replicate())
 
@@ -144,7 +164,7 @@ def _linear_groups(call: Call) -> list[set[int]]:
     return found
 
 
-def _summed_plan(call: Call, given: Given, first: int, dim: int, ranks: int) -> Plan | None:
+def _summed_plan(call: Call, given: Given, first: int, dim: int, nest: Nest) -> Plan | None:
     """Return the plan by which each rank computes a term of a sum; None if the operator does not sum over it."""
     for together in call.op.definition.summed(*call.operands, **dict(call.params)):
         if together.get(first) == dim:
@@ -156,9 +176,9 @@ def _summed_plan(call: Call, given: Given, first: int, dim: int, ranks: int) -> 
 # ------------------------------------------------------------------------------------------------ parts of results
 
 
-def _mapped_plan(call: Call, given: Given, first: int, dim: int, ranks: int) -> Plan | None:
+def _mapped_plan(call: Call, given: Given, first: int, dim: int, nest: Nest) -> Plan | None:
     """Return the plan by which each rank computes its part of the results; None if the operator does not map so."""
-    out = _result_dim(call, first, dim, ranks)
+    out = _result_dim(call, first, dim, nest)
     if out is None:
         return None
     size, chosen = _sizes(_results(call)[0])[out], list[Placement | None]()
@@ -166,7 +186,7 @@ def _mapped_plan(call: Call, given: Given, first: int, dim: int, ranks: int) -> 
         if placement is None:
             chosen.append(None)
             continue
-        own = [d for d, e in _dims(call, i, ranks).items() if e == out]
+        own = [d for d, e in _dims(call, i, nest).items() if e == out]
         if own and (i == first or _sizes(a)[own[0]] == size):
             chosen.append(Shard(own[0]))
         elif own or _is_needed_whole(call, a):
@@ -184,9 +204,9 @@ def _is_needed_whole(call: Call, operand: Aval) -> bool:
     return not operand.shape or (dtypes.is_differentiable(operand.dtype) and not call.op.definition.elements)
 
 
-def _result_dim(call: Call, i: int, dim: int, ranks: int) -> int | None:
+def _result_dim(call: Call, i: int, dim: int, nest: Nest) -> int | None:
     """Return the dimension of all results that is divided as one of an operand is; None if there is none."""
-    results, out = _results(call), _dims(call, i, ranks).get(dim)
+    results, out = _results(call), _dims(call, i, nest).get(dim)
     if out is None or any(out >= len(_sizes(r)) for r in results):
         return None
     sizes = {_sizes(r)[out] for r in results}
@@ -200,7 +220,7 @@ def _sizes(aval: Aval) -> tuple[int, ...]:
     return tuple(aval.shape) or (1,)
 
 
-def _dims(call: Call, i: int, ranks: int) -> Mapping[int, int]:
+def _dims(call: Call, i: int, nest: Nest) -> Mapping[int, int]:
     """Return which dimensions of all results are those of an operand, over which the operator maps."""
     definition, results = call.op.definition, _results(call)
     if not call.operands[i].shape and not any(r.shape for r in results):
@@ -209,7 +229,7 @@ def _dims(call: Call, i: int, ranks: int) -> Mapping[int, int]:
     if not all(isinstance(dims, dict) for dims in found):
         return {}
     if not any(found) and definition.elements == "moved" and _moves_all(call):
-        found = [_moved_dims(call, i, number, ranks) for number in range(len(results))]
+        found = [_moved_dims(call, i, number, nest) for number in range(len(results))]
     return {d: e for d, e in found[0].items() if all(other.get(d) == e for other in found)}
 
 
@@ -218,7 +238,7 @@ def _moves_all(call: Call) -> bool:
     return {i for i, a in enumerate(call.operands) if isinstance(a, Aval)} in _linear_groups(call)
 
 
-def _moved_dims(call: Call, i: int, number: int, ranks: int) -> dict[int, int]:
+def _moved_dims(call: Call, i: int, number: int, nest: Nest) -> dict[int, int]:
     """Return which dimensions keep their indices when elements are moved, or their block of one of the ranks.
 
     A dimension of the result along which the indices of other dimensions vary too, as on a diagonal, is none of them.
@@ -233,7 +253,7 @@ def _moved_dims(call: Call, i: int, number: int, ranks: int) -> dict[int, int]:
         with on_parts():
             moved = call.op(*positional, **keywords)
         moved = moved[number] if isinstance(moved, tuple) else moved
-        kept.append({out for out in range(moved.ndim) if _keeps_blocks(moved, out, size, ranks)})
+        kept.append({out for out in range(moved.ndim) if _keeps_blocks(moved, out, size, nest)})
         varies.append({out for out in range(moved.ndim) if moved.shape[out] > 1 and _varies_along(moved, out)})
         results = moved.shape
     found = {}
@@ -250,11 +270,12 @@ def _varies_along(labels: Tensor, out: int) -> bool:
     return bool((labels.narrow(out, 0, 1) != labels).any())
 
 
-def _keeps_blocks(labels: Tensor, out: int, size: int, ranks: int) -> bool:
+def _keeps_blocks(labels: Tensor, out: int, size: int, nest: Nest) -> bool:
     """Return whether indices along a dimension of an operand are those of the result, or in the same block."""
     own, result = _indices(labels.shape, out), labels.shape[out]
     if result == size:
         return size > 1 and bool((labels == own).all())
+    ranks = prod(nest)
     if size % ranks or result % ranks or not size or not result:
         return False
     return bool((labels // (size // ranks) == own // (result // ranks)).all())
@@ -267,17 +288,18 @@ def _indices(shape: Sequence[int], dim: int) -> Tensor:
     return found
 
 
-def _runs_on_parts(call: Call, plan: Plan, ranks: int) -> bool:
+def _runs_on_parts(call: Call, plan: Plan, nest: Nest) -> bool:
     """Return whether the operator gives the parts of the results for the parts of all ranks; each rank finds the same.
 
     Params may say sizes of whole tensors, and a part may have the size 1, where a dimension has another meaning.
     """
+    ranks = prod(nest)
     for rank in {0, ranks - 1, *range(1, min(ranks, 64))}:
         shapes = [
-            _part_of_shape(a.shape, p, rank, ranks) if isinstance(a, Aval) else None
+            _part_of_shape(a.shape, p, rank, nest) if isinstance(a, Aval) else None
             for a, p in zip(call.operands, plan.operands, strict=True)
         ]
-        expected = [_part_of_shape(r.shape, plan.results, rank, ranks) for r in _results(call)]
+        expected = [_part_of_shape(r.shape, plan.results, rank, nest) for r in _results(call)]
         try:
             found = _as_avals(_run_on_meta(call._replace(params=_with_shape(call.params, expected[0])), shapes))
         except (ValueError, RuntimeError, TypeError, IndexError):
@@ -287,12 +309,16 @@ def _runs_on_parts(call: Call, plan: Plan, ranks: int) -> bool:
     return True
 
 
-def _part_of_shape(shape: Sequence[int], placement: Placement | None, rank: int, ranks: int) -> tuple[int, ...]:
+def _part_of_shape(shape: Sequence[int], placement: Placement | None, rank: int, nest: Nest) -> tuple[int, ...]:
     """Return the shape of a rank's part; that of a divided scalar has one dimension."""
     found = list(shape or (1,)) if isinstance(placement, Shard) else list(shape)
     if isinstance(placement, Shard):
-        each = -(-found[placement.dim] // ranks)
-        found[placement.dim] = max(min(each, found[placement.dim] - rank * each), 0)
+        size, parts = found[placement.dim], prod(nest)
+        for ranks in nest:
+            parts //= ranks
+            each = -(-size // ranks)
+            size = max(min(each, size - rank // parts % ranks * each), 0)
+        found[placement.dim] = size
     return tuple(found)
 
 
@@ -310,3 +336,13 @@ def call_of(op: Any, operands: Sequence[Any], params: Mapping[str, Any]) -> Call
     """Return the call of an operator on whole tensors, whose avals are given."""
     kinds = tuple([type(value) for value in (*operands, *params.values())])
     return Call(op, tuple(operands), tuple(params.items()), kinds)
+
+
+def nest_of(mesh_dim: int, divisions: Sequence[Division | None]) -> Nest:
+    """Return the numbers of ranks that divide dimensions of operands together with one dimension of the mesh."""
+    found = {mesh_dim: 0}
+    for d in divisions:
+        if d is not None and isinstance(own := d.placements[mesh_dim], Shard):
+            found |= {k: rank for rank, k in enumerate(d.order) if d.placements[k].is_shard(own.dim)}
+    mesh = next(d.mesh for d in divisions if d is not None)
+    return tuple([mesh.size(k) for k in sorted(found, key=lambda k: found[k])])

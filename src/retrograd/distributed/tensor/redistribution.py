@@ -1,5 +1,6 @@
 """`Redistribution`: an exchange among the ranks of a mesh after which they have other parts of the same tensor."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,29 +72,46 @@ def redistributed(x: Tensor, source: Division, target: Placements) -> Tensor:
     Where a dimension of the tensor is divided along several dimensions of the mesh, the parts are joined from the last
     of these on and divided again from the first; otherwise each dimension of the mesh needs one exchange.
     """
-    now, changed = source, _changed(source.placements, target)
-    joined = [i for i in changed if _is_nested(i, source.placements, target)]
-    for i in reversed(joined):
-        x, now = _step(x, now, i, Replicate())
-    for i in changed:
-        x, now = _step(x, now, i, target[i])
+    if not source.shape:
+        vector = Division((1,), source.mesh, source.placements)
+        found = redistributed(x.reshape(vector.local_shape), vector, target)
+        return found if _dims_of(target) else found.reshape(())
+    then = Division(source.shape, source.mesh, target)
+    now, changed = source, _changed(source, then)
+    for i in reversed(source.order):
+        if i in changed and _is_nested(i, source.placements, target):
+            x, now = _step(x, now, i, Replicate())
+    for i in then.order:
+        if i in changed:
+            x, now = _step(x, now, i, target[i])
     return x.contiguous()
 
 
-def _changed(source: Placements, target: Placements) -> list[int]:
+def _changed(source: Division, then: Division) -> set[int]:
     """Return the dimensions of the mesh along which a tensor is exchanged: also those inside of a changed division."""
-    found: list[int] = []
-    for i, (old, new) in enumerate(zip(source, target, strict=True)):
-        outer = {p for k in found for p in (source[k], target[k])}
-        if old != new or (isinstance(old, Shard) and old in outer):
-            found.append(i)
+    pairs = [(source.placements[i], then.placements[i]) for i in range(len(source.placements))]
+    found, known = {i for i, (old, new) in enumerate(pairs) if old != new}, -1
+    while known < len(found):  # the orders differ if one of the divisions has a `StridedShard`
+        known = len(found)
+        for order in (source.order, then.order):
+            outer: set[int] = set()  # the dimensions of the tensor whose division has changed
+            for i in order:
+                dims = _dims_of(pairs[i])
+                if i in found or dims & outer:
+                    found.add(i)
+                    outer |= dims
     return found
 
 
 def _is_nested(i: int, source: Placements, target: Placements) -> bool:
     """Return whether a dimension of the tensor that is divided along one of the mesh is divided along others too."""
-    others = {p for k in range(len(source)) if k != i for p in (source[k], target[k])}
-    return any(isinstance(p, Shard) and p in others for p in (source[i], target[i]))
+    others = _dims_of([p for k in range(len(source)) if k != i for p in (source[k], target[k])])
+    return bool(_dims_of((source[i], target[i])) & others)
+
+
+def _dims_of(placements: Iterable[Placement]) -> set[int]:
+    """Return the dimensions of the tensor that placements divide."""
+    return {p.dim for p in placements if isinstance(p, Shard)}
 
 
 def _step(x: Tensor, now: Division, mesh_dim: int, new: Placement) -> tuple[Tensor, Division]:
@@ -101,14 +119,13 @@ def _step(x: Tensor, now: Division, mesh_dim: int, new: Placement) -> tuple[Tens
     old, then = now.placements[mesh_dim], now.with_placement(mesh_dim, new)
     if old == new:
         return x, now
-    if not now.shape and not isinstance(old, Shard) and isinstance(new, Shard):
-        x = x.reshape(1)
     if isinstance(old, Shard):
         if isinstance(new, Shard):
+            if old.dim == new.dim:  # the only division of this dimension, in whichever order
+                return x, then
             return _all_to_all(x, now, then, mesh_dim, old.dim, new.dim), then
         x = _joined(x, now, now.with_placement(mesh_dim, Replicate()), mesh_dim, old.dim)
         old = Replicate()
-        x = x if now.shape or then.dims else x.reshape(())
     elif isinstance(old, Partial):
         if isinstance(new, Shard) and old.reduce_op in ("sum", "avg"):
             return _reduced_part(x, then, mesh_dim, new.dim, ReduceOp(old.reduce_op)), then
@@ -125,7 +142,7 @@ def _step(x: Tensor, now: Division, mesh_dim: int, new: Placement) -> tuple[Tens
 
 def _joined(x: Tensor, now: Division, then: Division, mesh_dim: int, dim: int) -> Tensor:
     """Return the parts of the ranks along a dimension of the mesh, joined along a dimension of the tensor."""
-    group, size = now.mesh.get_group(mesh_dim), then.local_shape[dim] if then.shape else 1
+    group, size = now.mesh.get_group(mesh_dim), then.local_shape[dim]
     rows = _padded(move_to_front(x, dim), -(-size // group.size()))
     whole = functions["empty"]((group.size() * rows.shape[0], *rows.shape[1:]), dtype=x.dtype)
     collectives.all_gather_into_tensor(whole, rows, group)
