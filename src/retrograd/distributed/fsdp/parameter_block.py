@@ -1,22 +1,17 @@
 """The parameters of a block of a model, of which each rank has a part; the whole ones exist while they are used."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 from retrograd.autograd import Function, no_grad
 from retrograd.core import Tensor, registry
-from retrograd.distributed.collectives import all_reduce, reduce_scatter_tensor
-from retrograd.distributed.device_mesh import DeviceMesh
+from retrograd.distributed.collectives import all_gather_into_tensor, all_reduce, reduce_scatter_tensor
+from retrograd.distributed.device_mesh import DeviceMesh, joined_mesh
 from retrograd.distributed.fsdp.policies import MixedPrecisionPolicy
-from retrograd.distributed.tensor.dtensor import (
-    DTensor,
-    by_dtype,
-    distribute_tensor,
-    gather_whole,
-    local_of,
-    padded,
-)
-from retrograd.distributed.tensor.placements import Replicate, Shard
+from retrograd.distributed.tensor.division import Division, divide
+from retrograd.distributed.tensor.dtensor import DTensor, local_of, wrap
+from retrograd.distributed.tensor.placements import Placement, Replicate, Shard, StridedShard
 from retrograd.foundation.own_attributes import stored_attributes
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
@@ -26,14 +21,31 @@ from retrograd.ops.functions import functions
 class ShardedParameter:
     """A parameter divided along a dimension.
 
-    homes: the modules that have it, and its names there.  shard: this rank's part, which is a parameter.
+    homes: the modules that have it, and its names there.  shard: this rank's part, which is a parameter.  division: how
+    the whole parameter is divided among the ranks of the block.
+
+    If it is a `DTensor` already, as after `parallelize_module`, its part on this rank is what is divided, gathered and
+    has its gradients averaged, and `shard` is a part over both meshes.
     """
 
     def __init__(self, whole: Tensor, homes: Sequence[tuple[Module, str]], mesh: DeviceMesh, placement: Shard) -> None:
         self.homes = list(homes)
-        part = distribute_tensor(whole, mesh, [*[Replicate()] * (mesh.ndim - 1), placement], src_data_rank=None)
+        placements = [*[Replicate()] * (mesh.ndim - 1), placement]
+        local = local_of(whole).detach()
+        self.division = divide(local.shape, mesh, placements)
+        self.outer = whole.division if isinstance(whole, DTensor) else None  # of the whole parameter
+        both = self.division if self.outer is None else _division_over_both(self.outer, mesh, placements)
+        part = wrap(self.division.taken(local).clone(), both)
         self.shard: Any = Parameter(part, requires_grad=whole.requires_grad)
-        self.show(self.shard)
+
+    @property
+    def dtype(self) -> Any:
+        """Return the dtype of the parameter."""
+        return self.shard.dtype
+
+    def whole_from(self, gathered: Tensor) -> Tensor:
+        """Return the whole parameter, or its part in the division that it had before, given the gathered elements."""
+        return gathered if self.outer is None else wrap(gathered, self.outer)
 
     def show(self, value: Tensor) -> None:
         """Let the modules have the shard, or the whole parameter."""
@@ -93,7 +105,7 @@ class ParameterBlock:
             self.gathers += 1
             self._versions = self._present_versions()
             with no_grad():
-                self._whole = gather_whole([p.shard for p in self.parameters], self.policy.param_dtype)
+                self._whole = _gather_whole(self.parameters, self.group, self.policy.param_dtype)
         return self._whole
 
     def free(self) -> None:
@@ -103,7 +115,7 @@ class ParameterBlock:
     def unshard(self) -> None:
         """Let the modules have the whole parameters, outside of the graph, until `reshard` or the next call."""
         self._adopt()
-        self._show([value.detach() for value in self.gathered()])
+        self._show([p.whole_from(x.detach()) for p, x in zip(self.parameters, self.gathered(), strict=True)])
 
     def reshard(self) -> None:
         """Let the modules have the shards again, and free the whole parameters."""
@@ -119,7 +131,7 @@ class ParameterBlock:
         self.gathered()
         whole = _Gather.apply(self, *[local_of(p.shard) for p in self.parameters])
         pairs = zip(self.parameters, whole, strict=True)
-        self._show([value if p.shard.requires_grad else value.detach() for p, value in pairs])
+        self._show([p.whole_from(x if p.shard.requires_grad else x.detach()) for p, x in pairs])
 
     def leave(self) -> None:
         """Let the modules have the shards again."""
@@ -168,15 +180,15 @@ class ParameterBlock:
 
     def _reduce(self, gradients: Sequence[Tensor | None]) -> list[Tensor]:
         found: dict[int, Tensor] = {}
-        gradient_of = {id(p.shard): g for p, g in zip(self.parameters, gradients, strict=True)}
+        gradient_of = {id(p): g for p, g in zip(self.parameters, gradients, strict=True)}
         size, policy = self.group.size(), self.policy
-        for each in by_dtype([p.shard for p in self.parameters]):
+        for each in _by_dtype(self.parameters):
             dtype = policy.reduce_dtype or policy.param_dtype or each[0].dtype
             columns, lengths = [], [p.division.padded for p in each]
             for p, length in zip(each, lengths, strict=True):
                 g = gradient_of[id(p)]
                 flat = functions["zeros"](0, dtype=dtype) if g is None else p.division.flattened(g.detach()).to(dtype)
-                columns.append(padded(flat, length * size).reshape(size, length))
+                columns.append(_padded(flat, length * size).reshape(size, length))
             # Divided before it is summed, so that sums don't overflow.
             everything = registry["cat"](columns, 1).div_(self.divisor or self.ranks)
             own = functions["zeros"](everything.shape[1], dtype=dtype)
@@ -184,10 +196,9 @@ class ParameterBlock:
             if self.replicas is not None:
                 all_reduce(own, group=self.replicas)
             for p, part in zip(each, own.split(lengths), strict=True):
-                found[id(p)] = p.division.restored(
-                    part[: p.local_tensor().numel()].to(p.dtype).clone(), p.division.local_shape
-                )
-        return [found[id(p.shard)] for p in self.parameters]
+                shape = p.division.local_shape
+                found[id(p)] = p.division.restored(part[: prod(shape)].to(p.dtype).clone(), shape)
+        return [found[id(p)] for p in self.parameters]
 
 
 class _Gather(Function):
@@ -210,3 +221,62 @@ class _Gather(Function):
 
 def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     return a if b is None else b.detach() if a is None else a + b.detach()
+
+
+def _division_over_both(outer: Division, mesh: DeviceMesh, placements: Sequence[Placement]) -> Division:
+    """Return how a tensor is divided over its mesh and another one, whose ranks divide the parts.
+
+    Raises ValueError if they are not parts of one mesh, and for terms of values.
+    """
+    both = joined_mesh(outer.mesh, mesh)
+    if both is None or both.mesh_dim_names is None:
+        raise ValueError(
+            f"fully_shard: FSDP requires the DP and TP mesh to have the same parent mesh, of which each has other "
+            f"dimensions, but got {mesh} and {outer.mesh}; make one by init_device_mesh(..., mesh_dim_names=('dp', "
+            f"'tp')), and pass mesh['tp'] to parallelize_module and mesh['dp'] to fully_shard"
+        )
+    if outer.is_partial:
+        raise ValueError(f"fully_shard: a parameter is a sum over ranks, with {list(outer.placements)}, not values")
+    placement_of = dict(zip(mesh.mesh_dim_names or (), placements, strict=True))
+    placement_of |= dict(zip(outer.mesh.mesh_dim_names or (), outer.placements, strict=True))
+    found: list[Placement] = []
+    for name in reversed(both.mesh_dim_names):
+        placement = placement_of[name]
+        if name in (mesh.mesh_dim_names or ()) and isinstance(placement, Shard):
+            dim = placement.dim % max(len(outer.shape), 1)
+            later = [both.size(both.ndim - 1 - i) for i, p in enumerate(reversed(found)) if p.is_shard(dim)]
+            placement = StridedShard(dim, prod(later)) if later else Shard(dim)
+        found.insert(0, placement)
+    return Division(outer.shape, both, tuple(found))
+
+
+def _gather_whole(parameters: Sequence[ShardedParameter], group: Any, dtype: Any) -> list[Tensor]:
+    """Return the gathered elements of parameters, outside of the graph, by one exchange for each dtype.
+
+    dtype: convert the parts to it first; None: keep that of each.
+    """
+    found: dict[int, Tensor] = {}
+    for each in _by_dtype(parameters):
+        sizes = [p.division.padded for p in each]
+        flat = [p.division.flattened(local_of(p.shard).detach()) for p in each]
+        own = registry["cat"]([_padded(x, size) for x, size in zip(flat, sizes, strict=True)])
+        own = own if dtype is None else own.to(dtype)
+        everything = functions["empty"]((group.size(), own.numel()), dtype=own.dtype)
+        all_gather_into_tensor(everything, own, group)
+        for p, rows in zip(each, everything.split(sizes, 1), strict=True):
+            found[id(p)] = p.division.restored(rows.reshape(-1)[: prod(p.division.shape)].clone())
+    return [found[id(p)] for p in parameters]
+
+
+def _by_dtype(parameters: Sequence[ShardedParameter]) -> list[list[ShardedParameter]]:
+    """Return the parameters in lists of one dtype each."""
+    found: dict[Any, list[ShardedParameter]] = {}
+    for p in parameters:
+        found.setdefault(p.dtype, []).append(p)
+    return list(found.values())
+
+
+def _padded(x: Tensor, length: int) -> Tensor:
+    """Return the elements of a tensor, followed by zeros."""
+    found: Tensor = registry["cat"]([x.reshape(-1), functions["zeros"](length - x.numel(), dtype=x.dtype)])
+    return found

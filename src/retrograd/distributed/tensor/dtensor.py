@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from retrograd.core import Aval, Tensor, current, operator_named, registry
+from retrograd.core import Aval, Tensor, current, operator_named
 from retrograd.core.overrides import as_subclass
 from retrograd.distributed.collectives import all_gather_into_tensor, all_reduce, broadcast_all
 from retrograd.distributed.device_mesh import DeviceMesh
@@ -365,36 +365,4 @@ def wrap(x: Tensor, division: Division) -> DTensor:
     assert tuple(x.shape) == division.local_shape, (x.shape, division)
     found: DTensor = as_subclass(x, DTensor)
     found.division = division
-    return found
-
-
-def gather_whole(parts: Sequence[DTensor], dtype: Any = None) -> list[Tensor]:
-    """Return whole tensors outside of the graph, given the parts of all ranks, by one exchange for each dtype.
-
-    parts: of one mesh, divided along its last dimension.  dtype: convert the parts to it first.
-    """
-    found: dict[int, Tensor] = {}
-    for each in by_dtype(parts):
-        group = each[0].division.mesh.get_group(-1)
-        sizes = [p.division.padded for p in each]
-        own = registry["cat"]([padded(p.division.flattened(local_of(p).detach()), p.division.padded) for p in each])
-        own = own if dtype is None else own.to(dtype)
-        everything = functions["empty"]((group.size(), own.numel()), dtype=own.dtype)
-        all_gather_into_tensor(everything, own, group)
-        for p, rows in zip(each, everything.split(sizes, 1), strict=True):
-            found[id(p)] = p.division.restored(rows.reshape(-1)[: prod(p.division.shape)].clone())
-    return [found[id(p)] for p in parts]
-
-
-def by_dtype(parts: Sequence[DTensor]) -> list[list[DTensor]]:
-    """Return the parts in lists of one dtype each."""
-    found: dict[Any, list[DTensor]] = {}
-    for p in parts:
-        found.setdefault(p.dtype, []).append(p)
-    return list(found.values())
-
-
-def padded(x: Tensor, length: int) -> Tensor:
-    """Return the elements of a tensor, followed by zeros."""
-    found: Tensor = registry["cat"]([x.reshape(-1), functions["zeros"](length - x.numel(), dtype=x.dtype)])
     return found
