@@ -526,7 +526,7 @@ def place_operand(device, op, a):
 def run_compose(op, args, params):
     """Return the result of a composite operator's `compose`, which gets tensors in place of arrays."""
     for a in args:
-        if not isinstance(a, TensorBase) and is_array(a):
+        if a is not None and not isinstance(a, TensorBase) and is_array(a):
             args = tuple([as_operand(x) for x in args])
             break
     try:

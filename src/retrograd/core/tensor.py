@@ -201,6 +201,7 @@ def count_of(tensor):
 
 EXTENSION = 256  # the least number of a dtype that is not NumPy's own: bfloat16
 FLOAT, DOUBLE = 11, 12  # the numbers of float32 and float64
+HALF = 23  # the number of float16, the largest of NumPy's own
 
 
 def needs_no_promotion(x, y):
@@ -233,7 +234,7 @@ def share_real_dtype(operands, masks=0):
 
 
 def have_no_half(operands):
-    """Return whether all operands are arrays or tensors of float32 or float64 on the ground, numbers or None.
+    """Return whether all operands are arrays or tensors on the ground of NumPy's other dtypes, numbers or None.
 
     Then none has half precision. The reverse need not hold: this is the first look of callers that look closer.
     """
@@ -242,7 +243,11 @@ def have_no_half(operands):
         if isinstance(a, TensorBase):
             t: TensorBase = known_tensor(a)  # noqa: F821
             x = t.value
-        if not is_real_array(x) and x is not None and type(x) is not float and type(x) is not int:
+        if type(x) is ndarray:
+            array: ndarray = x
+            if array.dtype.num >= HALF:
+                return False
+        elif x is not None and type(x) is not float and type(x) is not int:
             return False
     return True
 
