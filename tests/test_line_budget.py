@@ -28,7 +28,7 @@ BUDGET = {
     "hips": 900,
     "implicit": 700,
     "interop": 6950,
-    "kernels": 10200,
+    "kernels": 10300,
     "levels": 1700,
     "library": 3600,
     "nested": 6300,

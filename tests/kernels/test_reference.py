@@ -128,8 +128,8 @@ CONTROLS = {
     "empty", "caching", "cached_bytes", "set_cache_limit", "get_num_threads", "set_num_threads", "get_vector_bytes",
     "set_vector_bytes", "set_grain_size", "get_chunk_size",
 }  # fmt: skip
-# Functions that wrap others: test_small_products.py compares results with those of the functions that they wrap.
-WRAPPERS = {"small_linear", "small_matmul"}
+# Functions that wrap others, with whose results test_small_products.py and test_small_losses.py compare theirs.
+WRAPPERS = {"small_linear", "small_matmul", "small_class_loss", "small_class_grad"}
 
 
 class Random:

@@ -503,6 +503,7 @@ def class_loss(x, target, ignore_index):
     return kernels_for(x.dtype).class_loss_rows(x, *_classes(target, ignore_index, x.shape[-1]))
 
 
+@kernels.small_class_loss
 def mean_class_loss(x, target, ignore_index):
     """Return the mean of `class_loss` over the targets that count; NaN if none does."""
     if on_host and type(target) is np.ndarray:
@@ -514,6 +515,7 @@ def mean_class_loss(x, target, ignore_index):
     return quotient_or_nan(total, _count_targets(target, ignore_index, x.dtype))
 
 
+@kernels.small_class_grad
 def mean_class_grad(g, x, target, ignore_index):
     """Return the gradient of `mean_class_loss`, times g."""
     share = quotient_or_zero(g, _count_targets(target, ignore_index, x.dtype))

@@ -30,6 +30,20 @@ struct Wrapper {
 };
 PyObject* wrap(PyObject* function, vectorcallfunc call);
 
+// Calls the wrapped function if `attempt` of the arguments returns null without an error.
+template <PyObject* (*attempt)(PyObject* const*, Py_ssize_t)>
+PyObject* call_unless(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
+    PyObject* found = names ? nullptr : attempt(args, PyVectorcall_NARGS(flags));
+    if (found || PyErr_Occurred()) return found;
+    return PyObject_Vectorcall(reinterpret_cast<Wrapper*>(self)->function, args, flags, names);
+}
+
+// A method that wraps a function so.
+template <PyObject* (*attempt)(PyObject* const*, Py_ssize_t)>
+PyObject* wrap_method(PyObject*, PyObject* function) {
+    return wrap(function, call_unless<attempt>);
+}
+
 // Returns a function that calls `function`, with CachedMemory if the first operand is large: a new reference.
 PyObject* caching(PyObject* function);
 

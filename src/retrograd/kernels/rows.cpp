@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "array_memory.hpp"
 #include "rows.hpp"
 #include "registration.hpp"
 
@@ -213,6 +214,101 @@ double dispatch_exponentials(const T* x, T top, T* out, npy_intp n) {
     return sum;
 }
 
+// --------------------------------------------------------------------------------------------- means of few rows
+
+// The mean of `class_loss_rows`, and its gradient, with the check of the classes in the same call: for few rows, NumPy's
+// calls take longer than the computation.
+constexpr npy_intp FEW_ROWS = 128;  // NumPy adds up to this many numbers in one block, as `sum_of_few`
+
+template <class T>
+T sum_of_few(const T* x, npy_intp n) {
+    T total = 0;
+    npy_intp i = 0;
+    if (n >= 8) {
+        T lanes[8];
+        std::copy(x, x + 8, lanes);
+        for (i = 8; i + 8 <= n; i += 8)
+            for (int k = 0; k < 8; k++) lanes[k] += x[i + k];
+        total = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+    }
+    for (; i < n; i++) total += x[i];
+    return total;
+}
+
+// Rows, their classes, and how many of these are not ignored: none if the operands are others, or a class is out of range.
+struct FewRows {
+    PyArrayObject *x, *classes;
+    npy_int64 ignored = 0;
+    npy_intp rows = 0, size = 0, counted = 0;
+
+    FewRows(PyObject* logits, PyObject* target, PyObject* number) {
+        if (!PyArray_CheckExact(logits) || !PyArray_CheckExact(target) || !PyLong_CheckExact(number)) return;
+        x = reinterpret_cast<PyArrayObject*>(logits), classes = reinterpret_cast<PyArrayObject*>(target);
+        if (!is(x, type_of(x), 2) || !is(classes, NPY_INT64, 1)) return;
+        rows = PyArray_DIM(x, 0), size = PyArray_DIM(x, 1);
+        if (rows != PyArray_DIM(classes, 0) || rows > FEW_ROWS || rows * size > ENOUGH) return;
+        int overflow = 0;
+        ignored = PyLong_AsLongLongAndOverflow(number, &overflow);
+        const npy_int64* ids = static_cast<npy_int64*>(PyArray_DATA(classes));
+        npy_intp found = 0;
+        for (npy_intp i = 0; i < rows; i++) {
+            if (ids[i] == ignored) continue;
+            if (ids[i] < 0 || ids[i] >= size) return;
+            found++;
+        }
+        counted = overflow ? 0 : found;
+    }
+};
+
+template <class T>
+PyObject* mean_loss(FewRows& of) {
+    PyObject* result = PyArray_SimpleNew(0, nullptr, PyArray_TYPE(of.x));
+    if (!result) return nullptr;
+    T losses[FEW_ROWS];
+    char* args[4] = {PyArray_BYTES(of.x), PyArray_BYTES(of.classes), reinterpret_cast<char*>(&of.ignored), reinterpret_cast<char*>(losses)};
+    const npy_intp dimensions[2] = {of.rows, of.size}, steps[5] = {of.size * npy_intp(sizeof(T)), 8, 0, sizeof(T), sizeof(T)};
+    cpu_dispatch<class_loss_rows<T>>(args, dimensions, steps, nullptr);
+    *static_cast<T*>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(result))) = sum_of_few(losses, of.rows) / T(of.counted);
+    std::feclearexcept(FE_ALL_EXCEPT);
+    return result;
+}
+
+PyObject* try_mean_loss(PyObject* const* args, Py_ssize_t count) {
+    if (count != 3) return nullptr;
+    FewRows of(args[0], args[1], args[2]);
+    if (!of.counted) return nullptr;
+    return PyArray_TYPE(of.x) == NPY_FLOAT ? mean_loss<float>(of) : mean_loss<double>(of);
+}
+
+template <class T>
+PyObject* mean_grad(FewRows& of, PyArrayObject* g) {
+    CachedMemory memory(PyArray_NBYTES(of.x));
+    PyObject* result = PyArray_SimpleNew(2, PyArray_DIMS(of.x), PyArray_TYPE(of.x));
+    if (!result) return nullptr;
+    T share = *static_cast<T*>(PyArray_DATA(g)) / T(of.counted);
+    char* args[5] = {PyArray_BYTES(of.x), PyArray_BYTES(of.classes), reinterpret_cast<char*>(&of.ignored),
+                     reinterpret_cast<char*>(&share), PyArray_BYTES(reinterpret_cast<PyArrayObject*>(result))};
+    const npy_intp row = of.size * npy_intp(sizeof(T)), dimensions[2] = {of.rows, of.size};
+    const npy_intp steps[7] = {row, 8, 0, 0, row, sizeof(T), sizeof(T)};
+    cpu_dispatch<class_grad_rows<T>>(args, dimensions, steps, nullptr);
+    std::feclearexcept(FE_ALL_EXCEPT);
+    return result;
+}
+
+PyObject* try_mean_grad(PyObject* const* args, Py_ssize_t count) {
+    if (count != 4 || !PyArray_CheckExact(args[0])) return nullptr;
+    FewRows of(args[1], args[2], args[3]);
+    PyArrayObject* g = reinterpret_cast<PyArrayObject*>(args[0]);
+    if (!of.counted || !is(g, PyArray_TYPE(of.x), 0)) return nullptr;
+    return PyArray_TYPE(of.x) == NPY_FLOAT ? mean_grad<float>(of, g) : mean_grad<double>(of, g);
+}
+
+PyMethodDef methods[] = {
+    {"small_class_loss", wrap_method<try_mean_loss>, METH_O, "Return a mean class loss that calls the wrapped one unless there are few rows."},
+    {"small_class_grad", wrap_method<try_mean_grad>, METH_O, "Return its gradient, which calls the wrapped one unless there are few rows."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
 const Kernel kernels[] = {
     ROW(softmax_rows, 2, "TT", 1, "(n)->(n)"),
     ROW(log_softmax_rows, 2, "TT", 1, "(n)->(n)"),
@@ -228,6 +324,6 @@ const Kernel kernels[] = {
 double exponentials(const float* x, float top, float* out, npy_intp n) { return dispatch_exponentials(x, top, out, n); }
 double exponentials(const double* x, double top, double* out, npy_intp n) { return dispatch_exponentials(x, top, out, n); }
 
-const Part part_rows{kernels};
+const Part part_rows{kernels, methods};
 
 }  // namespace retrograd

@@ -122,19 +122,6 @@ PyObject* try_linear(PyObject* const* args, Py_ssize_t count) {
                    PyArray_TYPE(x), ndim, shape);
 }
 
-// Calls the wrapped function if the attempt returns null without an error.
-template <PyObject* (*attempt)(PyObject* const*, Py_ssize_t)>
-PyObject* call(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
-    PyObject* found = names ? nullptr : attempt(args, PyVectorcall_NARGS(flags));
-    if (found || PyErr_Occurred()) return found;
-    return PyObject_Vectorcall(reinterpret_cast<Wrapper*>(self)->function, args, flags, names);
-}
-
-template <PyObject* (*attempt)(PyObject* const*, Py_ssize_t)>
-PyObject* wrap_method(PyObject*, PyObject* function) {
-    return wrap(function, call<attempt>);
-}
-
 PyMethodDef methods[] = {
     {"small_matmul", wrap_method<try_matmul>, METH_O, "Return a function of two matrices that calls the wrapped one unless they are small."},
     {"small_linear", wrap_method<try_linear>, METH_O, "Return a function of x, weight and bias that calls the wrapped one unless they are small."},
