@@ -127,7 +127,7 @@ def gather(x, index, dim):
 def take_found(x, index, dim):
     """Return `gather` for indices that a kernel has found, of which none is out of range."""
     if on_host and x.size <= FEW and dim == x.ndim - 1 and x.flags.c_contiguous and x.size:
-        return x.reshape(-1)[index + _row_starts(x.shape)]
+        return x.take(index + _row_starts(x.shape) if x.ndim > 1 else index)
     return gather(x, index, dim)
 
 

@@ -4,6 +4,7 @@ Orders are stable, and total: NaN is above every number, zeros of either sign ar
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -100,7 +101,13 @@ def _order_of_few(x, dim, descending, k=None):
     if not descending:
         return rows.argsort(-1, "stable")[..., :k]
     order = rows[..., ::-1].argsort(-1, "stable")
-    return np.subtract(rows.shape[-1] - 1, order[..., ::-1] if k is None else order[..., : -k - 1 : -1])
+    return _descending(rows.shape[-1]).take(order[..., ::-1] if k is None else order[..., : -k - 1 : -1])
+
+
+@lru_cache(64)
+def _descending(n):
+    """Return the integers below n from the largest to 0."""
+    return np.arange(n - 1, -1, -1)
 
 
 def _span(keys):
