@@ -96,6 +96,7 @@ from retrograd.library.tags import Tag as Tag
 from retrograd.ops.storage import TypedStorage as TypedStorage
 from retrograd.ops.storage import UntypedStorage as UntypedStorage
 from retrograd import _C as _C
+from retrograd import _custom_ops as _custom_ops
 from retrograd.nested.padded_constructors import _nested_from_padded as _nested_from_padded
 from retrograd.nested.padded_constructors import _nested_from_padded_and_nested_example as _nested_from_padded_and_nested_example
 from retrograd.nested.padded_constructors import _nested_tensor_from_mask as _nested_tensor_from_mask
