@@ -15,7 +15,7 @@ BUDGET = {
     "backends": 240,
     "bench": 1100,
     "cli": 3300,
-    "compiler": 10750,
+    "compiler": 10820,
     "core": 8000,
     "cuda": 600,
     "distributed": 9100,

@@ -27,9 +27,12 @@ class FunctionInParts:
     def __init__(self, function: Any, split: types.FunctionType, cells: dict[str, types.CellType]) -> None:
         owner = getattr(method_of(function), "__self__", None)
         self._function, self._cells = function, cells
+        self._before = _definition_of(function)
         self._split: Callable[..., Any] = split if owner is None else types.MethodType(split, owner)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _definition_of(self._function) != self._before:  # as after `model.forward = ...`
+            return self._function(*args, **kwargs)
         if _is_module_call(self._function) and _has_hooks(self._function.__self__):
             return self._function.__self__._run_with_hooks(self._split, args, kwargs)
         return self._split(*args, **kwargs)
@@ -156,6 +159,13 @@ def method_of(function: Any) -> Any:
     if _is_module_call(function):
         return function.__self__.forward
     return function if isinstance(function, types.FunctionType | types.MethodType) else function.__call__
+
+
+def _definition_of(function: Any) -> tuple[Any, ...]:
+    """Return the method that a call runs, and the ids of its code and defaults, which the split one keeps alive."""
+    method = method_of(function)
+    found = getattr(method, "__func__", method)
+    return method, *[id(getattr(found, name, None)) for name in ("__code__", "__defaults__", "__kwdefaults__")]
 
 
 def function_of(function: Any) -> Any:

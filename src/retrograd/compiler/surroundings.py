@@ -73,6 +73,7 @@ _UNCHANGING = (
 _LOADS = {"LOAD_GLOBAL", "LOAD_NAME"}
 _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
 _STORES = {"STORE_ATTR", "DELETE_ATTR"}
+_PARTS_OF_FUNCTIONS = {"__defaults__", "__kwdefaults__", "__closure__", "__code__"}
 _REFUSED = {"DELETE_GLOBAL": "deletes the global variable"}
 _SIZES = {"shape", "size", "numel", "nelement", "stride", "nbytes", "itemsize", "element_size", "__len__", "len"}
 _CHANGES = {"STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_GLOBAL"}
@@ -135,6 +136,7 @@ class Surroundings:
         self._of_library: set[str] = set()  # the names that code of this package has
         self._texts: set[str] = set()  # the strings in the code that may be names of attributes
         self._reads_any = False  # whether the code computes names of attributes
+        self._reads_functions = False  # whether it names what functions consist of
         self._namespaces = Namespaces()
         self._namespaces.add_class(Tensor)
         self._values: dict[int, tuple[Any, str]] = {}  # classes and modules that are values, and their names
@@ -176,6 +178,11 @@ class Surroundings:
         known = list(self._functions.get(code, ()))
         for function in known:
             self._read_function(function)
+        if not self._reads_functions and not _PARTS_OF_FUNCTIONS.isdisjoint(self.names):
+            self._reads_functions = True
+            others = [f for c, found in self._functions.items() if c not in self._entered for f in found]
+            for function in others:
+                self._read_function(function)
         if not known and code not in self._local and set(code.co_freevars) - {"__class__"}:
             self._refuse(f"{code.co_qualname} reads variables of a function around it that cannot be found")
         self._read_values()
@@ -378,7 +385,7 @@ class Surroundings:
         if function in known:
             return
         known.append(function)
-        if code in self._entered:  # by another function that has it
+        if code in self._entered or self._reads_functions:  # entered by another function that has it
             self._read_function(function)
         if not is_library(function):
             self._note_absent(vars(function), name, None)
@@ -401,12 +408,13 @@ class Surroundings:
 
     def _visit_attributes(self, value: Any, name: str, attribute: Any) -> None:
         """Note the attributes of an object, those in slots included, and its class."""
-        fields, ours = fields_of(value), is_library(type(value))
+        fields = fields_of(value)
         any_name = _overrides_reading(value)  # the class may read any attribute for any name
         self.entries.append(Entry(value, KIND, (type(value), fields), f"the class of {name}", attribute))
         if fields is not None:
             for key, member in self._items(fields):
-                self._note(fields, key, member, f"{name}.{key}", None if any_name else OfLibrary(key) if ours else key)
+                read_as = None if any_name else _attribute_in(type(value), key)
+                self._note(fields, key, member, f"{name}.{key}", read_as)
             if any_name:
                 self._note_length(fields, f"the number of attributes of {name}", None)
             self._note_absent(fields, name, attribute)
@@ -414,7 +422,7 @@ class Surroundings:
         if slots:
             view = self._slots.setdefault(id(value), Slots(value))
             for key in slots:
-                self._note(view, key, getattr(value, key, MISSING), f"{name}.{key}", OfLibrary(key) if ours else key)
+                self._note(view, key, getattr(value, key, MISSING), f"{name}.{key}", _attribute_in(type(value), key))
         self._visit_class(type(value), name)
 
     def _visit_module(self, module: Any, name: str) -> None:
@@ -424,7 +432,8 @@ class Surroundings:
         self._note_length(fields, f"the number of attributes of {name}", None)
         for key, member in self._items(fields):
             member = self._note(fields, key, member, f"{name}.{key}", None, descend=False)
-            self.visit(member, f"{name}.{key}", None if ours else key, (id(fields), key))
+            attribute = None if ours else _attribute_in(type(module), key)
+            self.visit(member, f"{name}.{key}", attribute, (id(fields), key))
         self._visit_class(type(module), name, read_here=("forward",))
 
     def _visit_class(self, kind: type, name: str, read_here: tuple[str, ...] = ()) -> None:
@@ -647,6 +656,21 @@ class Surroundings:
 
 
 _INSTANCE_CHECK = abc.ABCMeta.__instancecheck__.__code__
+
+
+def _attribute_in(kind: type, key: str) -> Any:
+    """Return the attribute, as in `Entry`, of an object of a class: code of this package reads those of its classes."""
+    return OfLibrary(key) if is_library(kind) or key in _names_in_library(kind) else key
+
+
+@functools.cache
+def _names_in_library(kind: type) -> frozenset[str]:
+    """Return the names in the methods that a class has from classes of this package."""
+    found: set[str] = set()
+    for owner in filter(is_library, kind.__mro__):
+        members = [getattr(m, "fget", None) or getattr(m, "__func__", m) for m in vars(owner).values()]
+        found.update(*[f.__code__.co_names for f in members if isinstance(f, types.FunctionType)])
+    return frozenset(found)
 
 
 def _is_python(function: Any) -> bool:
