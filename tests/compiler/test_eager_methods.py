@@ -1,5 +1,8 @@
 """Methods that programs call as they are: of optimizers, schedules, scalers of losses and averaged models."""
 
+import types
+import warnings
+
 import pytest
 
 import retrograd as rg
@@ -7,7 +10,7 @@ from retrograd import nn
 from retrograd.nn import functional as F
 from retrograd.optim.swa_utils import AveragedModel, get_ema_avg_fn, get_ema_multi_avg_fn
 
-from .comparison import assert_same_runs, numbers
+from .comparison import assert_same_runs, numbers, observe
 
 CALLS = 100
 
@@ -255,3 +258,59 @@ def test_a_step_of_an_optimizer_that_returns_a_value_is_not_captured():
 
     with pytest.raises(RuntimeError, match=r"Noting\.step returns a value"):
         rg.compile(step, fullgraph=True)(rg.ones(3))
+
+
+HOOKED = {
+    "a hook before steps": lambda own, note: own.optimizer.register_step_pre_hook(note),
+    "a hook after steps": lambda own, note: own.optimizer.register_step_post_hook(note),
+    "a schedule's function": lambda own, note: setattr(
+        own, "schedule", rg.optim.lr_scheduler.LambdaLR(own.optimizer, lambda epoch: [1.0, note()][0])
+    ),
+    "an average's function": lambda own, note: setattr(
+        own, "averaged", AveragedModel(own.model, avg_fn=lambda old, new, count: [old * 0.5 + new * 0.5, note()][0])
+    ),
+}
+LOSSES = []
+
+
+class Meter:
+    count = 0
+
+    def note(self, *_):
+        self.count += 1
+
+    def note_loss(self, *_):
+        LOSSES.append(1.0)
+
+
+@pytest.mark.parametrize("note", ["note", "note_loss"])
+@pytest.mark.parametrize("hooked", HOOKED)
+def test_functions_that_such_methods_call_change_state_once(hooked, note):
+    def run(compile):
+        rg.manual_seed(0)
+        LOSSES.clear()
+        meter, model = Meter(), network()
+        own = types.SimpleNamespace(model=model, optimizer=rg.optim.SGD(model.parameters(), lr=0.1))
+        own.schedule = rg.optim.lr_scheduler.StepLR(own.optimizer, 3)
+        own.averaged = AveragedModel(model)
+        HOOKED[hooked](own, getattr(meter, note))
+        schedule, averaged, optimizer = own.schedule, own.averaged, own.optimizer
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+            averaged.update_parameters(model)
+            meter.count += 1
+            LOSSES.append(loss.detach())
+
+        called, seen = compile(step), []
+        for i in range(6):
+            called(*pairs(i))
+            seen.append(observe([*LOSSES, meter.count]))
+        return seen
+
+    with warnings.catch_warnings(action="ignore"):
+        assert run(rg.compile) == run(lambda step: step)

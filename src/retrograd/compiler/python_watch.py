@@ -18,6 +18,7 @@ from retrograd.compiler.arguments import is_ordinary
 from retrograd.compiler.exception_handlers import catches_exceptions, may_suppress, suspends
 from retrograd.compiler.id_uses import calls_for_keys
 from retrograd.compiler.namespaces import is_library
+from retrograd.compiler.plain_values import is_same
 from retrograd.compiler.recorder import Recorder
 from retrograd.compiler.standard_library import SHOWN_WARNING, SUMMARIES, WARNINGS, is_pure_builtin
 from retrograd.compiler.surroundings import Surroundings, is_library_code, may_change_objects
@@ -131,12 +132,15 @@ class PythonWatch:
         self._kinds: dict[types.CodeType, str] = {}
         self.may_pass_later = False  # whether what refuses the capture may not happen in the next call
         self._outside: Any = None  # the frame of the method that runs outside of the recorder
+        self._state: dict[int, tuple[str, Any]] | None = None  # before it has called a function of the user, if it has
         self._level: Any = None
         self._watchers: Any = None
 
     def __call__(self, frame: Any, event: str, arg: Any) -> None:
         """Handle one event."""
         if self._outside is not None:
+            if event == "call" and self._state is None and is_program_code(frame.f_code):
+                self._state = self.surroundings.changed_state()
             if event == "return" and frame is self._outside:
                 self._return_inside()
                 kind = self._kinds[frame.f_code]
@@ -317,12 +321,23 @@ class PythonWatch:
             state.level = self.recorder.parent
 
     def _return_inside(self) -> None:
+        self._check_state()
         state = current()
         state.watchers = self._watchers
         if self._level is self.recorder:
             state.level = self.recorder
             self.recorder.after_eager()
         self._outside = None
+
+    def _check_state(self) -> None:
+        """Refuse the capture if functions of the user, such as hooks, have changed state outside: they run again."""
+        before, self._state = self._state, None
+        if before is None:
+            return
+        for key, (name, now) in self.surroundings.changed_state().items():
+            if key not in before or not is_same(now, before[key][1]):
+                self.recorder.refuse_here(f"a function that an optimizer or schedule calls changes {name}")
+                return
 
 
 def _name_of(frame: Any) -> str:

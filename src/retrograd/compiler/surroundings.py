@@ -604,6 +604,10 @@ class Surroundings:
         """Return how much was found that may refuse guards."""
         return len(self._unknown) + bool(self.refusal)
 
+    def changed_state(self) -> dict[int, tuple[str, Any]]:
+        """Return the names and present values of the noted state that has changed, by the ids of the entries."""
+        return {id(entry): (entry.name, entry.now()) for entry in self.entries if not entry.holds()}
+
     def seen_ids(self) -> set[int]:
         """Return the ids of the containers and objects that were found."""
         return {key for key, _ in self._seen}
