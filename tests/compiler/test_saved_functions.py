@@ -273,6 +273,43 @@ def test_a_loaded_function_runs_in_any_grad_mode_and_takes_views_but_not_in_tran
         rg.compile(lambda x: loaded(x))(numbers(3, 2))
 
 
+KEPT = {
+    "as a gradient": lambda w, x: setattr(w, "grad", x),
+    "as a view that is a gradient": lambda w, x: setattr(w, "grad", x[:]),
+    "as a detached gradient": lambda w, x: setattr(w, "grad", x.detach()),
+    "as a gradient that is clipped": lambda w, x: [setattr(w, "grad", x), nn.utils.clip_grad_norm_([w], 0.1)],
+    "and its gradient": lambda w, x: setattr(x, "grad", w.detach() * 1),
+    "and its data": lambda w, x: setattr(x, "data", w.detach() * 1),
+    "as data": lambda w, x: setattr(w, "data", x),
+    "with writes through its data": lambda w, x: x.data.mul_(2.0),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_loaded_function_keeps_the_argument_itself_or_refuses_it(name):
+    linear = nn.Linear(3, 3, bias=False)
+
+    def f(x):
+        KEPT[name](linear.weight, x)
+        return x * 2
+
+    loaded = reloaded(ahead(f, numbers(3, 3)))
+    (weight,) = loaded.state_dict().values()
+    for base in (numbers(3, 3), numbers(6, 3)):
+        x, mine = (one[:3] if len(one) > 3 else one for one in (base, base.clone()))
+        weight.grad = linear.weight.grad = None
+        try:
+            result = loaded(x)
+        except RuntimeError:
+            continue
+        assert observe(result) == observe(f(mine))
+        for written in (x, mine):
+            written.mul_(3.0)
+        assert (weight.grad is x) is (linear.weight.grad is mine)
+        for one, other in ((x, mine), (weight, linear.weight), (weight.grad, linear.weight.grad)):
+            assert one is other is None or one.tolist() == other.tolist()
+
+
 def test_sizes_between_captured_ones_need_no_capture():
     compiled = rg.compile(lambda x: (x.softmax(0) / 3).sum(1))
     for n in (2, 5, 8, 17):

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from retrograd.backend import array_programs
 from retrograd.compiler.capture import Program
 from retrograd.compiler.compiled_function import INSIDE, CompiledFunction
-from retrograd.compiler.program import Add, External, Result, SetData, SetGrad, Write
+from retrograd.compiler.program import Add, Eager, External, Result, SetData, SetGrad, Write
 from retrograd.compiler.program_json import ProgramReader, ProgramWriter, free_name, named_tensors
 from retrograd.compiler.program_kind import ProgramKind
 from retrograd.core import Aval, Tensor, current
@@ -146,18 +146,25 @@ def _plain(value: Any) -> Any:
 
 
 def _shares_arguments(program: Program) -> bool:
-    """Return whether a program writes to its arguments or their .grad or .data, or returns them or views of them."""
+    """Return whether a program writes to its arguments, or gives them or their views to the caller or other tensors."""
     if program.parts is None:  # the results are part of a graph
         return True
     found: list[Any] = [*program.parts.results.leaves]
     for i in program.parts.instructions:
-        if isinstance(i, Write | Add | SetGrad | SetData):
-            found.append(i.leaf if isinstance(i, SetGrad) else i.tensor if isinstance(i, SetData) else i.owner)
+        match i:
+            case Write() | Add():
+                found.append(i.owner)
+            case SetGrad():
+                found += [i.leaf, i.result]
+            case SetData():
+                found.append(i.tensor)
+            case Eager():  # it may keep what it gets
+                found += i.operands
     while found:
         tensor = found.pop()
         if isinstance(tensor, External) and any(tensor.tensor is t for t in program.arguments.tensors):
             return True
-        found += [tensor.base] if isinstance(tensor, Result) else []
+        found += [tensor.base] if isinstance(tensor, Result) else tensor if isinstance(tensor, list) else []
     return False
 
 
