@@ -32,6 +32,42 @@ def test_writes_into_views_of_arguments_reach_the_caller():
     assert_same_runs(no_tensors(f), lambda i: (numbers(3, 2, seed=i),))
 
 
+VIEWS = {
+    "a part of an expanded one": lambda v: v.expand(2, 3, 3)[0],
+    "a row of an expanded one": lambda v: v.expand(2, 3, 3).transpose(0, 1)[1][0],
+    "the base of an expanded one": lambda v: [v.expand(2, 3, 3), v][1],
+    "broadcast tensors": lambda v: rg.broadcast_tensors(v, v)[0],
+    "a diagonal": lambda v: v.diagonal(),
+    "windows": lambda v: v.unfold(0, 3, 3),
+    "a real part": lambda v: v.real,
+    "another dtype": lambda v: v.view(rg.int32),
+    "the data": lambda v: v.data,
+}
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("name", VIEWS)
+def test_writes_into_views_of_every_kind_reach_the_base(name, own):
+    def f(x):
+        v = x * 2 if own else x
+        w = VIEWS[name](v)
+        w.zero_()
+        w.add_(3)
+        return v * 1, v
+
+    assert_same_runs(no_tensors(f), lambda i: (numbers(3, 3, seed=i),))
+
+
+def test_an_expanded_view_of_a_vector_shows_what_is_written_into_one_row():
+    def f(x):
+        v = x.sum(0).expand(3, 3)
+        v[0, 1] += 1.0
+        x[0].expand(2, 3)[1] = x[1]
+        return v * 1, v
+
+    assert_same_runs(no_tensors(f), lambda i: (numbers(3, 3, seed=i),))
+
+
 @pytest.mark.parametrize("share", [lambda x: (x, x), lambda x: (x[1:], x[:-1]), lambda x: (x, x.detach())])
 def test_arguments_that_share_memory(share):
     def f(x, y):
@@ -210,6 +246,7 @@ SHARING = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:compile")  # some run eagerly
 @pytest.mark.parametrize("name", SHARING)
 def test_a_program_for_tensors_that_share_memory_is_not_used_for_others(name):
     share, change = SHARING[name]

@@ -93,7 +93,9 @@ def pass_on(array):
 
 
 def assign(target, source):
-    """Write an array into the memory of another one."""
+    """Write an array into the memory of another one, which may be a part of an expanded one: NumPy locks all of it."""
+    if type(target) is np.ndarray and not target.flags.writeable:
+        target.flags.writeable = True  # NumPy refuses if the memory itself is read-only
     target[...] = source
 
 

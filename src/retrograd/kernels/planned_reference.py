@@ -79,6 +79,8 @@ class _Bytes:
     """The memory of an array with another layout."""
 
     def __init__(self, start, shape, dtype, strides, owner):
+        self._owner = owner
+        while type(owner.base) is np.ndarray:  # parts of an expanded array may be written to, which is itself read-only
+            owner = owner.base
         self.__array_interface__ = {"version": 3, "data": (start, not owner.flags.writeable), "shape": shape,
                                     "typestr": dtype.str, "strides": strides}  # fmt: skip
-        self._owner = owner
