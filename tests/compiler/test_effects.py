@@ -68,6 +68,24 @@ def test_an_expanded_view_of_a_vector_shows_what_is_written_into_one_row():
     assert_same_runs(no_tensors(f), lambda i: (numbers(3, 3, seed=i),))
 
 
+def test_a_gradient_that_is_the_memory_of_an_argument_has_its_own_version():
+    leaf = numbers(3).requires_grad_()
+
+    def f(x):
+        leaf.grad.detach().add_(x)
+
+    def run(call):
+        seen = []
+        for i in range(4):
+            x = numbers(3, seed=i)
+            leaf.grad = x.data if i < 3 else numbers(3, seed=9)
+            call(x)
+            seen.append(observe([x, leaf.grad]))
+        return seen
+
+    assert run(rg.compile(f)) == run(f)
+
+
 @pytest.mark.parametrize("share", [lambda x: (x, x), lambda x: (x[1:], x[:-1]), lambda x: (x, x.detach())])
 def test_arguments_that_share_memory(share):
     def f(x, y):
@@ -242,6 +260,9 @@ SHARING = {
     "a detached tensor": (lambda base, w: (base, base.detach()[:]), lambda a, b, w: (b.mul_(2.0), a * 1)),
     "a gradient": (lambda base, w: (w.grad, base), lambda a, b, w: (w.grad.add_(1.0), a * 1)),
     "a view of a gradient": (lambda base, w: (w.grad[:2], base), lambda a, b, w: (a.add_(1.0), w.grad.detach())),
+    "the data": (lambda base, w: (base, base.data), lambda a, b, w: b.data * b.data),
+    "the data, which is written to": (lambda base, w: (base, base.data), lambda a, b, w: b.data.mul_(2.0) * a),
+    "the data of a gradient": (lambda base, w: (w.grad, w.grad.data), lambda a, b, w: b.data * w.grad.data),
     "a parameter": (lambda base, w: (w.detach()[1:], base), lambda a, b, w: (w.detach().add_(1.0), a * 1)),
 }
 

@@ -252,7 +252,7 @@ class Recorder(TransparentLevel, Watcher):
             self.refuse("a tensor that is no plain tensor of the ground is used")
             return None
         known = self.slot_of_array(t.value)
-        if known is None and id(t) not in self.watched:
+        if known is None and id(t) not in self.watched and not self._is_grad(t):
             known = self._slot_of_alias(t.value)
         if known is not None:
             return known
@@ -277,7 +277,7 @@ class Recorder(TransparentLevel, Watcher):
 
     def _slot_of_alias(self, array: Any) -> Slot | None:
         """Return the slot of an array with the same elements in the same memory, as that of `x.data`; None if none."""
-        for watched in self.watched.values():
+        for watched in self.watched.values():  # if several share the memory, a program is for such only
             for t in (watched.tensor, watched.tensor._grad):
                 if t is not None and t.value is not array and array_programs.is_alias(t.value, array):
                     return self.slot_of_tensor(t)
