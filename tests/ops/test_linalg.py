@@ -163,7 +163,7 @@ def test_einsum_says_what_is_wrong_with_an_equation(equation, shapes, message):
         rg.einsum(equation, operands)
 
 
-@pytest.mark.parametrize(("weight", "bias"), [((2, 3), (1,)), ((2, 3), (4, 2)), ((3,), None)])
+@pytest.mark.parametrize(("weight", "bias"), [((2, 3), (1,)), ((2, 3), (4, 2)), ((3,), (1,))])
 def test_linear_does_not_broadcast_its_bias_or_weight(weight, bias):
     with pytest.raises(ValueError, match=r"linear: x \(4, 3\), weight .* do not fit: expected"):
         rg.linear(rg.ones(4, 3), rg.ones(weight), None if bias is None else rg.ones(bias))

@@ -53,6 +53,8 @@ def row_matrix(x):
 @kernels.small_linear
 def linear(x, weight, bias=None):
     """Return x times the transposed weight, plus the bias: one product over all rows of x."""
+    if weight.ndim == 1 and bias is None:
+        return matmul(x, weight)
     if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
         raise ValueError("linear: the shapes do not fit")  # NumPy would broadcast the bias
     out = product(row_matrix(x), weight.T)

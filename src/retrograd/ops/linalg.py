@@ -278,6 +278,8 @@ def _as_rows(x, batched=False):
 class linear(Product, aliases="nn.functional.linear"):
     """Affine map x @ weight.T + bias: x (..., in), weight (out, in), bias (out,) to (..., out), as one matrix product.
 
+    Without a bias, the weight may also be a vector (in,); the result is then (...).
+
     >>> import retrograd as rg
     >>> rg.linear(rg.tensor([1.0, 2.0]), rg.tensor([[1.0, 1.0], [0.0, 3.0]]), rg.tensor([0.5, 0.0])).tolist()
     [3.5, 6.0]
@@ -288,14 +290,17 @@ class linear(Product, aliases="nn.functional.linear"):
     impl = xp.linear
 
     def node_name(fn):
-        has_bias = fn.edges[2] is not None
-        if output_aval(fn, 0).ndim == 2:
+        has_bias, ndim = fn.edges[2] is not None, output_aval(fn, 0).ndim
+        if ndim == 0:
+            return "DotBackward0"
+        if ndim == 2:
             return "AddmmBackward0" if has_bias else "MmBackward0"
         return "ViewBackward0" if has_bias else "UnsafeViewBackward0"
 
     def shape(x, weight, bias=None):
         check_operands("linear", (x, weight, bias))
-        if weight.ndim != 2 or x.shape[-1] != weight.shape[1] or (bias is not None and bias.shape != weight.shape[:1]):
+        fits = weight.ndim == 2 or (weight.ndim == 1 and bias is None)
+        if not fits or x.shape[-1] != weight.shape[-1] or (bias is not None and bias.shape != weight.shape[:1]):
             raise ValueError(
                 f"linear: x {x.shape}, weight {weight.shape}"
                 + (f", bias {bias.shape}" if bias is not None else "")
@@ -303,13 +308,13 @@ class linear(Product, aliases="nn.functional.linear"):
                 + _features_hint(x, weight)
                 + _pytorch_words((math.prod(x.shape[:-1]), x.shape[-1]), weight.shape[::-1])
             )  # fmt: skip
-        return Aval((*x.shape[:-1], weight.shape[0]), x.dtype)
+        return Aval((*x.shape[:-1], *weight.shape[:-1]), x.dtype)
 
     def vjp_x(g, weight):
-        return matmul(g, weight)
+        return unsqueeze(g, -1) * weight if weight.ndim == 1 else matmul(g, weight)
 
     def vjp_weight(g, x):
-        return rows_dot(g, x)
+        return rows_dot(g, x) if g.ndim == x.ndim else matmul.definition.vjp_b(g, x, Aval(x.shape[-1:], x.dtype))
 
     def vjp_bias(g):
         return sum_to(g, g.shape[-1:])
@@ -323,15 +328,19 @@ class linear(Product, aliases="nn.functional.linear"):
         return registry["expand"](t_bias, out.shape) if t_x is None else linear(t_x, weight, t_bias)
 
     def dependence(i, out, x, weight, bias=None):
-        return {0: out.ndim - 1} if i else {d: d for d in range(x.ndim - 1)}
+        if i:
+            return {0: out.ndim - 1} if weight.ndim == 2 else {}
+        return {d: d for d in range(x.ndim - 1)}
 
     def summed(x, weight, bias=None):
-        return ({0: x.ndim - 1, 1: 1},)
+        return ({0: x.ndim - 1, 1: weight.ndim - 1},)
 
     def batch(batched, n, x, weight, bias=None):
         if not batched[1] and not batched[2]:
             return linear(x, weight, bias)
         linear.definition.shape(*batch_loop.example_avals(batched, (x, weight, bias)))
+        if weight.ndim - batched[1] == 1:
+            return matmul.definition.batch(batched[:2], n, x, weight)
         weight = transpose(weight, -2, -1)
         out = matmul.definition.batch(batched[:2], n, x, weight) if any(batched[:2]) else matmul(x, weight)
         if bias is None:
@@ -339,15 +348,22 @@ class linear(Product, aliases="nn.functional.linear"):
         return registry["add"].definition.batch((any(batched[:2]), batched[2]), n, out, bias)
 
     def oracle(np, x, weight, bias):
+        if weight.ndim == 1:
+            return np.einsum("...i,i->...", x, weight)
         return np.einsum("...i,oi->...o", x, weight) + (0 if bias is None else bias)
 
     def samples(r):
         yield (r(3, 4), r(2, 4), r(2)), {}
         yield (r(2, 3, 4), r(5, 4), None), {}
         yield (r(4), r(2, 4), r(2)), {}
+        yield (r(2, 3, 4), r(4), None), {}
+        yield (r(3, 4), r(4), None), {}
+        yield (r(4), r(4), None), {}
 
     def errors(r):
         yield (r(3, 4), r(4, 2), None), {}, ValueError, r"x \(3, 4\), weight \(4, 2\) do not fit"
+        yield (r(3, 4), r(5), None), {}, ValueError, r"x \(3, 4\), weight \(5,\) do not fit"
+        yield (r(3, 4), r(4), r(4)), {}, ValueError, r"weight \(4,\), bias \(4,\) do not fit"
         yield (r(3, 4), r(2, 4), r(3)), {}, ValueError, r"bias \(3,\)"
         yield (r.ints(3, (3, 4)), r(2, 4), None), {}, RuntimeError, "one dtype"
 

@@ -18,7 +18,7 @@ from retrograd.ops.view import movedim, squeeze
 def linear_rule(op: Op, args: tuple, params: dict) -> Any:
     """Compute one dense product of all rows of all components."""
     x, *weights = args
-    if not is_nested(x) or any(map(is_nested, weights)):
+    if not is_nested(x) or any(map(is_nested, weights)) or weights[0].ndim != 2:
         return NotImplemented
     x = remove_holes(x)
     layout = get_layout(x)
