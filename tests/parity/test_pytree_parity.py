@@ -7,6 +7,7 @@ import pytest
 
 Point = namedtuple("Point", "x y")  # as old programs write it
 TREE = {"b": [1, None, (2.5,)], "a": OrderedDict(z=3, y=4), "c": Point(5, {6}), "d": deque([7]), "e": defaultdict(int)}
+STORED = {"b": [1, None, (2.5,)], 1: OrderedDict(z=3, y=4), "d": deque([7], 3), "e": defaultdict(int, {"f": 8})}
 LEAF = "lambda t: isinstance(t, tuple)"
 
 CASES = [
@@ -44,13 +45,25 @@ CASES = [
     "p.tree_map_with_path(lambda path, *xs: (p.keystr(path), *xs), TREE, TREE)",
     "p.tree_map_with_path(lambda path, *xs: xs, [1, 2], [3])",
     "p.tree_map_with_path(lambda path, *xs: xs, {'b': 1, 'a': 2}, {'a': 3, 'b': 4})",
+    "p.treespec_dumps(p.tree_structure(STORED))",
+    "p.treespec_loads(p.treespec_dumps(p.tree_structure(STORED))) == p.tree_structure(STORED)",
+    "p.treespec_loads(p.treespec_dumps(p.tree_structure(STORED))).unflatten(range(8))",
+    "p.treespec_dumps(p.treespec_leaf(), 1)",
+    "p.treespec_dumps(p.treespec_dict(a=p.treespec_tuple([p.treespec_leaf()])))",
+    "p.treespec_dumps(p.tree_structure(TREE))",  # a namedtuple
+    "p.treespec_dumps(3)",
+    "p.treespec_dumps(p.treespec_leaf(), 2)",
+    "p.treespec_loads('[2, null]')",
+    """p.treespec_loads('[1, {"type": "unknown", "context": "null", "children_spec": []}]')""",
+    "p.treespec_pprint(p.tree_structure(STORED))",
+    "p.arg_tree_leaves(1, [2, 3], a={'b': 4})",
     "p.SequenceKey(1), str(p.GetAttrKey('a')), p.GetAttrKey('real').get(1j), len({p.MappingKey(1), p.MappingKey(1)})",
 ]
 
 
 def outcome(code: str, library: str):
     """Return the value of an expression with the library's module as `p`, or the class of its error."""
-    names = {"p": importlib.import_module(f"{library}.utils._pytree"), "TREE": TREE, "Point": Point}
+    names = {"p": importlib.import_module(f"{library}.utils._pytree"), "TREE": TREE, "STORED": STORED, "Point": Point}
     try:
         return repr(eval(code, names))
     except Exception as error:
@@ -99,3 +112,27 @@ def test_a_registered_class_names_the_positions_of_its_children(library):
     assert [p.keystr(path) for path, _ in p.tree_leaves_with_path(tree)] == ["[0].a", "[0].b['k']", "[1]"]
     assert [p.key_get(tree, path) for path, _ in p.tree_leaves_with_path(tree)] == [1, 2, 3]
     assert p.tree_map_with_path(lambda path, x: p.keystr(path), tree)[0].b == {"k": "[0].b['k']"}
+
+
+class Box:
+    """A container with one member and a label."""
+
+    def __init__(self, inside, label):
+        self.inside, self.label = inside, label
+
+
+def test_structures_of_registered_classes_are_exchanged_as_json():
+    texts = []
+    for library in ("torch", "retrograd"):
+        p = importlib.import_module(f"{library}.utils._pytree")
+        p.register_pytree_node(
+            Box,
+            lambda box: ([box.inside], box.label),
+            lambda inside, label: Box(*inside, label),
+            serialized_type_name="tests.Box",
+        )
+        spec = p.tree_structure([Box((1, 2), "x"), 3])
+        texts.append(p.treespec_dumps(spec))
+        box, rest = p.tree_unflatten([5, 6, 7], p.treespec_loads(texts[0]))
+        assert (box.inside, box.label, rest) == ((5, 6), "x", 7)
+    assert texts[0] == texts[1]

@@ -8,9 +8,8 @@ import optree
 from retrograd.fx.dataclass_pytrees import is_dataclass
 from retrograd.interop.json_values import MAX_DEPTH, Codec, StorageError, expect, members, text
 from retrograd.interop.stored_names import class_name, find_class
+from retrograd.utils.treespec_json import FACTORIES, LEAF
 
-LEAF = type("Leaf", (), {"__repr__": lambda self: "*"})()
-FACTORIES = {kind.__name__: kind for kind in (list, dict, set, tuple, int, float, str, bool)}  # of a defaultdict
 _codec = Codec()
 
 

@@ -15,6 +15,10 @@ from optree import (
     is_structseq_instance,
 )
 
+from . import treespec_json
+from .treespec_json import WAY as _WAY
+from .treespec_json import treespec_dumps, treespec_loads
+
 __all__ = [
     "Context", "GetAttrKey", "KeyEntry", "KeyPath", "LeafSpec", "MappingKey", "PyTree", "PyTreeSpec", "SequenceKey",
     "TreeSpec", "arg_tree_leaves", "is_constant_class", "is_namedtuple", "is_namedtuple_class",
@@ -22,7 +26,8 @@ __all__ = [
     "register_constant", "register_dataclass", "register_pytree_node", "tree_all", "tree_all_only", "tree_any",
     "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves",
     "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path",
-    "tree_structure", "tree_unflatten",
+    "tree_structure", "tree_unflatten", "treespec_dict", "treespec_dumps", "treespec_leaf", "treespec_loads",
+    "treespec_pprint", "treespec_tuple",
 ]  # fmt: skip
 
 Context: TypeAlias = Any
@@ -30,10 +35,9 @@ PyTree: TypeAlias = Any
 TreeSpec = PyTreeSpec
 Leaf: TypeAlias = Callable[[Any], bool] | None  # a function that says of a subtree whether it counts as a leaf
 
-_NAMESPACE = "retrograd.utils"  # in which optree keeps the order of dicts
+_NAMESPACE = _WAY["namespace"]  # in which optree keeps the order of dicts
 _ORDERED = optree.dict_insertion_ordered(True, namespace=_NAMESPACE)
 _ORDERED.__enter__()  # for the whole process, because all threads share this setting
-_WAY: dict[str, Any] = {"none_is_leaf": True, "namespace": _NAMESPACE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,9 @@ def register_pytree_node(
 
     flatten_fn: returns the children of an object and whatever else is needed to rebuild it; unflatten_fn: rebuilds it.
     flatten_with_keys_fn: returns pairs of a position and a child instead of the children, for paths; by default the
-    children are numbered.  Further keywords, for storage, are ignored.  ValueError if the class is registered.
+    children are numbered.  serialized_type_name: a name for `treespec_dumps`, with `to_dumpable_context` and
+    `from_dumpable_context`, by default those of `json`.  Further keywords are ignored.  ValueError if the class is
+    registered.
 
     >>> class Pair:
     ...     def __init__(self, a, b):
@@ -113,6 +119,9 @@ def register_pytree_node(
             return [child for _, child in children], context, [key for key, _ in children]
 
     register(cls, flatten, lambda context, children: unflatten_fn(list(children), context), namespace=everywhere)
+    if names.get("serialized_type_name") is not None:
+        ways = names.get("to_dumpable_context"), names.get("from_dumpable_context")
+        treespec_json.register(cls, names["serialized_type_name"], unflatten_fn, *ways)
 
 
 _register_pytree_node = register_pytree_node  # the name that libraries import
@@ -160,7 +169,7 @@ def register_dataclass(
         given, absent = context
         return cls(**dict(zip(given, children, strict=True)), **dict.fromkeys(absent))
 
-    register_pytree_node(cls, flatten, unflatten, flatten_with_keys_fn=flatten_with_keys)
+    register_pytree_node(cls, flatten, unflatten, flatten_with_keys_fn=flatten_with_keys, **names)
 
 
 def register_constant(cls: type) -> None:
@@ -237,6 +246,36 @@ def tree_is_leaf(tree: PyTree, is_leaf: Leaf = None) -> bool:
 def LeafSpec() -> Any:
     """Return the structure of one leaf."""
     return optree.treespec_leaf(**_WAY)
+
+
+treespec_leaf = LeafSpec
+
+
+def treespec_tuple(iterable: Iterable = (), /) -> Any:
+    """Return the structure of a tuple from those of its members.
+
+    >>> treespec_tuple([LeafSpec(), LeafSpec()]) == tree_structure((1, 2))
+    True
+    """
+    return optree.treespec_tuple(iterable, **_WAY)
+
+
+def treespec_dict(mapping: Mapping | Iterable = (), /, **kwargs: Any) -> Any:
+    """Return the structure of a dict from those of its values.
+
+    >>> treespec_dict({"a": LeafSpec()}) == tree_structure({"a": 1})
+    True
+    """
+    return optree.treespec_dict(mapping, **_WAY, **kwargs)
+
+
+def treespec_pprint(treespec: Any) -> str:
+    """Return the structure in the form of its pytree, with * for each leaf.
+
+    >>> print(treespec_pprint(tree_structure({"a": [1, 2], "b": None})))
+    {'a': [*, *], 'b': *}
+    """
+    return repr(tree_unflatten([treespec_json.LEAF] * treespec.num_leaves, treespec))
 
 
 def tree_map(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: Leaf = None) -> PyTree:
