@@ -44,7 +44,7 @@ BUDGET = {
     "sparse": 2320,
     "testing": 5100,
     "torch_alias": 2500,
-    "utils": 5250,
+    "utils": 5300,
 }
 
 

@@ -219,6 +219,17 @@ def test_dropouts_of_channels_know_their_dimensions(f):
         f(rg.ones(3))
 
 
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(("f", "slices"), [(F.dropout2d, (100, 50, 1)), (F.dropout3d, (100, 1, 50))])
+def test_dropouts_of_images_warn_of_other_dimensions_and_compute_as_pytorch_does(f, slices, training):
+    """Old scripts call them after a linear layer: dropout2d then zeros elements, dropout3d whole rows."""
+    with pytest.warns(UserWarning, match=rf"{f.__name__}: expected . or . dimensions, got shape \(100, 50\)"):
+        out = f(rg.ones(100, 50), 0.5, training).numpy().reshape(slices)
+    assert (out == out[..., :1]).all()  # a slice is zero as a whole or not at all
+    assert set(out.ravel().tolist()) == ({0.0, 2.0} if training else {1.0})
+    assert not training or 0.3 < (out[..., 0] == 0).mean() < 0.7
+
+
 # ----------------------------------------------------------------------------------------- tables and their bags
 
 

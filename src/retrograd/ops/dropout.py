@@ -1,6 +1,7 @@
 """Dropout: random elements become 0, and the others are scaled so that the mean does not change."""
 
 from retrograd.core import Internal, op, registry, xp
+from retrograd.foundation.source_location import warn_user
 from retrograd.ops.family import Composite, Pointwise
 from retrograd.ops.functions import function
 from retrograd.ops.mutate import inplace_function
@@ -94,13 +95,17 @@ class dropout(Composite, in_place="argument", aliases="nn.functional.dropout"):
     errors = _error_samples
 
 
+def _channel_dropout(name, x, p, training):
+    """Zero whole channels of x (n, channels, ...); it may have fewer dimensions where nothing is random."""
+    return _dropout(name, x, p, training, _channel_mask_shape(name, x) if training and 0 < p < 1 else x.shape)
+
+
 @op("feature_dropout(Tensor x, float p, bool train) -> Tensor")
 class feature_dropout(Composite, in_place=True, method=False):
     """Zero each channel of x (n, channels, ...) with probability p, divide the others by 1 - p; x when not training."""
 
     def compose(x, *, p, train):
-        shape = _channel_mask_shape("feature_dropout", x) if train and 0 < p < 1 else x.shape
-        return _dropout("feature_dropout", x, p, train, shape)
+        return _channel_dropout("feature_dropout", x, p, train)
 
     oracle = _without_randomness
     samples = _deterministic_samples("train", 3, 4, 2)
@@ -110,13 +115,19 @@ class feature_dropout(Composite, in_place=True, method=False):
 
 
 def _feature_dropout(name, x, p, training, ndim):
-    """Return `feature_dropout` of x with ndim dimensions, or one fewer: then there is no n."""
-    if x.ndim not in (ndim - 1, ndim):
-        raise ValueError(f"{name}: expected {ndim - 1} or {ndim} dimensions, got shape {x.shape}")
+    """Return `feature_dropout` of x with ndim dimensions, or with another number: then without n."""
     if x.ndim == ndim:
-        return _dropout(name, x, p, training, _channel_mask_shape(name, x))
-    x = unsqueeze(x, 0)
-    return squeeze(_dropout(name, x, p, training, _channel_mask_shape(name, x)), 0)
+        return _channel_dropout(name, x, p, training)
+    return squeeze(_channel_dropout(name, unsqueeze(x, 0), p, training), 0)
+
+
+def _check_dimensions(name, x, ndim):
+    """Warn of other dimensions than ndim - 1 and ndim, which old programs have; ValueError for fewer than two."""
+    if x.ndim not in (ndim - 1, ndim):
+        message = f"{name}: expected {ndim - 1} or {ndim} dimensions, got shape {x.shape}"
+        if x.ndim < 2:
+            raise ValueError(message)
+        warn_user(f"{message}; rg.dropout zeros single elements")
 
 
 @op("dropout1d(Tensor x, float p=0.5, bool training=True) -> Tensor")
@@ -124,6 +135,8 @@ class dropout1d(Composite, in_place="argument", home="nn.functional"):
     """Zero whole channels at random: `feature_dropout` of x (n, channels, l), or (channels, l)."""
 
     def compose(x, *, p, training):
+        if x.ndim not in (2, 3):
+            raise ValueError(f"dropout1d: expected 2 or 3 dimensions, got shape {x.shape}")
         return _feature_dropout("dropout1d", x, p, training, 3)
 
     oracle = _without_randomness
@@ -137,13 +150,13 @@ class dropout1d(Composite, in_place="argument", home="nn.functional"):
 class dropout2d(Composite, in_place="argument", home="nn.functional"):
     """Zero whole channels at random: `feature_dropout` of x (n, channels, h, w); (n, channels, l) also, as in PyTorch.
 
+    With a warning, x of other sizes: each element of (n, channels).
     J. Tompson et al., Efficient object localization using convolutional networks, arXiv 1411.4280.
     """
 
     def compose(x, *, p, training):
-        if x.ndim not in (3, 4):
-            raise ValueError(f"dropout2d: expected 3 or 4 dimensions, got shape {x.shape}")
-        return _dropout("dropout2d", x, p, training, _channel_mask_shape("dropout2d", x))
+        _check_dimensions("dropout2d", x, 4)
+        return _channel_dropout("dropout2d", x, p, training)
 
     oracle = _without_randomness
     samples = _deterministic_samples("training", 3, 4, 2, 2)
@@ -154,9 +167,13 @@ class dropout2d(Composite, in_place="argument", home="nn.functional"):
 
 @op("dropout3d(Tensor x, float p=0.5, bool training=True) -> Tensor")
 class dropout3d(Composite, in_place="argument", home="nn.functional"):
-    """Zero whole channels at random: `feature_dropout` of x (n, channels, d, h, w), or (channels, d, h, w)."""
+    """Zero whole channels at random: `feature_dropout` of x (n, channels, d, h, w), or (channels, d, h, w).
+
+    With a warning, x of other sizes: slices along the first dimension become zero.
+    """
 
     def compose(x, *, p, training):
+        _check_dimensions("dropout3d", x, 5)
         return _feature_dropout("dropout3d", x, p, training, 5)
 
     oracle = _without_randomness
