@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 import retrograd as rg
 import retrograd.distributed as dist
 import retrograd.distributed.checkpoint as checkpoint
-from retrograd.distributed.checkpoint import api, layout, running_saves
+from retrograd.distributed.checkpoint import api, boxes, layout, running_saves
 from retrograd.distributed.fsdp import full_state_dict, fully_shard
-from retrograd.distributed.local_slice import LocalSlice, positions
+from retrograd.distributed.local_slice import LocalSlice
 from retrograd.distributed.tensor import Replicate, Shard, distribute_tensor
+from retrograd.distributed.tensor.placements import StridedShard
 from retrograd.interop import file_locks
 
 from . import killed_saves
@@ -174,26 +175,125 @@ def test_parts_along_different_dimensions_are_refused(tmp_path):
     dist.run_threads(script, 2)
 
 
-@given(shape=st.lists(st.integers(1, 4), min_size=1, max_size=4), data=st.data())
-@settings(max_examples=100)
-def test_positions_are_those_of_moved_axes(shape, data):
-    dim, other = (data.draw(st.integers(0, len(shape) - 1)) for _ in range(2))
-    plain = np.arange(math.prod(shape)).reshape(shape)
-    by_other = np.moveaxis(plain, other, 0).reshape(-1)
-    found = positions(rg.arange(plain.size), tuple(shape), dim, other).numpy()
-    np.testing.assert_array_equal(by_other[found], np.moveaxis(plain, dim, 0).reshape(-1))
+MESHES = [(1,), (3,), (2, 2), (2, 3), (1, 2, 2)]
+
+
+@st.composite
+def divisions(draw, ndim):
+    """Return the shape of a mesh, and placements; those of one dimension may be in either order."""
+    shape = draw(st.sampled_from(MESHES))
+    found = [draw(st.sampled_from([Replicate(), *map(Shard, range(ndim))])) for _ in shape]
+    if len(found) > 1 and isinstance(found[0], Shard) and found[0] in found[1:] and draw(st.booleans()):
+        found[0] = StridedShard(found[0].dim, split_factor=2)
+    return shape, found
+
+
+@given(shape=st.lists(st.integers(0, 7), min_size=1, max_size=3), data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_any_mesh_reads_what_any_other_has_saved_along_any_dimensions(tmp_path_factory, shape, data):
+    written, *read = [data.draw(divisions(len(shape))) for _ in range(4)]
+    whole, folder = rg.arange(math.prod(shape)).reshape(shape), tmp_path_factory.mktemp("saved")
+
+    def part(division, x):
+        mesh_shape, placements = division
+        return distribute_tensor(x, dist.init_device_mesh("cpu", mesh_shape), placements, src_data_rank=None)
+
+    def save():
+        checkpoint.save({"x": part(written, whole)}, checkpoint_id=folder)
+
+    def load(division):
+        found = {"x": part(division, rg.full_like(whole, -1))}
+        checkpoint.load(found, checkpoint_id=folder)
+        assert rg.equal(found["x"].to_local(), part(division, whole).to_local())
+
+    dist.run_threads(save, math.prod(written[0]))
+    for division in read:
+        dist.run_threads(load, math.prod(division[0]), division)
+
+
+@given(
+    bounds=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)).map(lambda r: (r[0], sum(r))), max_size=4),
+    page=st.sampled_from([0, 16, 4096]),
+    data=st.data(),
+)
+@settings(max_examples=200)
+def test_boxes_have_the_elements_of_a_range_and_are_read_in_pieces(bounds, page, data):
+    dim = data.draw(st.integers(0, max(len(bounds) - 1, 0)))
+    count = math.prod(high - low for low, high in bounds)
+    low, high = sorted(data.draw(st.tuples(st.integers(0, count), st.integers(0, count))))
+    whole = rg.arange(7 ** len(bounds)).reshape([7] * len(bounds))
+    inside = whole[tuple(slice(*r) for r in bounds)]
+    flat = (inside.movedim(dim, 0) if bounds else inside).reshape(-1)[low:high]
+    found = boxes.boxes_of(bounds, dim, low, high)
+    assert sum(math.prod(box.sizes()) for box in found) == high - low
+    for box in found:
+        assert rg.equal(box.view(flat), whole[tuple(slice(*r) for r in box.bounds)])
+        some = [sorted(data.draw(st.tuples(*[st.integers(*r)] * 2))) for r in box.bounds]
+        if any(first == last for first, last in some):
+            continue
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(boxes, "PAGE", page)
+            pieces = list(box.pieces(some, 8))
+        copy = rg.full([high - low for low, high in some], -1)
+        for piece in pieces:
+            boxes.narrowed(copy, some, piece.bounds).copy_(piece.view(flat[piece.low : piece.high]))
+        assert rg.equal(copy, whole[tuple(slice(*r) for r in some)])
+        if not page:
+            assert sum(piece.high - piece.low for piece in pieces) == copy.numel()
+
+
+def test_a_rank_reads_only_its_part_of_two_dimensions(tmp_path, monkeypatch):
+    whole, read, load_ranges = values(0, 8, 4096), [], layout.load_ranges
+
+    def part(x):
+        mesh = dist.init_device_mesh("cpu", (2, 2))
+        return distribute_tensor(x, mesh, [Shard(0), Shard(1)], src_data_rank=None)
+
+    def count_elements(path, name, ranges):
+        read.extend(high - low for low, high in ranges)
+        return load_ranges(path, name, ranges)
+
+    def load():
+        found = {"x": part(rg.zeros_like(whole))}
+        checkpoint.load(found, checkpoint_id=tmp_path)
+        assert rg.equal(found["x"].to_local(), part(whole).to_local())
+
+    monkeypatch.setattr(layout, "load_ranges", count_elements)
+    for save in (lambda: whole, lambda: part(whole)):
+        dist.run_threads(lambda save=save: checkpoint.save({"x": save()}, checkpoint_id=tmp_path), 4)
+        read.clear()
+        dist.run_threads(load, 4)
+        assert sum(read) == whole.numel()
+    assert json.loads((tmp_path / layout.MANIFEST).read_text())["version"] == layout.WITH_BOXES
+
+
+@pytest.mark.parametrize(
+    ("boxes", "words"),
+    [
+        ([((0, 2), (0, 2)), ((0, 2), (1, 4))], "overlap at"),
+        ([((0, 2), (0, 2)), ((0, 2), (2, 3))], "end at element 6 of 8"),
+    ],
+)
+def test_boxes_that_do_not_cover_a_tensor_once_are_refused(tmp_path, boxes, words):
+    def script():
+        (low, high), (left, right) = box = boxes[dist.get_rank()]
+        mine = LocalSlice(rg.zeros(high - low, right - left), (2, 4), 0, box=box)
+        with pytest.raises(ValueError, match=words):
+            checkpoint.save({"x": mine}, checkpoint_id=tmp_path)
+
+    dist.run_threads(script, 2)
 
 
 def test_a_rank_reads_its_elements_only_and_each_once(tmp_path, monkeypatch):
     x = values(0, 6, 5)
     dist.run_threads(lambda: checkpoint.save({"x": x}, checkpoint_id=tmp_path), 4)
-    read, load_slices = [], layout.load_slices
+    read, load_ranges = [], layout.load_ranges
 
-    def count_elements(path, ranges):
-        read.extend(high - low for low, high in ranges.values())
-        return load_slices(path, ranges)
+    def count_elements(path, name, ranges):
+        read.extend(high - low for low, high in ranges)
+        return load_ranges(path, name, ranges)
 
-    monkeypatch.setattr(layout, "load_slices", count_elements)
+    monkeypatch.setattr(layout, "load_ranges", count_elements)
 
     def load():
         low = 10 * dist.get_rank()

@@ -202,8 +202,8 @@ def test_what_is_not_divided_so_is_refused():
             distribute_tensor(rg.zeros(2), mesh(), [Shard(0)]).redistribute(two)
         with pytest.raises(ValueError, match=r"Partial: reduce_op must be one of .*, got 'mean'"):
             Partial("mean")
-        with pytest.raises(NotImplementedError, match="a checkpoint takes tensors of which one dimension is divided"):
-            _ = distribute_tensor(rg.zeros(2, 2), two, [Shard(0), Shard(1)]).local_slice
+        with pytest.raises(NotImplementedError, match="a checkpoint takes values, and not terms of them"):
+            _ = distribute_tensor(rg.zeros(2, 2), two, [Shard(0), Partial()]).local_slice
         with pytest.raises(ValueError, match="expected a placement for each of 1 dimensions"):
             distribute_tensor(rg.zeros(2), mesh(), [Shard(0), Replicate()])
         with pytest.raises(ValueError, match=r"expected a whole tensor of shape \(2,\), got \(3,\)"):

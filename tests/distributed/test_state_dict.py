@@ -22,7 +22,8 @@ from retrograd.distributed.checkpoint.state_dict import (
 )
 from retrograd.distributed.fsdp import full_state_dict, fully_shard
 from retrograd.distributed.optim import ZeroRedundancyOptimizer
-from retrograd.distributed.tensor import DTensor, Shard
+from retrograd.distributed.tensor import DTensor, Replicate, Shard
+from retrograd.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from retrograd.nn.parallel import DistributedDataParallel
 
 from ..ported import harness
@@ -32,7 +33,16 @@ WHOLE = StateDictOptions(full_state_dict=True)
 ON_RANK_0 = StateDictOptions(full_state_dict=True, cpu_offload=True)
 FROM_RANK_0 = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
 FLAT = StateDictOptions(flatten_optimizer_state_dict=True)
-DIVISIONS = [("process", 1), ("ddp", 2), ("zero1", 3), ("zero2", 2), ("fully", 4), ("columns", 3), ("fully", 2)]
+DIVISIONS = [
+    ("process", 1),
+    ("ddp", 2),
+    ("zero1", 3),
+    ("zero2", 2),
+    ("fully", 4),
+    ("columns", 3),
+    ("fully", 2),
+    ("both", 4),
+]
 
 
 def model(seed):
@@ -51,6 +61,10 @@ def divided(kind, seed, lr):
     elif kind == "columns":
         fully_shard(module[0], shard_placement_fn=lambda p: Shard(-1))
         fully_shard(module)
+    elif kind == "both":
+        mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+        plan = {"0": ColwiseParallel(output_layouts=Replicate()), "3": RowwiseParallel(input_layouts=Replicate())}
+        fully_shard(parallelize_module(module, mesh["tp"], plan), mesh=mesh["dp"])
     groups = [{"params": [p for p in module.parameters() if (p.ndim == 1) == vectors]} for vectors in (False, True)]
     if kind in ("zero1", "zero2"):
         shares = kind == "zero2"
@@ -64,7 +78,9 @@ def train(module, optimizer, steps):
     for step in steps:
         x = rg.from_numpy(np.random.default_rng([9, step]).standard_normal((12, 4)))
         optimizer.zero_grad()
-        (module(x.chunk(dist.get_world_size())[dist.get_rank()]) ** 2).mean().backward()
+        meshes = [p.device_mesh for p in module.parameters() if isinstance(p, DTensor) and p.device_mesh.ndim == 2]
+        rank, count = (meshes[0].get_local_rank(0), 2) if meshes else (dist.get_rank(), dist.get_world_size())
+        (module(x.chunk(count)[rank]) ** 2).mean().backward()
         optimizer.step()
 
 

@@ -12,6 +12,7 @@ class LocalSlice:
     shape: of the whole tensor.  copies: how many ranks have these elements, of which this one is number `copy`.
     dim: elements are in row-major order of the whole tensor with this dimension moved to the front, and so are those
     of `tensor`.  Then each rank has a range of elements, whichever dimension is divided.
+    box: if several dimensions are divided, the ranges of indices among which `low` and these elements count.
 
     >>> import retrograd as rg
     >>> LocalSlice(rg.ones(2, 3), (4, 3), 6).high
@@ -24,18 +25,24 @@ class LocalSlice:
     copy: int = 0
     copies: int = 1
     dim: int = 0
+    box: tuple[tuple[int, int], ...] | None = None
 
     @property
     def high(self) -> int:
         """Return the index after the last element."""
         return self.low + self.tensor.numel()
 
+    @property
+    def bounds(self) -> tuple[tuple[int, int], ...]:
+        """Return the box, or the ranges of all indices."""
+        return tuple([(0, size) for size in self.shape]) if self.box is None else self.box
+
     def share(self) -> "LocalSlice":
         """Return the elements that this rank saves, if each rank with a copy saves an equal number.
 
         >>> import retrograd as rg
         >>> LocalSlice(rg.arange(5), (5,), 0, copy=1, copies=2).share()
-        LocalSlice(tensor=tensor([3, 4]), shape=(5,), low=3, copy=0, copies=1, dim=0)
+        LocalSlice(tensor=tensor([3, 4]), shape=(5,), low=3, copy=0, copies=1, dim=0, box=None)
         """
         if self.copies == 1:
             return self
@@ -53,26 +60,3 @@ def move_to_front(x: Tensor, dim: int) -> Tensor:
 def move_back(x: Tensor, dim: int) -> Tensor:
     """Return a view with the first dimension moved back."""
     return x.movedim(0, dim) if dim else x
-
-
-def positions(index: Tensor, shape: tuple[int, ...], dim: int, other: int) -> Tensor:
-    """Return the indices of elements in another order: `index` counts with `dim` moved to the front.
-
-    other: the dimension that is at the front in the other order.
-
-    >>> import retrograd as rg
-    >>> positions(rg.arange(6), (2, 3), 0, 1).tolist()  # [[0, 1, 2], [3, 4, 5]] by columns
-    [0, 2, 4, 1, 3, 5]
-    """
-    rest = [size for axis, size in enumerate(shape) if axis != dim]
-    coordinates = []
-    for size in reversed([shape[dim], *rest]):
-        coordinates.append(index % size)
-        index = index // size
-    by_axis = coordinates[::-1]
-    by_axis.insert(dim, by_axis.pop(0))
-    first = by_axis.pop(other)
-    found = first
-    for size, coordinate in zip([n for axis, n in enumerate(shape) if axis != other], by_axis, strict=True):
-        found = found * size + coordinate
-    return found

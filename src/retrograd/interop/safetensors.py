@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -79,6 +79,20 @@ def load_file(path: str | os.PathLike[str], *, names: Collection[str] | None = N
     return {name: from_numpy(array) for name, array in _read(path, lambda file: _arrays(file, path, names)).items()}
 
 
+def load_ranges(path: str | os.PathLike[str], name: str, ranges: Sequence[tuple[int, int]]) -> list[Tensor]:
+    """Load several ranges of elements of a tensor of a safetensors file, as `load_slices` loads one.
+
+    >>> import retrograd as rg, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_file({"x": rg.arange(6.0)}, f"{folder}/a.safetensors")
+    ...     load_ranges(f"{folder}/a.safetensors", "x", [(0, 2), (5, 6)])
+    [tensor([0., 1.]), tensor([5.])]
+    """
+    with open_regular_file(path) as file:
+        start, header = _read_header(file, path)
+        return [_read_range(file, path, start, header[name], name, low, high) for low, high in ranges]
+
+
 def load_slices(path: str | os.PathLike[str], ranges: Mapping[str, tuple[int, int]]) -> dict[str, Tensor]:
     """Load a range of elements of each named tensor of a safetensors file, and read no others, in new memory.
 
@@ -94,12 +108,17 @@ def load_slices(path: str | os.PathLike[str], ranges: Mapping[str, tuple[int, in
     {'x': tensor([2., 3.])}
     """
     with open_regular_file(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        start = int.from_bytes(file.read(8), "little")
-        if start > size:
-            raise ValueError(f"{os.fspath(path)} is damaged or no safetensors file: its header is {start} bytes long")
-        header = json.loads(file.read(start))
-        return {name: _read_range(file, path, 8 + start, header[name], name, *ranges[name]) for name in ranges}
+        start, header = _read_header(file, path)
+        return {name: _read_range(file, path, start, header[name], name, *ranges[name]) for name in ranges}
+
+
+def _read_header(file, path):
+    """Return the first position after the header of a safetensors file, and the header."""
+    size = os.fstat(file.fileno()).st_size
+    start = int.from_bytes(file.read(8), "little")
+    if start > size:
+        raise ValueError(f"{os.fspath(path)} is damaged or no safetensors file: its header is {start} bytes long")
+    return 8 + start, json.loads(file.read(start))
 
 
 def _read_range(file, path, start, entry, name, low, high):

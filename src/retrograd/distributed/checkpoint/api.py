@@ -142,8 +142,8 @@ def load(
 ) -> None:
     """Read a checkpoint into the tensors and parts of a state dict, in place; other values are replaced.
 
-    Each rank reads only the elements that it has, whatever ranks and parts have saved them; those of a tensor that was
-    divided along another dimension, with the elements between them.  Only the names of the state dict are read.
+    Each rank reads only the elements that it has, whatever ranks and parts have saved them, and those between them in a
+    file where these are at most a page.  Only the names of the state dict are read.
     Objects with `state_dict` and `load_state_dict` get their state by the latter.
     planner: with `DefaultLoadPlanner(allow_partial_load=True)`, names that the checkpoint lacks are left as they are.
 
@@ -163,7 +163,7 @@ def load(
         for path, target in found:
             name = layout.name_of(path)
             if isinstance(target, Tensor | LocalSlice):
-                read_into(layout.as_slice(target), folder, manifest["tensors"][name])
+                layout.read_into(layout.as_slice(target), folder, manifest["tensors"][name])
             else:
                 _replaced(states, path, manifest["values"][name])
     for key, value in state_dict.items():
@@ -198,18 +198,18 @@ class _Plan:
             else:
                 raise TypeError(f"checkpoint: {name} is a {type(value).__name__}, which a checkpoint cannot hold")
 
-    def ranges(self) -> set[tuple[str, int, int]]:
-        """Return the names of this rank's slices, with their first element and the one after the last."""
-        return {(name, piece.low, piece.high) for name, piece in self.slices.items()}
+    def ranges(self) -> set[tuple[Any, ...]]:
+        """Return the names of this rank's slices, with their box, their first element and the one after the last."""
+        return {(name, piece.box, piece.low, piece.high) for name, piece in self.slices.items()}
 
-    def share_copies(self, rank: int, ranges: Sequence[Collection[tuple[str, int, int]]]) -> None:
+    def share_copies(self, rank: int, ranges: Sequence[Collection[tuple[Any, ...]]]) -> None:
         """Leave to this rank an equal part of what other ranks have too, given the `ranges` of all.
 
         The first rank saves tensors without elements.
         """
         pieces, self.slices = self.slices, {}
         for name, piece in pieces.items():
-            owners = [other for other, each in enumerate(ranges) if (name, piece.low, piece.high) in each]
+            owners = [other for other, each in enumerate(ranges) if (name, piece.box, piece.low, piece.high) in each]
             own = replace(piece, copy=owners.index(rank), copies=len(owners)).share()
             if own.tensor.numel() or (own.low == 0 and rank == owners[0]):
                 self.slices[name] = own
@@ -292,16 +292,6 @@ def _check_target(name: str, target: Any, manifest: Mapping[str, Any]) -> None:
                 f"load: {name} is {entry['dtype']}{entry['shape']} in the checkpoint, and "
                 f"{piece.tensor.dtype}{list(piece.shape)} here"
             )
-
-
-def read_into(piece: LocalSlice, folder: Path, entry: Mapping[str, Any]) -> None:
-    """Read the elements of a slice from a checkpoint; entry: the manifest's, of its tensor."""
-    target = piece.tensor.detach()
-    flat = target.reshape(-1) if target.is_contiguous() else target.contiguous().reshape(-1)
-    for index, values in layout.read_slice(folder, entry, piece):
-        flat[index] = values
-    if not target.is_contiguous():
-        target.copy_(flat.reshape(target.shape))
 
 
 def _replaced(tree: Any, path: layout.Keys, value: Any) -> Any:

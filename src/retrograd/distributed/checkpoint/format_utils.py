@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from retrograd.distributed.checkpoint import layout
-from retrograd.distributed.checkpoint.api import read_into, save
+from retrograd.distributed.checkpoint.api import save
 from retrograd.distributed.local_slice import LocalSlice
 from retrograd.interop.files import load as load_file
 from retrograd.interop.files import save as save_file
@@ -25,7 +25,7 @@ def read_whole(checkpoint_id: str | os.PathLike[str]) -> dict[str, Any]:
         else:
             entry = manifest["tensors"][name]
             value = functions["empty"](tuple(entry["shape"]), dtype=entry["dtype"])
-            read_into(LocalSlice(value, tuple(value.shape), 0), folder, entry)
+            layout.read_into(LocalSlice(value, tuple(value.shape), 0), folder, entry)
         layout.put(found, layout.path_of(manifest, name), value)
     return found
 

@@ -3,6 +3,7 @@
 A checkpoint is a folder.  `manifest.json` names, for each tensor, its shape and dtype, and its parts: the file, the
 name in the file, and the range of elements in row-major order.  For a tensor that was divided along another dimension
 than 0, it also has that dimension, `dim`: its elements are in row-major order with this dimension moved to the front.
+If several dimensions were divided, a part also has its box: its elements count within these ranges of indices.
 Files of a save have a number that no other save has; the manifest is replaced as a whole when all files are written.
 So the folder holds the old checkpoint or the new one.
 """
@@ -14,18 +15,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from retrograd.core import Tensor
-from retrograd.distributed.local_slice import LocalSlice, positions
+from retrograd.distributed.checkpoint.boxes import Range, boxes_of, check_cover, narrowed
+from retrograd.distributed.local_slice import LocalSlice
 from retrograd.distributed.tensor.dtensor import DTensor
 from retrograd.interop.atomic_write import atomic_replace, sync_folder
-from retrograd.interop.safetensors import load_slices, save_file
-from retrograd.ops.functions import functions
+from retrograd.interop.safetensors import load_ranges, save_file
 
 FORMAT = "retrograd distributed checkpoint"
-VERSION, WITH_DIMENSIONS = 1, 2  # the latter: some tensors have a `dim`, which earlier releases do not know
+# Some tensors have a `dim`, or a part has a box: releases that only know the version before cannot read these.
+VERSION, WITH_DIMENSIONS, WITH_BOXES = 1, 2, 3
 MANIFEST = "manifest.json"
 Keys = tuple[Any, ...]  # the keys that lead to a value in nested dicts and lists
-Part = tuple[str, str, int, int]  # the file, the name in it, the first element and the one after the last
 
 
 class Index(int):
@@ -109,7 +109,7 @@ def write_part(folder: Path, number: int, rank: int, tensors: Mapping[str, Local
             "shape": list(piece.shape),
             "dtype": str(piece.tensor.dtype),
             **({"dim": piece.dim} if piece.dim else {}),
-            "part": [file, f"{name}@{piece.low}", piece.low, piece.high],
+            "part": [file, f"{name}@{piece.low}", piece.low, piece.high, *([] if piece.box is None else [piece.box])],
         }
         for name, piece in tensors.items()
     }
@@ -143,9 +143,11 @@ def write_manifest(
             known["parts"].append(entry["part"])
     for name, entry in tensors.items():
         entry["parts"].sort(key=lambda part: part[2])
-        _check_cover(name, entry)
+        check_cover(name, entry["shape"], [(_box(entry, part), part[2], part[3]) for part in entry["parts"]])
     stored = {"tensors": tensors, "values": values, "paths": {name: _coded(path) for name, path in paths.items()}}
     version = WITH_DIMENSIONS if any("dim" in entry for entry in tensors.values()) else VERSION
+    if any(len(part) > 4 for entry in tensors.values() for part in entry["parts"]):
+        version = WITH_BOXES
     text = json.dumps({"format": FORMAT, "version": version, "save": number, **stored})
     written = folder / f"save-{number}.manifest"
     with atomic_replace(written) as unfinished:
@@ -201,46 +203,44 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"{folder} holds no complete checkpoint: there is no {MANIFEST}")
     try:
         found: dict[str, Any] = json.loads(path.read_text())
-        fits = found["format"] == FORMAT and found["version"] in (VERSION, WITH_DIMENSIONS)
+        fits = found["format"] == FORMAT and VERSION <= found["version"] <= WITH_BOXES
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged or no manifest: {error!r}") from error
     if not fits:
         raise ValueError(
             f"{path} is a {found['format']!r}, version {found['version']}; expected {FORMAT!r}, "
-            f"{VERSION} or {WITH_DIMENSIONS}"
+            f"{VERSION} to {WITH_BOXES}"
         )
     return found
 
 
-def read_slice(folder: Path, entry: Mapping[str, Any], piece: LocalSlice) -> Iterator[tuple[Any, Tensor]]:
-    """Yield the elements of a slice by parts of the files, each with the indices that they have in the slice.
+def read_into(piece: LocalSlice, folder: Path, entry: Mapping[str, Any]) -> None:
+    """Read the elements of a slice from a checkpoint; entry: the manifest's, of its tensor.
 
-    If the tensor was divided along another dimension, the elements of the slice are not next to each other in a part,
-    which is read from the first to the last of them.
+    Elements between them in a file are read too if they are few.
     """
-    dim, wanted = entry.get("dim", 0), None
-    if dim != piece.dim:
-        wanted = positions(functions["arange"](piece.low, piece.high), piece.shape, piece.dim, dim)
-    for file, stored, first, last in entry["parts"]:
-        if wanted is None:
-            low, high = max(piece.low, first), min(piece.high, last)
-            target: Any = slice(low - piece.low, high - piece.low)
-        else:
-            (target,) = ((wanted >= first) & (wanted < last)).nonzero(as_tuple=True)
-            low, high = (int(wanted[target].min()), int(wanted[target].max()) + 1) if target.numel() else (0, 0)
-        if low < high:
-            (values,) = load_slices(folder / file, {stored: (low - first, high - first)}).values()
-            yield target, values if wanted is None else values[wanted[target] - low]
+    target = piece.tensor.detach()
+    flat = target.reshape(-1) if target.is_contiguous() else target.contiguous().reshape(-1)
+    own = boxes_of(piece.bounds, piece.dim, piece.low, piece.high)
+    for part in entry["parts"]:
+        file, stored, low, high = part[:4]
+        found = []
+        for box in boxes_of(_box(entry, part), entry.get("dim", 0), low, high):
+            for wanted in own:
+                bounds = wanted.shared_bounds(box)
+                if bounds is not None:
+                    view = wanted.view(flat)
+                    found += [(view, wanted, read) for read in box.pieces(bounds, target.element_size())]
+        if found:
+            values = load_ranges(folder / file, stored, [(read.low, read.high) for *_, read in found])
+            for (view, wanted, read), each in zip(found, values, strict=True):
+                narrowed(view, wanted.bounds, read.bounds).copy_(read.view(each))
+    if not target.is_contiguous():
+        target.copy_(flat.reshape(target.shape))
 
 
-def _check_cover(name: str, entry: Mapping[str, Any]) -> None:
-    """Raise ValueError unless the parts have each element of the tensor once."""
-    count, reached = 1, 0
-    for size in entry["shape"]:
-        count *= size
-    for _, _, low, high in entry["parts"]:
-        if low != reached and low < high:
-            raise ValueError(f"checkpoint: the ranks' slices of {name} have gaps or overlap at element {reached}")
-        reached = max(reached, high)
-    if reached != count:
-        raise ValueError(f"checkpoint: the ranks' slices of {name} end at element {reached} of {count}")
+def _box(entry: Mapping[str, Any], part: Sequence[Any]) -> tuple[Range, ...]:
+    """Return the ranges of indices among which the elements of a part count."""
+    if len(part) > 4:
+        return tuple([(low, high) for low, high in part[4]])
+    return tuple([(0, size) for size in entry["shape"]])

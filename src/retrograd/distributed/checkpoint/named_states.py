@@ -59,7 +59,7 @@ class Part(NamedTuple):
             given = layout.as_slice(value)
             if given.shape != own.shape:
                 return given.tensor
-            if (given.dim, given.low, given.high) != (own.dim, own.low, own.high):
+            if (given.dim, given.box, given.low, given.high) != (own.dim, own.box, own.low, own.high):
                 raise ValueError(
                     f"set_optimizer_state_dict: {key} of {self.name} has the elements {given.low} to {given.high} "
                     f"along dimension {given.dim}, and this rank updates {own.low} to {own.high} along {own.dim}; use "

@@ -113,7 +113,7 @@ def _stored_state(part: Part, manifest: Mapping[str, Any]) -> dict[str, Any]:
             shape, own = tuple(entry["shape"]), part.elements
             if shape == own.shape:
                 mine = functions["empty"](own.tensor.shape, dtype=entry["dtype"])
-                found[name[len(prefix) :]] = LocalSlice(mine, shape, own.low, dim=own.dim)
+                found[name[len(prefix) :]] = LocalSlice(mine, shape, own.low, dim=own.dim, box=own.box)
             else:
                 found[name[len(prefix) :]] = LocalSlice(functions["empty"](shape, dtype=entry["dtype"]), shape, 0)
     found.update({name[len(prefix) :]: value for name, value in manifest["values"].items() if name.startswith(prefix)})

@@ -111,19 +111,22 @@ class DTensor(TensorPart):
     def local_slice(self) -> LocalSlice:
         """Return the elements of the part, and which ones they are.
 
-        Raises NotImplementedError if they are terms of the values, or several dimensions of the tensor are divided.
+        Raises NotImplementedError if they are terms of the values.
         """
         d = self.division
-        if d.is_partial or len(d.dims) > 1:
+        if d.is_partial:
             raise NotImplementedError(
-                f"DTensor: a checkpoint takes tensors of which one dimension is divided, got {d.placements}; call "
+                f"DTensor: a checkpoint takes values, and not terms of them, got {d.placements}; call "
                 f"redistribute(placements=...) first"
             )
         copy, copies = 0, 1
         for mesh_dim, size in enumerate(d.mesh.shape):
             if mesh_dim not in d.sharded:
                 copy, copies = copy * size + d.coordinate[mesh_dim], copies * size
-        return LocalSlice(move_to_front(local_of(self).detach(), d.dim), d.shape, d.low, copy, copies, d.dim)
+        local = local_of(self).detach()
+        if len(d.dims) > 1:
+            return LocalSlice(local, d.shape, 0, copy, copies, box=tuple(d.bounds))
+        return LocalSlice(move_to_front(local, d.dim), d.shape, d.low, copy, copies, d.dim)
 
     @property
     def grad(self) -> Tensor | None:
