@@ -248,6 +248,41 @@ def test_later_checkpoints_are_deleted_once_an_earlier_one_is_restored_and_anoth
     assert checkpoints.steps() == [1, 2]
 
 
+@pytest.mark.parametrize("step", [2, 5])
+def test_checkpoints_that_another_job_saves_meanwhile_are_not_deleted(folder, step, monkeypatch):
+    checkpoints, model = Checkpoints(folder), nn.Linear(3, 2)
+    checkpoints.restore(model)
+
+    def save_of_another_job(*args):
+        monkeypatch.undo()
+        Checkpoints(folder).save(5, model, extra="of another job")
+        return parts.write_manifest(*args)
+
+    monkeypatch.setattr(saving, "write_manifest", save_of_another_job)
+    if step == 5:
+        with pytest.raises(OSError, match="5"):
+            checkpoints.save(5, model)
+    else:
+        checkpoints.save(2, model)
+    assert checkpoints.restore(model, step=5) == Restored(5, "of another job")
+    with pytest.raises(FileExistsError, match="of step 5, which step 3 would not follow"):
+        Checkpoints(folder).save(3, model)
+
+
+def test_a_job_that_has_saved_does_not_delete_later_checkpoints_of_another(folder):
+    checkpoints, model = Checkpoints(folder), nn.Linear(3, 2)
+    checkpoints.save(2, model)
+    Checkpoints(folder).save(5, model)
+    with pytest.raises(FileExistsError, match="of step 5, which step 3 would not follow"):
+        checkpoints.save(3, model)
+    checkpoints.restore(model, step=2)
+    checkpoints.save(3, model)
+    Checkpoints(folder).save(7, model)
+    with pytest.raises(FileExistsError, match="of step 7, which step 4 would not follow"):
+        checkpoints.save(4, model)
+    assert checkpoints.steps() == [3, 7]  # and not those before, as `keep` is 2
+
+
 # ---------------------------------------------------------------------------------------------------- damage
 
 

@@ -81,7 +81,8 @@ class Checkpoints:
             raise ValueError(f"Checkpoints: keep must be an integer of at least 1, or None, got {keep!r}")
         self.folder = Path(folder)
         self.keep = keep
-        self._last_step: int | None = None  # the step that was saved or restored last
+        # The checkpoints after the restored one, which the next `save` deletes: the identity of the folder by step.
+        self._abandoned: dict[int, tuple[int, int] | None] = {}
 
     def steps(self) -> list[int]:
         """Return the sorted steps that have a checkpoint; unfinished checkpoints are not listed."""
@@ -112,8 +113,8 @@ class Checkpoints:
          them; NumPy arrays come back as lists.  The value of rank 0 is saved.
 
         If the process is killed at any moment, the earlier checkpoints remain, with or without the new one.  After an
-        earlier step was restored, the first `save` deletes later checkpoints, because they belong to the abandoned
-        run.
+        earlier step was restored, the first `save` deletes the checkpoints that were later then, because they belong to
+        the abandoned run.
 
         Raises FileExistsError if there is otherwise a checkpoint of this or a later step, ValueError for optimizer
         parameters that the model lacks, TypeError or StorageError for values that cannot be stored, and OSError that
@@ -150,15 +151,14 @@ class Checkpoints:
             for lock in locks:
                 if lock is not None:
                     os.close(lock)
-        self._last_step = step
 
     def _begin(self, step: int, locks: list[int | None]) -> str:
         """Delete leftovers of killed saves, and return the name of a new folder, whose lock is added to `locks`.
 
         The operating system frees the lock of a process that is killed, so a folder without one is a leftover.
         """
-        later = [one for one in self.steps() if one >= step]
-        if later and (self._last_step is None or step <= self._last_step):
+        later = [one for one in self.steps() if one >= step and not self._is_abandoned(one)]
+        if later:
             raise FileExistsError(
                 f"save: {self.folder} has checkpoints of step {', '.join(map(str, later))}, which step {step} would "
                 f"not follow; restore() an earlier one first, or use another folder"
@@ -176,16 +176,28 @@ class Checkpoints:
         target = self.folder / _name(step)
         with name_in_errors(target):
             write_manifest(unfinished, step, parts, common)
-            if target.exists():
+            if self._is_abandoned(step):
                 self._delete(step)
-            os.replace(unfinished, target)
+            os.replace(unfinished, target)  # an error if another job has saved this step meanwhile
             sync_folder(self.folder)
-        steps = self.steps()
-        earlier = [one for one in steps if one <= step]
-        kept = earlier if self.keep is None else earlier[-self.keep :]
-        for one in steps:
-            if one not in kept:
-                self._delete(one)
+        earlier = [one for one in self.steps() if one <= step]
+        unwanted = [] if self.keep is None else earlier[: -self.keep]
+        for one in [*unwanted, *filter(self._is_abandoned, self.steps())]:
+            self._delete(one)
+        self._abandoned = {}
+
+    def _is_abandoned(self, step: int) -> bool:
+        """Return whether a checkpoint is of the run that a `restore` of an earlier step has left."""
+        identity = self._identity(step)
+        return identity is not None and self._abandoned.get(step) == identity
+
+    def _identity(self, step: int) -> tuple[int, int] | None:
+        """Return what differs for each folder of a checkpoint; None if there is none."""
+        try:
+            found = (self.folder / _name(step)).stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns
 
     def _delete(self, step: int) -> None:
         """Rename a checkpoint, then delete it, so that an interruption leaves no incomplete one."""
@@ -239,8 +251,12 @@ class Checkpoints:
             raise StorageError(f"restore: {path} has a state that can't be loaded: {error}") from error
         ranks.load_state_dict(content.model)
         default_generator._set_plain_state(content.rng[ranks.rank if len(content.rng) == len(steps) else 0])
-        self._last_step = found
+        ranks.on_ranks(_on_rank_0(lambda: self._abandon(found)))
         return Restored(found, content.extra)
+
+    def _abandon(self, step: int) -> None:
+        """Let the next `save` delete the checkpoints after a step that exist now."""
+        self._abandoned = {one: self._identity(one) for one in self.steps() if one > step}
 
     def _candidates(self, step: int | None) -> list[int]:
         """Return the checkpoints to try, the best one first."""
