@@ -473,6 +473,10 @@ def add_scaled(x, product, beta, alpha):
     """
     if x.dtype.kind == product.dtype.kind == "b":
         beta, alpha = bool(beta), bool(alpha)
+    for number in (beta, alpha):
+        if type(number) is complex and number.imag and x.dtype.kind != "c" != product.dtype.kind:
+            words = f"value cannot be converted to type {x.dtype} without overflow"
+            raise RuntimeError(f"beta and alpha: {number}: {words}")
     if x.dtype.kind in "iu" and product.dtype.kind in "iu":
         beta, alpha = math.trunc(beta), math.trunc(alpha)
     product = product if alpha == 1 else alpha * product

@@ -5,6 +5,7 @@ from typing import overload
 from retrograd.core import Aval, Definition, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import call_fast
+from retrograd.core.errors import OperandTypeError
 from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.ops.as_strided import unravel_index
 from retrograd.ops.batching import batch_all
@@ -32,7 +33,7 @@ def scalar_like(name, value, x):
     """A number, or a tensor without dimensions, as a tensor in the dtype of x."""
     if not hasattr(value, "dtype"):
         if isinstance(value, complex) and x.dtype.kind != "c":
-            raise TypeError(f"{name}: the value is complex, which {x.dtype} can't hold")
+            raise OperandTypeError(f"{name}: the value is complex, which {x.dtype} can't hold")
         if type(value) in (bool, int, float, complex):
             return call_fast(registry["full"], (), {"size": (), "fill_value": value, "dtype": x.dtype})
         return registry["full"]((), value, dtype=x.dtype)
@@ -43,7 +44,7 @@ def scalar_like(name, value, x):
             f"dimension(s): the value must be a number or have no dimensions, got shape {value.shape}"
         )
     if value.dtype.kind == "c" and x.dtype.kind != "c":
-        raise TypeError(f"{name}: the value is complex, which {x.dtype} can't hold")
+        raise OperandTypeError(f"{name}: the value is complex, which {x.dtype} can't hold")
     return cast_to(value, x.dtype)
 
 

@@ -180,12 +180,22 @@ def __bool__(x) -> bool:
 @method
 def __float__(x) -> float:
     _check_number("float()", x)
-    return float(item(x))
+    return float(_real_item(x, "double"))
 
 
 @method
 def __int__(x) -> int:
-    return int(item(x))
+    return int(_real_item(x, "int64_t"))
+
+
+def _real_item(x, kind):
+    """Return a value as a real number; RuntimeError if it has an imaginary part."""
+    number = item(x)
+    if type(number) is not complex:
+        return number
+    if number.imag:
+        raise RuntimeError(f"value cannot be converted to type {kind} without overflow: {number} is not real")
+    return number.real
 
 
 @method
@@ -412,7 +422,7 @@ def mT(x):
     if x.ndim == 0:
         return x
     if x.ndim < 2:
-        raise ValueError(f"mT: expected at least 2 dimensions, got shape {x.shape}")
+        raise OperandValueError(f"mT: expected at least 2 dimensions, got shape {x.shape}")
     return registry["transpose"](x, -2, -1)
 
 

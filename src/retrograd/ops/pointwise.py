@@ -103,9 +103,14 @@ remainder = pointwise("remainder(Tensor a, Tensor b) -> Tensor", xp.remainder,
 
 def scale_operand(name, a, b, alpha):
     """Return alpha * b, to be added to a; RuntimeError where integers would be scaled by a fraction."""
-    if isinstance(b, Tensor) and b.dtype.kind == "f" and getattr(a, "dtype", None) is b.dtype:  # the common case
+    is_common = isinstance(b, Tensor) and b.dtype.kind == "f" and getattr(a, "dtype", None) is b.dtype
+    if is_common and type(alpha) is not complex:
         return b if alpha == 1 else mul(b, alpha)
     dtype = dtypes.result_type(a, b)
+    if type(alpha) is complex and dtype.kind != "c":
+        raise RuntimeError(
+            f"{name}: For non-complex input tensors, argument alpha must not be a complex number, got {alpha!r}"
+        )
     if dtype == dtypes.bool_ and isinstance(alpha, int):
         alpha = bool(alpha)
     elif type(alpha) is not int and dtype.kind in "biu":
