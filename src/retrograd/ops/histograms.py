@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from retrograd.core import Aval, Internal, Tensor, op
+from retrograd.core.errors import OperandDtypeError
 from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops import batch_loop
 from retrograd.ops.as_tensor import as_tensor
@@ -81,7 +82,7 @@ class bincount(
 
 def _check_bincount(x, weights, minlength):
     if x.dtype.kind not in "iu":
-        raise TypeError(f"bincount: expected integers, got {x.dtype}")
+        raise OperandDtypeError(f"bincount: expected integers, got {x.dtype}")
     if x.ndim != 1:
         raise ValueError(f"bincount: expected one dimension, got shape {x.shape}")
     if weights is not None and weights.shape != x.shape:

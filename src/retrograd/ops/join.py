@@ -4,6 +4,7 @@ import math
 
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.errors import OperandDtypeError
 from retrograd.ops.batch_loop import DataDependent
 from retrograd.ops.create import Factory, as_tensor
 from retrograd.ops.family import Composite, canonical_dim, numel, same_dtype
@@ -319,7 +320,9 @@ class repeat_indices(Internal, DataDependent, differentiable=False):
 
 
 def _check_repeats(repeats, output_size):
-    if repeats.dtype.kind not in "iu" or repeats.ndim == 0 or (repeats.ndim > 1 and output_size is None):
+    if repeats.dtype.kind not in "iu":
+        raise OperandDtypeError(f"repeat_interleave: repeats must be 1-d integers, got {repeats.dtype}")
+    if repeats.ndim == 0 or (repeats.ndim > 1 and output_size is None):
         raise RuntimeError(f"repeat_interleave: repeats must be 1-d integers, got {repeats.dtype} of {repeats.shape}")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from retrograd.backend.type_info import iinfo
 from retrograd.core import Aval, Internal, Tensor, call, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.errors import OperandIndexError
 from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops.create import as_tensor
@@ -362,7 +363,7 @@ def _check_source(name, x, index, source, dim):
     at = check_slice_index(name, x, index, dim)
     expected = (*x.shape[:at], numel(index.shape), *x.shape[at + 1 :])
     if source.shape != expected:
-        raise ValueError(f"{name}: source must have shape {expected}, got {source.shape}")
+        raise OperandIndexError(f"{name}: source must have shape {expected}, got {source.shape}")
     return at
 
 
@@ -484,7 +485,7 @@ class put(Composite, in_place=True):
         check_index_dtype("put", index)
         same_dtype("put", (x, source))
         if numel(index.shape) != numel(source.shape):
-            raise ValueError(f"put: index has {numel(index.shape)} elements, source {numel(source.shape)}")
+            raise OperandIndexError(f"put: index has {numel(index.shape)} elements, source {numel(source.shape)}")
         row, index, source = (reshape(a, (-1,)) for a in (x, index, source))
         out = put_or_add(row, source, [index], (T,), accumulate)
         return reshape(out, x.shape)
