@@ -125,6 +125,13 @@ class MultiheadAttention(Module):
         """
         self._check(query, key, value)
         batched = query.ndim == 3
+        if batched and key_padding_mask is not None and not key.is_nested:
+            count = key.shape[0 if self.batch_first else 1]
+            if key_padding_mask.ndim != 2 or key_padding_mask.shape[0] != count:
+                raise ValueError(
+                    f"MultiheadAttention: key_padding_mask must have a row for each of {count} sequences, got shape "
+                    f"{key_padding_mask.shape}"
+                )
         masks: tuple[Any, ...] = (
             mask_per_head(attn_mask, self.num_heads),
             mask_per_key(key_padding_mask, batched),

@@ -8,6 +8,7 @@ from typing import Any
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, operator_named
+from retrograd.core.errors import OperandValueError
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.deprecated_names import older_name
 from retrograd.nn.part_filling import fill_whole
@@ -29,13 +30,15 @@ def _write(tensor: Any, value: Any) -> Any:
 
 @fill_whole
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Fill with values uniform between a and b.
+    """Fill with values uniform between a and b; OperandValueError if a is above b.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
     >>> bool((nn.init.uniform_(rg.empty(3), 2.0, 3.0) >= 2).all())
     True
     """
+    if not a <= b:
+        raise OperandValueError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
     return _write(
         tensor, rand(tensor.shape, generator=generator, dtype=tensor.dtype, device=tensor.device) * (b - a) + a
     )
@@ -43,7 +46,9 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
 
 @fill_whole
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Fill with values from the normal distribution of that mean and standard deviation."""
+    """Fill with values from the normal distribution; OperandValueError for a negative standard deviation."""
+    if std < 0:
+        raise OperandValueError(f"normal_: normal expects std >= 0.0, but found std {std}")
     return _write(
         tensor, randn(tensor.shape, generator=generator, dtype=tensor.dtype, device=tensor.device) * std + mean
     )

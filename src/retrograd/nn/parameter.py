@@ -7,7 +7,7 @@ from typing import Any, Self, cast
 
 from retrograd.core import Tensor, at, current, operator_named
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.overrides import as_subclass, disabled_override, override_of
+from retrograd.core.overrides import as_subclass, default_override, disabled_override, override_of
 from retrograd.core.tensor import new_of_class, version_of
 from retrograd.nn.tensor_part import local_tensor
 from retrograd.ops.functions import functions
@@ -156,6 +156,8 @@ class UninitializedTensorMixin(_SharedLeaf):
         """Refuse an operator, except those that a module applies to all of its tensors."""
         if func.__name__ == "detach":
             return args[0]
+        if func.__name__ == "__get__":  # attributes such as the dtype are known; `shape` refuses by itself
+            return default_override(cls, func, types, args, kwargs or {})
         if func.__name__ == "to":
             return cls(args[0].requires_grad, None, kwargs["dtype"] if kwargs else args[1])
         return _refuse_uninitialized(func.__name__)

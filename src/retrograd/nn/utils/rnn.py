@@ -234,9 +234,9 @@ def pad_sequence(
         raise OperandTypeError(f"pad_sequence: Expected iterable for input sequences, got {describe(sequences)}")
     parts = list(sequences)
     if any(part.ndim == 0 for part in parts):
-        raise ValueError(f"pad_sequence: expected a list of sequences, got {describe(sequences)}")
+        raise OperandValueError(f"pad_sequence: expected a list of sequences, got {describe(sequences)}")
     if not parts:
-        raise ValueError("pad_sequence: expected at least one sequence, got none")
+        raise OperandValueError("pad_sequence: expected at least one sequence, got none")
     longest = max(part.shape[0] for part in parts)
     padded = []
     for part in parts:
