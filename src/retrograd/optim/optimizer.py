@@ -159,8 +159,12 @@ class Optimizer(StepHooks, StateDictHooks):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; return the loss if a closure computes it first.
 
-        Raises RuntimeError, and updates nothing, if a gradient is sparse, or dense, and the optimizer does not take it.
+        Raises RuntimeError, and updates nothing, if a gradient is sparse, or dense, and the optimizer does not take it;
+        and NotImplementedError for a class that defines no update.
         """
+        kind = type(self)
+        if kind.update is Optimizer.update and kind.update_sparse is Optimizer.update_sparse:
+            raise NotImplementedError(f"{kind.__name__} has no update(); define it, or step(), to say what a step does")
         loss = None
         if closure is not None:
             check_closure(self, closure)

@@ -72,6 +72,10 @@ def _for_each(average_of: Average) -> MultiAverage:
     return update
 
 
+class _AveragingError(ValueError, AssertionError):
+    """The error for two functions that average; AssertionError in PyTorch."""
+
+
 class AveragedModel(Module):
     """A copy of a model whose parameters are the average of those passed to `update_parameters`.
 
@@ -105,7 +109,7 @@ class AveragedModel(Module):
         if not isinstance(model, Module):
             raise TypeError(f"AveragedModel: model must be a Module, got {describe(model)} ({type(model).__name__})")
         if avg_fn is not None and multi_avg_fn is not None:
-            raise ValueError("AveragedModel: only one of avg_fn and multi_avg_fn may be given")
+            raise _AveragingError("AveragedModel: only one of avg_fn and multi_avg_fn may be given")
         self.module = deepcopy(model)
         if device is not None:
             self.module = self.module.to(device)
