@@ -71,6 +71,8 @@ class RandomSampler(Sampler[int]):
         self.replacement = replacement
         self.generator = generator
         self._num_samples = None if num_samples is None else _count("RandomSampler", num_samples)
+        if num_samples is None and not hasattr(data_source, "__len__"):
+            raise TypeError(f"RandomSampler: data_source must have a length, got {describe(data_source)}")
         if not self.num_samples:
             raise ValueError("RandomSampler: the data has no examples to draw: num_samples should be positive, got 0")
 
