@@ -48,6 +48,7 @@ def ending(program, m):
     known["inner"] = importlib.import_module(f"{m.__name__}.nested._internal.nested_tensor")
     known["x"] = m.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
     exec(NESTED, known)
+    m.distributions.Distribution.set_default_validate_args(True)  # PyTorch's own test helpers set False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
