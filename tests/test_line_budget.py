@@ -37,7 +37,7 @@ BUDGET = {
     "ode": 900,
     "ops": 32400,
     "optim": 3800,
-    "pipelining": 21750,
+    "pipelining": 21800,
     "scipy": 8000,
     "signal": 100,
     "sklearn": 400,

@@ -3,15 +3,28 @@
 The README's `timeline.png` is written by `retrograd demo`.
 """
 
+import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import retrograd as rg
+import retrograd.distributed as dist
 from retrograd.autograd.profiler import record_function
-from retrograd.pipelining import Pipeline, Timeline, TimelineRecorder, make_schedule, simulate, write_html, write_svg
+from retrograd.pipelining import (
+    Pipeline,
+    Timeline,
+    TimelineRecorder,
+    make_schedule,
+    merge_timelines,
+    read_perfetto,
+    simulate,
+    write_html,
+    write_svg,
+)
 from retrograd.pipelining.schedules.actions import Kind
 from retrograd.pipelining.schedules.lowering import chain
 
@@ -58,6 +71,36 @@ def train(steps: int, width: int = 192, stages: int | None = None) -> Timeline:
     return recorder.timeline()
 
 
+def train_as_rank(folder: Path) -> None:
+    """Record steps of a model that this rank trains together with others; write the timeline to the folder."""
+    dist.init_process_group()
+    layers = [layer for _ in range(6) for layer in (rg.nn.Linear(512, 512), rg.nn.ReLU())]
+    model = rg.nn.parallel.DistributedDataParallel(rg.nn.Sequential(*layers), bucket_cap_mb=2)
+    optimizer = rg.optim.SGD(model.parameters(), lr=0.1)
+    x = rg.randn(256, 512)
+    with TimelineRecorder(sample_every=None) as recorder:
+        for _ in range(8):
+            with record_function("forward"):
+                loss = model(x).square().mean()
+            with record_function("backward"):
+                loss.backward()
+            with record_function("optimizer"):
+                optimizer.step()
+                optimizer.zero_grad()
+            recorder.step()
+    recorder.timeline().to_perfetto(folder / f"{dist.get_rank()}.json")
+    dist.destroy_process_group()
+
+
+def train_ranks(ranks: int) -> Timeline:
+    """Return the recorded steps of ranks over MPI, one thread each."""
+    with tempfile.TemporaryDirectory() as folder:
+        launch = ["-m", "retrograd", "run", "-n", str(ranks), "--transport", "mpi", __file__, folder]
+        subprocess.run([sys.executable, *launch], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        files = [read_perfetto(Path(folder, f"{rank}.json")) for rank in range(ranks)]
+    return merge_timelines([timeline for file in files for timeline in file.values()])
+
+
 def save_screenshot(page: Path, picture: Path, script: str, height: int) -> None:
     """Save a screenshot of the page in a browser, after a script has run in it."""
     from selenium import webdriver
@@ -76,6 +119,8 @@ def save_screenshot(page: Path, picture: Path, script: str, height: int) -> None
 
 
 def main() -> None:
+    if sys.argv[1:]:
+        return train_as_rank(Path(sys.argv[1]))
     write_svg(IMAGES / "schedules.svg", {name: step(name) for name in ("gpipe", "1f1b")}, memory=True)
     timelines = {"even stages": step("1f1b"), "uneven stages": step("1f1b", uneven=0.8)}
     measured = train(12, stages=STAGES)
@@ -86,6 +131,7 @@ def main() -> None:
         ("timeline_page.png", timelines, "1F1B, 4 stages, 8 microbatches", "pin(timelines[0].find('F2.3'))", 1060),
         ("timeline_run.png", {"": measured}, "Step 5 of a training run", step_5, 810),
         ("timeline_runs.png", runs, "Two training runs", part, 960),
+        ("timeline_ranks.png", {"": train_ranks(2)}, "Step 5 of two ranks", step_5, 760),
     ]
     with tempfile.TemporaryDirectory() as folder:
         for picture, shown, title, script, height in pages:

@@ -8,6 +8,7 @@ import time
 import pytest
 
 import retrograd as rg
+import retrograd.distributed as dist
 from retrograd import nn
 from retrograd.autograd.profiler import profile, record_function
 from retrograd.pipelining import (
@@ -25,6 +26,7 @@ from retrograd.pipelining import (
 from retrograd.pipelining.schedules.actions import parse
 from retrograd.pipelining.timeline.clocks import align_clocks
 from retrograd.pipelining.timeline.machine import MachineSampler
+from retrograd.pipelining.timeline.page import by_line
 from retrograd.pipelining.timeline.search import OPERATOR_NAMES
 from retrograd.pipelining.timeline.timeline import PROGRAM
 
@@ -124,6 +126,73 @@ def test_a_run_of_a_pipeline_has_the_actions_and_operators_of_every_rank_and_ste
                 assert inside, event
     assert {span.rank for span in timeline.spans} == {PROGRAM, 0, 1}
     assert pipeline.timeline.spans == ()
+
+
+def test_operations_between_ranks_are_recorded_with_their_waits_and_what_runs_meanwhile():
+    def script():
+        layers = nn.Sequential(*[nn.Linear(8, 8) for _ in range(4)])
+        model = nn.parallel.DistributedDataParallel(layers, bucket_cap_mb=1e-4)
+        with TimelineRecorder(sample_every=None) as recorder:
+            for _ in range(2):
+                model(rg.ones(4, 8)).sum().backward()
+                recorder.step()
+        return recorder.timeline()
+
+    merged, overlaps = merge_timelines(dist.run_threads(script, 2)), 0
+    for rank in range(2):
+        spans = merged.spans_by_rank()[rank]
+        reductions = [s for s in spans if s.kind == "communication" and s.name == "the reduction of gradients"]
+        assert len(reductions) >= 4
+        overlaps += sum(r.start < s.start and s.end < r.end for r in reductions for s in spans if s.kind == "backward")
+        assert any(s.kind == "wait" for s in spans)
+    assert overlaps  # the rank that starts a reduction first sees its end after further nodes
+
+
+def test_a_profile_has_a_row_for_waits_and_no_communications_that_others_overlap():
+    def script():
+        with profile() as prof:
+            work = dist.all_reduce(rg.ones(3), async_op=True)
+            rg.ones(3)
+            work.wait()
+        return [(event.name, event.kind, event.cpu_parent) for event in prof.events() if event.name == "all_reduce"]
+
+    found = dist.run_threads(script, 2)
+    assert ("all_reduce", "wait", None) in found[0] + found[1]
+    assert {kind for events in found for _, kind, _ in events} == {"wait"}
+
+
+def test_waits_and_communications_are_no_computation():
+    spans = [
+        Span(0, "all_reduce", "communication", 0, 10),
+        Span(0, "matmul", "operator", 0, 4),
+        Span(0, "all_reduce", "wait", 1, 2, 1),
+        Span(0, "all_reduce", "wait", 6, 8),
+    ]
+    assert Timeline([], 1, spans=spans).busy() == [0.3]
+
+
+def test_communications_that_overlap_are_drawn_on_lines_of_their_own():
+    spans = [
+        Span(0, "a", "communication", 0, 4),
+        Span(0, "matmul", "operator", 1, 3),
+        Span(0, "b", "communication", 2, 6),
+        Span(0, "relu", "operator", 2, 3, 1),
+        Span(0, "c", "communication", 4, 5),
+    ]
+    assert [(span.name, span.depth) for span in by_line(spans)] == [
+        ("a", 0), ("matmul", 2), ("b", 1), ("relu", 3), ("c", 0)
+    ]  # fmt: skip
+
+
+def test_communications_that_overlap_are_read_back_as_they_were_written(tmp_path):
+    spans = [
+        Span(0, "a", "communication", 0, 4),
+        Span(1, "b", "communication", 2, 6),
+        Span(0, "c", "communication", 3, 5),
+    ]
+    Timeline([], 2, spans=spans).to_perfetto(tmp_path / "run.json")
+    (found,) = read_perfetto(tmp_path / "run.json").values()
+    assert [s._replace(start=round(s.start, 6), end=round(s.end, 6)) for s in found.spans] == spans
 
 
 def test_operators_are_left_out_on_request():

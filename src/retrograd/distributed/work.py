@@ -2,8 +2,10 @@
 
 import datetime
 from collections.abc import Callable, Generator
+from time import perf_counter_ns
 from typing import Any
 
+from retrograd.autograd.profiler.recorder import note_communication, note_wait
 from retrograd.core import Tensor
 from retrograd.futures import Future
 from retrograd.pipelining.transports.fingerprint import Fingerprint
@@ -55,6 +57,7 @@ class Work:
         self._error: BaseException | None = None
         self._alarm: float | None = None  # when this rank has found out that the operation may never end
         self.source: int | None = None  # of a received message, the sender's rank in the group
+        self._start = perf_counter_ns()
         self.advance()
 
     def __del__(self) -> None:
@@ -75,6 +78,7 @@ class Work:
         seconds = self._timeout() if timeout is None else timeout.total_seconds()
         peers = self._group.peers
         before, peers.doing = peers.doing, lambda: f"waits in {self._call}"
+        waits, start = not self._done, perf_counter_ns()
         try:
             if not peers.until(self._advance_or_fail, seconds, AWAKE, self._wait_text):
                 peers.overdue = True
@@ -84,6 +88,8 @@ class Work:
                 )
         finally:
             peers.doing = before
+            if waits:
+                note_wait(self._call, start)
             if peers.status is not None and not peers.status.in_launch:
                 peers.status.write(f"after {self._call}")
         if self._error is not None:
@@ -152,6 +158,7 @@ class Work:
                 self._ready = next(self._steps)
             except StopIteration as end:
                 self._done, self._result = True, end.value
+                note_communication(self._call, self._start)
             except BaseException as error:
                 self._done, self._error = True, error
         return self._done

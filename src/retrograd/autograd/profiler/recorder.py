@@ -4,12 +4,13 @@ import threading
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 from retrograd.autograd.profiler.report import (
     BACKWARD,
     OPERATOR,
     RANGE,
+    WAIT,
     EventList,
     FunctionEventAvg,
     Record,
@@ -25,6 +26,14 @@ from retrograd.core.state import Watcher, watching
 from retrograd.foundation.source_location import warn_user
 
 
+class Communication(NamedTuple):
+    """An operation between ranks, from its start until this rank notices its end; operators may run meanwhile."""
+
+    name: str
+    start: int  # ns
+    end: int
+
+
 class _Recorder(MeasuringLevel, Watcher):
     """Records events of its thread: operators as a level, nodes as a watcher.
 
@@ -34,6 +43,7 @@ class _Recorder(MeasuringLevel, Watcher):
 
     def __init__(self, shapes: bool, memory: bool, stacks: bool) -> None:
         self.fields: list[Any] = []
+        self.communications: list[Communication] = []
         self.open = True
         self._append: Callable[[tuple], Any] = self.fields.extend
         self._shapes, self._memory, self._stacks = shapes, memory, stacks
@@ -75,6 +85,11 @@ class _Recorder(MeasuringLevel, Watcher):
         if self.open:
             self._append((RANGE, name, start, end, None, *NO_DETAILS, args))
 
+    def wait(self, name: str, start: int, end: int) -> None:
+        """Record a wait for other ranks."""
+        if self.open:
+            self._append((WAIT, name, start, end, None, *NO_DETAILS, None))
+
     def group(self, name: str, start: int, end: int) -> None:
         """Record operators that ran as one."""
         self._append((OPERATOR, name, start, end, None, *NO_DETAILS, None))
@@ -89,6 +104,22 @@ class _Recorder(MeasuringLevel, Watcher):
 
 
 NO_DETAILS = None, None, None
+
+
+def note_wait(name: str, start: int) -> None:
+    """Record in the profiles of this thread that it has waited for other ranks since a time, in ns."""
+    for recorder in _recorders():
+        recorder.wait(name, start, perf_counter_ns())
+
+
+def note_communication(name: str, start: int) -> None:
+    """Record in the profiles of this thread the end of an operation between ranks that began at a time, in ns."""
+    for recorder in _recorders():
+        recorder.communications.append(Communication(name, start, perf_counter_ns()))
+
+
+def _recorders() -> list[_Recorder]:
+    return [watcher for watcher in current().watchers or () if type(watcher) is _Recorder]
 
 
 def lone_recorders() -> list[_Recorder]:
@@ -278,6 +309,10 @@ class BoundedProfile(profile):
         """Return the records in the order of their ends."""
         return records_of(self._recorder.fields)
 
+    def communications(self) -> list[Communication]:
+        """Return the operations between ranks in the order of their ends."""
+        return self._recorder.communications
+
 
 class record_function(ContextDecorator):
     """Name a part of the program in profiles: a context manager and a decorator.
@@ -301,8 +336,7 @@ class record_function(ContextDecorator):
         self._entered: list[tuple[list[_Recorder], int]] = []
 
     def __enter__(self) -> "record_function":
-        recorders = [watcher for watcher in current().watchers or () if type(watcher) is _Recorder]
-        self._entered.append((recorders, perf_counter_ns()))
+        self._entered.append((_recorders(), perf_counter_ns()))
         return self
 
     def __exit__(self, *exception: Any) -> None:

@@ -10,7 +10,7 @@ from retrograd.autograd.profiler.trace_file import Path, operators_by_node, writ
 from retrograd.autograd.source_lines import line_of
 from retrograd.foundation.html_report import paragraph, report, table
 
-OPERATOR, BACKWARD, RANGE = "operator", "backward", "range"
+OPERATOR, BACKWARD, RANGE, WAIT = "operator", "backward", "range", "wait"
 
 
 class Record(NamedTuple):
@@ -40,14 +40,14 @@ class Interval(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class FunctionEvent:
-    """Something that ran once: an operator, a node of the graph, or a named range.
+    """Something that ran once: an operator, a node of the graph, a named range, or a wait for other ranks.
 
     Times are microseconds, memory bytes.  `cpu_children` are the events inside it; self time and self memory exclude
     theirs.  `sequence_nr` is the number of the node that an operator made, or of the node that ran.
     """
 
     name: str
-    kind: str  # "operator", "backward" or "range"
+    kind: str  # "operator", "backward", "range" or "wait"
     time_range: Interval
     sequence_nr: int | None
     input_shapes: list | None

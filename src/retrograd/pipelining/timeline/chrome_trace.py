@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.atomic_write import atomic_replace
 from retrograd.pipelining.schedules.actions import Action, Kind
-from retrograd.pipelining.timeline.records import PROGRAM, Event, Span, Step
+from retrograd.pipelining.timeline.records import COMMUNICATION, PROGRAM, Event, Span, Step
 
 if TYPE_CHECKING:
     from retrograd.pipelining.timeline.timeline import Timeline
@@ -67,7 +67,8 @@ class _Trace:
         yield from self.metadata_records(name)
         yield from map(self.step, self.timeline.steps)
         yield from map(self.slice, self.timeline.events)
-        yield from map(self.span, self.timeline.spans)
+        for number, span in enumerate(self.timeline.spans):
+            yield from self.communication(span, number) if span.kind == COMMUNICATION else [self.span(span)]
         yield from self.arrows(first_arrow)
         yield from self.counters()
         yield from self.samples()
@@ -105,6 +106,11 @@ class _Trace:
         rank, name, kind, start, end, depth, shapes = span
         args = {"depth": depth, **({"shapes": shapes} if shapes else {})}
         return self.record("X", rank, start, name=name, cat=kind, dur=(end - start) * 1e6, args=args)
+
+    def communication(self, span: "Span", number: int) -> Iterator[Record]:
+        """Yield the beginning and the end, since slices of a thread may overlap only if one is within the other."""
+        for phase, time in (("b", span.start), ("e", span.end)):
+            yield self.record(phase, span.rank, time, name=span.name, cat=span.kind, id=number)
 
     def arrows(self, first: int) -> Iterator[Record]:
         for events in self.timeline.events_by_step():

@@ -1,10 +1,10 @@
-"""Record the operators, backward nodes and named ranges of a thread as spans of a timeline."""
+"""Record the operators, backward nodes, named ranges and communications of a thread as spans of a timeline."""
 
 from collections.abc import Iterator
 
 from retrograd.autograd.profiler import BoundedProfile
 from retrograd.core.blocks import Block
-from retrograd.pipelining.timeline.records import Span
+from retrograd.pipelining.timeline.records import COMMUNICATION, Span
 
 
 class SpanRecorder(Block):
@@ -36,8 +36,14 @@ class SpanRecorder(Block):
         return self._profile is not None and self._profile.dropped > 0
 
     def spans(self) -> list[Span]:
-        """Return the recorded spans by their start, with their depths."""
-        return list(self._nested()) if self._profile is not None else []
+        """Return the recorded spans: those of the thread by their start, with their depths, and the communications."""
+        if self._profile is None:
+            return []
+        in_flight = self._profile.communications()
+        return [
+            *self._nested(),
+            *[Span(self.rank, c.name, COMMUNICATION, c.start / 1e9, c.end / 1e9) for c in in_flight],
+        ]
 
     def _nested(self) -> Iterator[Span]:
         assert self._profile is not None

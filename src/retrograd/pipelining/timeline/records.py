@@ -34,10 +34,16 @@ class HeldActivations(NamedTuple):
     bytes: float | None = None
 
 
-class Span(NamedTuple):
-    """An operator, a node of a backward pass or a named range that ran on a rank, on the clock of the events.
+OPERATOR, BACKWARD, RANGE, WAIT, COMMUNICATION = SPAN_KINDS = "operator", "backward", "range", "wait", "communication"
 
-    rank: or `PROGRAM`.  kind: "operator", "backward" or "range".  depth: the number of spans around it.
+
+class Span(NamedTuple):
+    """An operator, a node of a backward pass, a named range or a wait on a rank, on the clock of the events.
+
+    Or a communication: an operation between ranks, from its start until the rank notices its end. Others may run
+    meanwhile, so spans of this kind are not nested in those of the other kinds.
+
+    rank: or `PROGRAM`.  kind: one of `SPAN_KINDS`.  depth: the number of spans around it.
     shapes: those of its operands as text, "64×256, 256"; "" if they were not recorded.
     """
 

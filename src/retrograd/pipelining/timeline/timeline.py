@@ -1,6 +1,7 @@
 """The events of a pipeline step, planned or measured, and their evaluation."""
 
 import html
+import math
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +15,17 @@ from retrograd.pipelining.schedules.activations import activation_changes
 from retrograd.pipelining.timeline.chrome_trace import write_perfetto
 from retrograd.pipelining.timeline.page import render_html, write_html
 from retrograd.pipelining.timeline.pictures import write_png, write_svg
-from retrograd.pipelining.timeline.records import PROGRAM, Event, HeldActivations, Sample, Span, Step
+from retrograd.pipelining.timeline.records import (
+    BACKWARD,
+    OPERATOR,
+    PROGRAM,
+    WAIT,
+    Event,
+    HeldActivations,
+    Sample,
+    Span,
+    Step,
+)
 from retrograd.pipelining.timeline.search import matcher
 
 __all__ = [
@@ -31,7 +42,6 @@ __all__ = [
     "write_svg",
 ]
 
-RANGE = "range"  # the kind of spans that a program names, whose time need not be spent in operators
 FRAME_HEAD, FRAME_LANE = 340, 60  # pixels of the page in a notebook: for its head and foot, and for each rank
 Path = str | os.PathLike[str]
 R = TypeVar("R", Event, Span, Step)
@@ -118,12 +128,10 @@ class Timeline:
         for event in self.events:
             if event.action.kind.is_compute:
                 seconds[event.rank] += event.end - event.start
-        with_actions = {event.rank for event in self.events}
-        reached = dict.fromkeys(set(range(self.ranks)) - with_actions, self.start)
-        for span in self.spans:  # nested ones lie in those around them, which come first
-            if span.rank in reached and span.kind != RANGE and span.end > reached[span.rank]:
-                seconds[span.rank] += span.end - max(span.start, reached[span.rank])
-                reached[span.rank] = span.end
+        for rank in set(range(self.ranks)) - {event.rank for event in self.events}:
+            own = self.spans_by_rank().get(rank, [])
+            waits = _length(span for span in own if span.kind == WAIT)
+            seconds[rank] = _length(span for span in own if span.kind in (OPERATOR, BACKWARD, WAIT)) - waits
         return [share / self.span if self.span else 0.0 for share in seconds]
 
     def bubble(self) -> float:
@@ -327,6 +335,15 @@ def _critical_path(events: list[Event]) -> list[Event]:
             path.append(at)
         at = _blocking_send(at, sends) or before.get(id(at))
     return path[::-1]
+
+
+def _length(spans: Iterable[Span]) -> float:
+    """Return the seconds in at least one of the spans, which are ordered by their start."""
+    total, reached = 0.0, -math.inf
+    for span in spans:
+        total += max(0.0, span.end - max(span.start, reached))
+        reached = max(reached, span.end)
+    return total
 
 
 def _check_record(what: str, rank: int, start: float, end: float, ranks: range) -> None:

@@ -8,10 +8,9 @@ from typing import Any
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.schedules.actions import parse
 from retrograd.pipelining.timeline.chrome_trace import CORES, MEMORY, STEP, STEPS_THREAD
+from retrograd.pipelining.timeline.records import SPAN_KINDS
 from retrograd.pipelining.timeline.timeline import PROGRAM, Event, Sample, Span, Step, Timeline
 from retrograd.pipelining.timeline.timeline import Path as AnyPath
-
-SPANS = ("operator", "backward", "range")
 
 
 def read_perfetto(path: AnyPath) -> dict[str, Timeline]:
@@ -54,11 +53,10 @@ class _Process:
         end, category = start + record["dur"] * 1e-6, record["cat"]
         if category == STEP:
             self.steps.append(Step(int(name.removeprefix("step ")), start, end))
-        elif category in SPANS:
-            details = record["args"]
-            self.spans.append(
-                Span(record["tid"], name, category, start, end, details["depth"], details.get("shapes", ""))
-            )
+        elif category in SPAN_KINDS:
+            details = record.get("args", {})
+            shapes = details.get("shapes", "")
+            self.spans.append(Span(record["tid"], name, category, start, end, details.get("depth", 0), shapes))
         else:
             self.events.append(Event(record["tid"], parse(name), start, end))
 
@@ -79,6 +77,7 @@ class _Process:
 
 def _timelines(records: list[dict[str, Any]], about: list[dict[str, Any]]) -> dict[str, Timeline]:
     processes: dict[int, _Process] = {}
+    begun: dict[tuple[int, int], dict[str, Any]] = {}
     for record in records:
         number, name, phase = record["pid"], record["name"], record["ph"]
         process = processes.get(number)
@@ -90,6 +89,11 @@ def _timelines(records: list[dict[str, Any]], about: list[dict[str, Any]]) -> di
             process.ranks += record["args"]["name"] != STEPS_THREAD
         elif phase == "X":
             process.add_slice(record)
+        elif phase == "b":
+            begun[number, record["id"]] = record
+        elif phase == "e":
+            begin = begun.pop((number, record["id"]))
+            process.add_slice({**begin, "dur": record["ts"] - begin["ts"]})
         elif phase == "C" and name == CORES:
             process.cores.append((record["ts"] * 1e-6, tuple(record["args"].values())))
         elif phase == "C" and name == MEMORY:

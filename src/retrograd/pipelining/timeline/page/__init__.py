@@ -5,7 +5,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.atomic_write import atomic_replace
 from retrograd.pipelining.schedules.actions import Kind
 from retrograd.pipelining.timeline.colors import ink_on, name_of, shades
-from retrograd.pipelining.timeline.records import PROGRAM
+from retrograd.pipelining.timeline.records import COMMUNICATION, PROGRAM, SPAN_KINDS, Span
 from retrograd.pipelining.timeline.search import OPERATOR_NAMES
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ SCRIPTS = (
     "pointer.js",
     "page.js",
 )
-SPAN_KINDS = ("operator", "backward", "range")
 FINEST_TICK = 1e-8  # seconds; operators of a long run are short compared with its span
 
 
@@ -116,17 +115,32 @@ def _timeline_as_json(name: str, timeline: "Timeline", kinds: list[Kind]) -> dic
 
 
 def _spans_as_json(timeline: "Timeline", clock: "_Clock") -> dict[str, Any]:
-    """Return the spans by rank, six integers each: name, kind, depth, shapes, time since the last start, length."""
+    """Return the spans by rank, six integers each: name, kind, line, shapes, time since the last start, length."""
     numbers: dict[str, int] = {}
     lanes: dict[int, list[int]] = {}
     for rank, spans in timeline.spans_by_rank().items():
         lane, before = lanes.setdefault(rank, []), 0
-        for span in spans:
+        for span in by_line(spans):
             start, end = clock.ticks(span.start), clock.ticks(span.end)
             name, shapes = (numbers.setdefault(text, len(numbers)) for text in (span.name, span.shapes))
             lane += [name, SPAN_KINDS.index(span.kind), span.depth, shapes, start - before, end - start]
             before = start
     return {"texts": list(numbers), "kinds": SPAN_KINDS, "program": lanes.pop(PROGRAM, []), "lanes": lanes}
+
+
+def by_line(spans: "Sequence[Span]") -> list[Span]:
+    """Return the spans of a rank with the lines on which they are drawn as depths: communications are above the others.
+
+    Each communication takes the first line that is free.
+    """
+    ends: list[float] = []
+    found = {}
+    for i, span in enumerate(spans):
+        if span.kind == COMMUNICATION:
+            line = next((line for line, end in enumerate(ends) if end <= span.start), len(ends))
+            ends[line : line + 1] = [span.end]
+            found[i] = line
+    return [span._replace(depth=found.get(i, span.depth + len(ends))) for i, span in enumerate(spans)]
 
 
 def _without_none(values: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -1,4 +1,5 @@
 const HEAD = 20, DEEPEST = 6;                                      // pixels of the steps; lines of nested spans
+const linesOf = spans => Math.min(spans.depths, DEEPEST + spans.above);
 /** One or several timelines drawn as rows: [timeline, rank, whether a group of ranks begins] from top to bottom. */
 class Chart {
   constructor(rows, parent, about) {
@@ -20,7 +21,7 @@ class Chart {
   /** Sets each row's top, the height of its actions, of its memory and of one line of its spans. */
   measure() {
     this.wide = this.over.clientWidth;
-    const depths = this.rows.map(([timeline, rank]) => state.operators ? Math.min(timeline.spansOf(rank).depths, DEEPEST) : 0);
+    const depths = this.rows.map(([timeline, rank]) => state.operators ? linesOf(timeline.spansOf(rank)) : 0);
     const count = this.rows.length, lines = depths.reduce((a, b) => a + b, 0);
     const tall = Math.max(15, Math.min(34, 420 / count)), strip = state.memory ? Math.max(7, Math.min(16, 200 / count)) : 0;
     this.line = lines > 24 ? 11 : lines > 8 ? 14 : 17;
@@ -41,7 +42,7 @@ class Chart {
   lineOf(event) {
     const box = this.boxes[this.rowOf(event)];
     if (!event.isSpan) return [box.top, box.lane];
-    return [box.top + box.lane + Math.min(event.depth, DEEPEST - 1) * this.line, this.line];
+    return [box.top + box.lane + Math.min(event.depth, box.depth - 1) * this.line, this.line];
   }
   x(time) { return xOf(time, this.wide); }
   clip(pen) {

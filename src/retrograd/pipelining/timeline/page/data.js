@@ -72,8 +72,9 @@ class Timeline {
     Object.assign(this, given);
     const { tick, spans } = given;
     this.lanes = given.lanes.map((numbers, rank) => new Lane(numbers, given.memory[rank], tick));
-    this.spans = given.lanes.map((_, rank) => new Spans(spans.lanes[rank] || [], tick));
-    this.program = new Spans(spans.program, tick);
+    const communication = spans.kinds.indexOf("communication");
+    this.spans = given.lanes.map((_, rank) => new Spans(spans.lanes[rank] || [], tick, communication));
+    this.program = new Spans(spans.program, tick, communication);
     this.texts = spans.texts;
     this.spanKinds = spans.kinds;
     this.steps = new Steps(given.steps, this.span, tick);

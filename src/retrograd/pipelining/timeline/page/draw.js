@@ -9,7 +9,7 @@ const paint = {};
 /** Reads the theme's colours, which a canvas needs as numbers. */
 function readColours() {
   const probe = make("i", document.body);
-  for (const name of ["card", "ink", "faint", "line", "idle", "wait", "send", "memory", "edge", "path", "accent", "operator", "backward", "range", "core"]) {
+  for (const name of ["card", "ink", "faint", "line", "idle", "wait", "send", "memory", "edge", "path", "accent", "operator", "backward", "range", "communication", "core"]) {
     probe.style.color = `var(--${name})`;
     paint[name] = getComputedStyle(probe).color;
   }

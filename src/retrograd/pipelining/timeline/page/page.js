@@ -129,7 +129,7 @@ function fillLegend() {
   const used = new Set(timelines.flatMap(timeline => timeline.lanes.flatMap(lane => [...new Set(lane.kind)])));
   data.kinds.forEach((kind, i) => { if (kind.compute && used.has(i)) item(kind.colours[0], kind.name); });
   const spans = new Set(timelines.flatMap(t => [t.program, ...t.spans].flatMap(s => [...new Set(s.kind)])));
-  [["operator", "operator"], ["backward", "backward node"], ["range", "named range"]].forEach(([kind, name], i) => { if (spans.has(i)) item(`var(--${kind})`, name); });
+  [["operator", "operator"], ["backward", "backward node"], ["range", "named range"], ["wait", "wait"], ["communication", "communication"]].forEach(([kind, name], i) => { if (spans.has(i)) item(`var(--${kind})`, name); });
   item("var(--idle)", "idle");
   const codes = data.kinds.filter((_, i) => used.has(i)).map(kind => kind.code);
   if (codes.some(code => code.startsWith("RECV"))) item("var(--wait)", "waiting for a message", "thin");

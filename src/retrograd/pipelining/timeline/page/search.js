@@ -107,14 +107,16 @@ function measureRange(timeline, from, to) {
   }));
   for (const rank of timeline.rows) {
     const spans = timeline.spansOf(rank), acts = timeline.laneOf(rank).length > 0;
-    const reached = [];                                              // until when a rank without actions is known to be busy
+    const reached = [], waits = [];                                  // when a rank without actions is known to be busy
     for (let depth = 0; depth < spans.depths; depth++) spans.within(depth, from, to, i => {
       const seconds = within(spans, i), kind = timeline.spanKinds[spans.kind[i]];
       if (seconds <= 0) return;
       if (kind === "operator") add(names, timeline.texts[spans.name[i]], seconds);
-      if (!acts && rank !== PROGRAM && kind !== "range") reached.push([Math.max(spans.start[i], from), Math.min(spans.end[i], to)]);
+      const part = [Math.max(spans.start[i], from), Math.min(spans.end[i], to)];
+      if (kind === "wait") waits.push(part);
+      if (!acts && rank !== PROGRAM && ["operator", "backward", "wait"].includes(kind)) reached.push(part);
     });
-    if (reached.length) busy[rank] += lengthOf(reached);
+    if (reached.length) busy[rank] += lengthOf(reached) - lengthOf(waits);
   }
   return { busy, kinds, names };
 }

@@ -2,7 +2,7 @@
 
 /** Spans of one thread: a column per field, and their order by depth, in which none overlap. */
 class Spans {
-  constructor(numbers, tick) {
+  constructor(numbers, tick, communication) {
     const count = this.length = numbers.length / 6;
     for (const name of ["name", "kind", "depth", "shapes"]) this[name] = new Int32Array(count);
     for (const name of ["start", "end"]) this[name] = new Float64Array(count);
@@ -16,6 +16,8 @@ class Spans {
       (order[this.depth[i]] ||= []).push(i);
     }
     this.levels = Array.from(order, indices => Int32Array.from(indices || []));
+    /** The lines of communications, which are above the others. */
+    this.above = this.levels.filter(level => this.kind[level[0]] === communication).length;
     this.ends = this.levels.map(level => Float64Array.from(level, i => this.end[i]));
   }
   get depths() { return this.levels.length; }
