@@ -135,7 +135,7 @@ def test_threads_share_the_device(monkeypatch):
             made.append(self)
             if len(made) == 1:
                 other.start()
-                other.join(timeout=0.2)  # it waits for this thread
+                other.join(timeout=0.2)  # any load: it waits for this thread, which holds the lock
 
     monkeypatch.setattr(devices, "array_devices", {})
     monkeypatch.setattr(devices, "namespaces", {})
