@@ -49,6 +49,7 @@ OPTIONS: dict[str, list[str]] = {
     "small_calls": ["--rounds", "9"],
     "usual_calls": ["--rounds", "9"],
     "memory_bound": ["--rounds", "5"],
+    "memory_bound-avx2": ["--rounds", "5"],
     "post_validation": ["--rounds", "3"],
     "searched_schedules": [],
 }

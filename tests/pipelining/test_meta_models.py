@@ -106,14 +106,14 @@ def test_a_model_that_is_divided_on_meta_reads_its_part_of_a_checkpoint_only(tmp
     whole = blocks()
     materialize(whole)
     checkpoint.save({"model": whole.state_dict()}, checkpoint_id=tmp_path)
-    read, load_slices = [], layout.load_slices
+    read, load_ranges = [], layout.load_ranges
 
-    def counting(path, ranges):
-        found = load_slices(path, ranges)
-        read.extend(x.nbytes for x in found.values())
+    def counting(path, name, ranges):
+        found = load_ranges(path, name, ranges)
+        read.extend(x.nbytes for x in found)
         return found
 
-    monkeypatch.setattr(layout, "load_slices", counting)
+    monkeypatch.setattr(layout, "load_ranges", counting)
 
     def script():
         model = fully_shard(blocks())
