@@ -131,7 +131,7 @@ def main() -> None:
         ("timeline_page.png", timelines, "1F1B, 4 stages, 8 microbatches", "pin(timelines[0].find('F2.3'))", 1060),
         ("timeline_run.png", {"": measured}, "Step 5 of a training run", step_5, 810),
         ("timeline_runs.png", runs, "Two training runs", part, 960),
-        ("timeline_ranks.png", {"": train_ranks(2)}, "Step 5 of two ranks", step_5, 760),
+        ("timeline_ranks.png", {"": train_ranks(2)}, "Step 5 of two ranks", step_5, 690),
     ]
     with tempfile.TemporaryDirectory() as folder:
         for picture, shown, title, script, height in pages:
