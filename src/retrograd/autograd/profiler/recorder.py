@@ -87,8 +87,7 @@ class _Recorder(MeasuringLevel, Watcher):
 
     def wait(self, name: str, start: int, end: int) -> None:
         """Record a wait for other ranks."""
-        if self.open:
-            self._append((WAIT, name, start, end, None, *NO_DETAILS, None))
+        self._append((WAIT, name, start, end, None, *NO_DETAILS, None))
 
     def group(self, name: str, start: int, end: int) -> None:
         """Record operators that ran as one."""

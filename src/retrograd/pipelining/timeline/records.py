@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from retrograd.autograd.profiler.report import BACKWARD, OPERATOR, RANGE, WAIT
 from retrograd.pipelining.schedules.actions import Action
 
 PROGRAM = -1  # in place of a rank: the thread that runs the training loop of a pipeline
@@ -34,7 +35,8 @@ class HeldActivations(NamedTuple):
     bytes: float | None = None
 
 
-OPERATOR, BACKWARD, RANGE, WAIT, COMMUNICATION = SPAN_KINDS = "operator", "backward", "range", "wait", "communication"
+COMMUNICATION = "communication"
+SPAN_KINDS = (OPERATOR, BACKWARD, RANGE, WAIT, COMMUNICATION)
 
 
 class Span(NamedTuple):

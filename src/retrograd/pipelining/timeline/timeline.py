@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TypeVar
 
+from retrograd.autograd.profiler.report import BACKWARD, OPERATOR, WAIT
 from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 from retrograd.pipelining.schedules.actions import Kind, Message
 from retrograd.pipelining.schedules.activations import activation_changes
@@ -16,10 +17,7 @@ from retrograd.pipelining.timeline.chrome_trace import write_perfetto
 from retrograd.pipelining.timeline.page import render_html, write_html
 from retrograd.pipelining.timeline.pictures import write_png, write_svg
 from retrograd.pipelining.timeline.records import (
-    BACKWARD,
-    OPERATOR,
     PROGRAM,
-    WAIT,
     Event,
     HeldActivations,
     Sample,
@@ -128,8 +126,9 @@ class Timeline:
         for event in self.events:
             if event.action.kind.is_compute:
                 seconds[event.rank] += event.end - event.start
+        spans_by_rank = self.spans_by_rank()
         for rank in set(range(self.ranks)) - {event.rank for event in self.events}:
-            own = self.spans_by_rank().get(rank, [])
+            own = spans_by_rank.get(rank, [])
             waits = _length(span for span in own if span.kind == WAIT)
             seconds[rank] = _length(span for span in own if span.kind in (OPERATOR, BACKWARD, WAIT)) - waits
         return [share / self.span if self.span else 0.0 for share in seconds]
