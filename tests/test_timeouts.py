@@ -7,6 +7,7 @@ comment `any load: WHY` there, or in the line above, says so.
 
 import ast
 import re
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +18,7 @@ TESTS = Path(__file__).parent
 SHORTEST = 5  # seconds
 WAITS = ("wait", "join", "poll")  # methods whose first argument limits a wait, as `timeout` does elsewhere
 # Sources without a match are not parsed, which takes time. A comment may stand before the number.
-POSSIBLE = re.compile(rf"timeout|\.\s*(?:{'|'.join(WAITS)})\s*\(\s*[\d.'\"#]")
+POSSIBLE = re.compile(rf"timeout|timedelta|\.\s*(?:{'|'.join(WAITS)})\s*\(\s*[\d.'\"#]")
 
 
 def _number(node):
@@ -30,7 +31,7 @@ def _number(node):
 
 
 def _limits(tree):
-    """Yield the line and the seconds of every constant that limits a wait."""
+    """Yield the line and the seconds, or None, of everything that limits a wait, durations among them."""
     for node in ast.walk(tree):
         found = _after_option(node.elts if isinstance(node, ast.List | ast.Tuple) else getattr(node, "args", ()))
         if isinstance(node, ast.Call):
@@ -38,9 +39,18 @@ def _limits(tree):
             if isinstance(node.func, ast.Attribute) and node.func.attr in WAITS:
                 found += node.args[:1]
         for value in found:
-            seconds = _number(value)
-            if seconds is not None and 0 < seconds < SHORTEST:
-                yield value.lineno, seconds
+            yield value.lineno, _number(value)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("timedelta"):
+            yield node.lineno, _seconds(node)
+
+
+def _seconds(call):
+    """Return the seconds of a call of `timedelta` with constants, or None."""
+    positional, named = map(_number, call.args), {keyword.arg: _number(keyword.value) for keyword in call.keywords}
+    try:
+        return timedelta(*positional, **named).total_seconds()
+    except TypeError:
+        return None
 
 
 def _after_option(items):
@@ -56,12 +66,21 @@ def _short_limits(text):
     lines = text.splitlines()
     return [
         (line, seconds)
-        for line, seconds in sorted(set(_limits(ast.parse(text))))
+        for line, seconds in sorted({(line, s) for line, s in _limits(ast.parse(text)) if s and 0 < s < SHORTEST})
         if not any("any load:" in near for near in lines[max(line - 2, 0) : line])
     ]
 
 
-@pytest.mark.parametrize("line", ["f(timeout=0.5)", "event.wait(1)", 'main(["run", "--timeout", "0.1"])'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "f(timeout=0.5)",
+        "event.wait(1)",
+        'main(["run", "--timeout", "0.1"])',
+        "store.wait(keys, timedelta(milliseconds=1))",
+        "LIMIT = datetime.timedelta(0, 1)",
+    ],
+)
 def test_a_short_limit_is_found(line):
     assert len(_short_limits(line)) == 1
     assert _short_limits(f"{line}  # any load: it never comes") == []

@@ -61,7 +61,7 @@ both = dist.new_group([0, 1], use_local_synchronization=True)
 assert (alone.size(), both.size()) == (1, 2)
 if rank == 0:
     dist.destroy_process_group()
-    dist.init_process_group(timeout=datetime.timedelta(seconds=0.5))
+    dist.init_process_group(timeout=datetime.timedelta(seconds=0.5))  # any load: rank 1 never comes
     found.append(message(total))
     found.append(message(total))
     dist.send_object_list([0], 1)

@@ -213,14 +213,16 @@ def _answer(store: HashStore, request: Request, seconds: float) -> Fields:
 
 
 def _connect(host: str, port: int, seconds: float) -> socket.socket:
-    """Return a connection to a master, as soon as there is one."""
+    """Return a connection to a master, as soon as there is one.  Another program there will not turn into one."""
     deadline = time.monotonic() + seconds
     while True:
         left = max(deadline - time.monotonic(), RETRY)
         try:
             found = socket.create_connection((host, port), timeout=left)
             return _greet(found)
-        except (OSError, ValueError) as error:
+        except ValueError as error:
+            raise DistNetworkError(f"TCPStore: {host}:{port} is no store: {error}") from error
+        except OSError as error:
             if time.monotonic() + RETRY >= deadline:
                 raise DistNetworkError(
                     f"TCPStore: the client socket has timed out after {seconds:g} s while trying to connect to "
