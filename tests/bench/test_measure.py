@@ -115,6 +115,14 @@ def test_output_of_a_library_is_not_taken_for_the_result(tmp_path):
     worker.close()
 
 
+def test_a_worker_whose_answer_never_comes_can_be_killed():
+    worker = Worker(benchmark.__file__, "endless", benchmark.Subject(""), 1)
+    worker.request("sample", "all agree")
+    worker.kill()
+    with pytest.raises(ValueError, match="closed"):
+        worker.request("sample", "all agree")
+
+
 def test_a_row_s_error_is_one_line():
     worker = Worker(benchmark.__file__, "failing", benchmark.Subject(""), 1)
     with pytest.raises(RowError, match=r"^ValueError: it can't$"):

@@ -178,12 +178,21 @@ class Worker:
 
     def ask(self, what: str, row: str) -> Any:
         """Return the answer to a request; RowError with the reason if there is none."""
-        assert self._process.stdin
-        print(json.dumps([what, row]), file=self._process.stdin, flush=True)
+        self.request(what, row)
         answer = self._line()
         if "error" in answer:
             raise RowError(answer["error"])
         return answer["value"]
+
+    def request(self, what: str, row: str) -> None:
+        """Begin something whose answer nobody awaits; `kill` ends it."""
+        assert self._process.stdin
+        print(json.dumps([what, row]), file=self._process.stdin, flush=True)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+        self.close()
 
     def close(self) -> None:
         """End the process."""
