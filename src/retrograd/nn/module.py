@@ -34,6 +34,7 @@ from retrograd.nn.hooks import (
     run_hooks_after_exception,
     run_state_hooks,
 )
+from retrograd.nn.layer_notes import note_layer
 from retrograd.nn.module_tree import BUFFER, MODULE, PARAMETER, TRANSIENT, ModuleTree, dict_property
 from retrograd.nn.parameter import convert_dtype, convert_format, empty_on, move_to
 from retrograd.nn.state_loading import EXTRA_STATE, IncompatibleKeys, empty_state, load_own, load_state
@@ -104,9 +105,13 @@ class Module(ModuleTree):
     # ------------------------------------------------------------------------------------------- running it
 
     def __call__(self: "Forward[P, R]", *args: P.args, **kwargs: P.kwargs) -> R:
-        if self._call_hooks or GLOBAL_HOOKS:
-            return self._call_with_hooks(args, kwargs)
-        return self.forward(*args, **kwargs)
+        try:
+            if self._call_hooks or GLOBAL_HOOKS:
+                return self._call_with_hooks(args, kwargs)
+            return self.forward(*args, **kwargs)
+        except Exception as error:
+            note_layer(error, self, Module.__call__.__code__)
+            raise
 
     def _call_with_hooks(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         compiled = of_kind(self._call_hooks, COMPILED)
