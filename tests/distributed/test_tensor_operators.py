@@ -1,14 +1,18 @@
 """Operators on tensors that are divided among ranks give the numbers and gradients of whole tensors."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
 import retrograd as rg
 import retrograd.distributed as dist
 from retrograd import nn
-from retrograd.core import registry
-from retrograd.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+from retrograd.core import Aval, registry
+from retrograd.core.errors import OperandIndexError, OperandValueError
+from retrograd.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor, propagation
 from retrograd.distributed.tensor.placements import StridedShard
+from retrograd.distributed.tensor.propagation import call_of
 from retrograd.testing import samples_of
 
 from ..tables import operators_on_arrays
@@ -180,6 +184,52 @@ def test_every_operator_gives_the_result_of_whole_tensors(dim):
                 wrong.append(name)
     assert not wrong
     assert divided > 200  # these are computed by parts
+
+
+def calls_of(name):
+    """Yield the calls of an operator in its samples, with avals in place of tensors."""
+    op = registry[name]
+    for args, params in samples_of(op):
+        args = [rg.as_tensor(a) if isinstance(a, np.ndarray) else a for a in args]
+        positional, keywords = op.call_arguments(tuple(args), {**op.params, **params})
+        operands, params = op.schema.bind(positional, keywords)
+        yield call_of(op, [a.aval if isinstance(a, rg.Tensor) else a for a in operands], params)
+
+
+def divisions_of(call, dim):
+    """Yield placements in which a dimension is divided: of all operands, and of each of them alone."""
+    divided = [i for i, a in enumerate(call.operands) if isinstance(a, Aval) and a.ndim > dim]
+    for chosen in [divided, *[[i] for i in divided if len(divided) > 1]]:
+        yield tuple([
+            (Shard(dim) if i in chosen else Replicate()) if isinstance(a, Aval) else None
+            for i, a in enumerate(call.operands)
+        ])  # fmt: skip
+
+
+def test_only_operators_with_sizes_as_params_refuse_parts(monkeypatch):
+    refused, run_on_meta = set(), propagation._run_on_meta
+
+    def run_noting_errors(call, shapes):
+        try:
+            return run_on_meta(call, shapes)
+        except NotImplementedError:  # the shape of the result depends on values
+            raise
+        except Exception as error:
+            refused.add((call.op.name, type(error)))
+            raise
+
+    monkeypatch.setattr(propagation, "_run_on_meta", run_noting_errors)
+    calls = [call for name in names_of_operators() if not registry[name].composite for call in calls_of(name)]
+    calls.append(call_of(registry["narrow"], [Aval((3, 4), rg.float64)], {"dim": 0, "start": 0, "length": 3}))
+    for call in calls:
+        for dim in range(3):
+            for given in divisions_of(call, dim):
+                for ranks in (2, 3):
+                    with contextlib.suppress(NotImplementedError):
+                        propagation.plan_for.__wrapped__(call, given, (ranks,))
+    assert refused == {
+        ("convolution", OperandValueError), ("convolution_weight", OperandValueError), ("narrow", OperandIndexError),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (1, 3)])

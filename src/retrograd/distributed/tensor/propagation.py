@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from retrograd.core import Aval, Tensor
 from retrograd.core import dtype as dtypes
+from retrograd.core.errors import OperandIndexError, OperandValueError
 from retrograd.distributed.tensor.division import Division
 from retrograd.distributed.tensor.placements import Partial, Placement, Replicate, Shard, StridedShard
 from retrograd.nn.tensor_part import on_parts
@@ -302,7 +303,7 @@ def _runs_on_parts(call: Call, plan: Plan, nest: Nest) -> bool:
         expected = [_part_of_shape(r.shape, plan.results, rank, nest) for r in _results(call)]
         try:
             found = _as_avals(_run_on_meta(call._replace(params=_with_shape(call.params, expected[0])), shapes))
-        except (ValueError, RuntimeError, TypeError, IndexError):
+        except (OperandValueError, OperandIndexError):  # it has params for whole tensors, such as groups
             return False
         if [tuple(r.shape) for r in (found if isinstance(found, tuple) else (found,))] != expected:
             return False
