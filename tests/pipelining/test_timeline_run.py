@@ -26,6 +26,7 @@ from retrograd.pipelining import (
 from retrograd.pipelining.schedules.actions import parse
 from retrograd.pipelining.timeline.clocks import align_clocks
 from retrograd.pipelining.timeline.machine import MachineSampler
+from retrograd.pipelining.timeline.operator_spans import SpanRecorder
 from retrograd.pipelining.timeline.page import by_line
 from retrograd.pipelining.timeline.search import OPERATOR_NAMES
 from retrograd.pipelining.timeline.timeline import PROGRAM
@@ -159,6 +160,21 @@ def test_a_profile_has_a_row_for_waits_and_no_communications_that_others_overlap
     found = dist.run_threads(script, 2)
     assert ("all_reduce", "wait", None) in found[0] + found[1]
     assert {kind for events in found for _, kind, _ in events} == {"wait"}
+
+
+@pytest.mark.parametrize("limit", [1, 7])
+def test_operators_and_communications_of_one_step_are_no_more_than_the_limit(limit):
+    def script():
+        with SpanRecorder(rank=0, limit=limit) as recorder:
+            for _ in range(10):
+                x = rg.ones(3)
+                dist.all_reduce(x)
+        with SpanRecorder(rank=0, limit=1000) as roomy:
+            dist.all_reduce(x)
+        communicated = any(s.kind == "communication" for s in roomy.spans())
+        return len(recorder.spans()), recorder.full, communicated, roomy.full
+
+    assert dist.run_threads(script, 2) == [(limit, True, True, False)] * 2
 
 
 def test_waits_and_communications_are_no_computation():

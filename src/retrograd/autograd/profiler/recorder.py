@@ -46,14 +46,15 @@ class _Recorder(MeasuringLevel, Watcher):
         self.communications: list[Communication] = []
         self.open = True
         self._append: Callable[[tuple], Any] = self.fields.extend
+        self.communicated: Callable[[Communication], Any] = self.communications.append
         self._shapes, self._memory, self._stacks = shapes, memory, stacks
         self._has_details = shapes or memory or stacks
         self._node_names: dict[str, str] = {}
         self._node_sequence: int | None = None  # the number of the latest node
 
-    def use_sink(self, append: Callable[[tuple], Any]) -> None:
-        """Hand the fields of each event to a function instead."""
-        self._append = append
+    def use_sinks(self, append: Callable[[tuple], Any], communicated: Callable[[Communication], Any]) -> None:
+        """Hand the fields of each event, and each communication, to functions instead."""
+        self._append, self.communicated = append, communicated
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run and record an operator."""
@@ -114,7 +115,7 @@ def note_wait(name: str, start: int) -> None:
 def note_communication(name: str, start: int) -> None:
     """Record in the profiles of this thread the end of an operation between ranks that began at a time, in ns."""
     for recorder in _recorders():
-        recorder.communications.append(Communication(name, start, perf_counter_ns()))
+        recorder.communicated(Communication(name, start, perf_counter_ns()))
 
 
 def _recorders() -> list[_Recorder]:
@@ -287,7 +288,7 @@ class profile(Block):
 
 
 class BoundedProfile(profile):
-    """A profile of at most `limit` events, with the shapes of operands; further events are counted in `dropped`.
+    """A profile of at most `limit` events and communications, with the shapes of operands; `dropped` counts others.
 
     Its `records()` have absolute times, of the clock of `time.perf_counter_ns`.
     """
@@ -296,11 +297,18 @@ class BoundedProfile(profile):
         super().__init__(record_shapes=True)
         self.dropped = 0
         self._most = limit * len(Record._fields)
-        self._recorder.use_sink(self._append)
+        self._recorder.use_sinks(self._append, self._communicated)
 
     def _append(self, fields: tuple) -> None:
         if len(self._recorder.fields) < self._most:
             self._recorder.fields.extend(fields)
+        else:
+            self.dropped += 1
+
+    def _communicated(self, communication: Communication) -> None:
+        if len(self._recorder.fields) < self._most:
+            self._recorder.communications.append(communication)
+            self._most -= len(Record._fields)  # it takes the place of an event
         else:
             self.dropped += 1
 
