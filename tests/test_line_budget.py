@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "retrograd"
 # has twice, delete what nothing uses, and only then raise its number, to the next 100.
 BUDGET = {
     "amp": 500,
-    "autograd": 8700,
+    "autograd": 8800,
     "backend": 9700,
     "backends": 240,
     "bench": 1100,
@@ -18,7 +18,7 @@ BUDGET = {
     "compiler": 10820,
     "core": 8000,
     "cuda": 600,
-    "distributed": 9150,
+    "distributed": 9200,
     "distributions": 5900,
     "export": 3900,
     "foundation": 1380,
@@ -35,7 +35,7 @@ BUDGET = {
     "nn": 11300,
     "numpy": 300,
     "ode": 900,
-    "ops": 32400,
+    "ops": 32500,
     "optim": 3800,
     "pipelining": 21800,
     "scipy": 8000,

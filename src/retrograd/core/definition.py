@@ -98,6 +98,7 @@ class Definition:
     - `compose(*tensors, **params)`: other operators, which are dispatched and recorded in place of this one.
     - `dependence(i, out, *avals, **params)`: which elements of input i the elements of the result depend on.
     - `summed(*avals, **params)`: the dimensions over which it sums, for tensors that are divided among ranks.
+    - `indexed(*avals, **params)`, `select_part(part, *args, **params)`, `compose_divided(*tensors, **params)`: too.
     - `older_form(name, args, kwargs)`: the arguments of a call in a form that PyTorch has deprecated, as today's.
     - `samples(r)`: yields `(args, params)`; each becomes a test of every law.
     - `oracle`: computes the same numbers in another way: a function `(np, *arrays, **params)`, or the dotted name of a
@@ -131,6 +132,7 @@ class Definition:
     jvp: Any = None
     derived_jvp: Any = None
     compose: Any = None
+    compose_divided: Any = None  # the same in other operators, which need less of divided tensors than this one
     oracle: Any = None
     older_form: Any = staticmethod(lambda name, args, kwargs: None)
     exempt: dict[str, str] = {}  # why laws are not checked: {"strides": "why", "jvp vjp": "why"}
@@ -220,6 +222,15 @@ class Definition:
         lacks are added to the sum, or have no tensor.
         """
         return ()
+
+    @classmethod
+    def indexed(cls, *avals, **params):
+        """Return the dimension of the first input in which integers of others are indices; None: there is none.
+
+        An operator with such a dimension defines `select_part(part, *tensors, **params)`: the result for a first input
+        with a `Part` of the indices (ops/gather.py), and 0 for other indices.
+        """
+        return None
 
 
 class Internal(Definition):

@@ -12,10 +12,12 @@ from retrograd.ops.gather import gather
 from retrograd.ops.linalg import linear
 from retrograd.ops.losses import REDUCTIONS, get_reduction, share, share_grad, weighted_mean
 from retrograd.ops.nn import log_softmax, softmax
-from retrograd.ops.pointwise import ne, to, where
+from retrograd.ops.pointwise import logical_and, ne, to, where
 from retrograd.ops.reduce import mean
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import expand, movedim, reshape, unsqueeze
+
+NO_INDEX = -(2**63)  # an `ignore_index` that no target has
 
 
 class ClassOperator(Definition):
@@ -49,6 +51,9 @@ class class_loss(Internal, ClassOperator, snapshots="x", node_name="NllLossBackw
 
     def jvp_x(t, x, target, ignore_index):
         return sum_over(t * class_residual(x, target, ignore_index=ignore_index), -1)
+
+    def compose_divided(x, target, *, ignore_index):
+        return -class_gather(log_softmax(x, -1), target, ignore_index=ignore_index)
 
     @classmethod
     def batch(cls, batched, n, /, x, target, *, ignore_index):
@@ -92,6 +97,10 @@ class mean_class_loss(Internal, snapshots="x", node_name="NllLossBackward0"):
     def jvp_x(t, x, target, ignore_index):
         tangents = class_loss.definition.jvp_x(t, x, target, ignore_index)
         return share(sum_over(tangents), _count(target, ignore_index, x.dtype))
+
+    def compose_divided(x, target, *, ignore_index):
+        losses = class_loss(x, target, ignore_index=ignore_index)
+        return share(sum_over(losses), _count(target, ignore_index, x.dtype))
 
     def batch(batched, n, x, target, *, ignore_index):
         loss = class_loss.definition.batch(batched, n, x, target, ignore_index=ignore_index)
@@ -244,6 +253,14 @@ class class_gather(Internal, ClassOperator, linear="x", elements="moved", saves_
 
     def vjp_x(g, x_aval, target, ignore_index):
         return class_scatter(g, target, classes=x_aval.shape[-1], ignore_index=ignore_index)
+
+    def indexed(x, target, *, ignore_index):
+        return x.ndim - 1
+
+    def select_part(part, x, target, *, ignore_index):
+        counts = ne(target, ignore_index)
+        own, inside = part.find(where(counts, target, 0))
+        return where(logical_and(own, counts), class_gather(x, inside, ignore_index=NO_INDEX), 0)
 
     @classmethod
     def batch(cls, batched, n, /, x, target, *, ignore_index):

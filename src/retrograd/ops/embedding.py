@@ -34,6 +34,17 @@ class lookup(Internal, linear="weight", elements="moved", node_name="EmbeddingBa
     def vjp_weight(g, ids, weight_aval):
         return sum_rows(g, ids, weight_aval.shape[0])
 
+    def dependence(i, out, weight, ids):
+        return {d: d for d in range(ids.ndim)} if i else {d: d + ids.ndim - 1 for d in range(1, weight.ndim)}
+
+    def indexed(weight, ids):
+        return 0
+
+    def select_part(part, weight, ids):
+        own, inside = part.find(ids)
+        rows = lookup(weight, inside)
+        return where(append_dims(own, rows.ndim), rows, 0)
+
     def batch(batched, n, weight, ids):
         if not batched[0]:
             return lookup(weight, ids)

@@ -290,8 +290,12 @@ class Rowwise(AlongDims):
 
 
 class Reduction(Family):
-    """Reduces the dimensions `dim` (None: all); with keepdim, they stay with size 1."""
+    """Reduces the dimensions `dim` (None: all); with keepdim, they stay with size 1.
 
+    in_stages: the result, and its derivative, is the reduction of those of parts, maybe empty ones.
+    """
+
+    in_stages = False
     result = "same"  # "same" dtype, "integral" (integers add up in int64), "real", "bool" or "int64"
     row_major = True
 

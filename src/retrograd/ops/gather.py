@@ -1,5 +1,7 @@
 """Indexing along one dimension by index tensors, of slices or of single elements, and its transposes."""
 
+from typing import NamedTuple
+
 from retrograd.core import Aval, Definition, Internal, NotBatchedError, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.errors import OperandIndexError
@@ -8,7 +10,26 @@ from retrograd.ops.batching import at_least_1d, batch_all, broadcast_batch
 from retrograd.ops.family import Composite, Rowwise, View, canonical_dim, numel
 from retrograd.ops.index import check_index_dtype
 from retrograd.ops.opmath import Family
+from retrograd.ops.pointwise import ge, logical_and, lt, to, where
 from retrograd.ops.view import movedim, reshape
+
+
+class Part(NamedTuple):
+    """The indices from low to high of a dimension of some size, which a tensor has."""
+
+    low: int
+    high: int
+    size: int
+
+    def find(self, index):
+        """Return which indices into the whole dimension are in the part, and those into the part, 0 for others.
+
+        Indices that are out of range for the whole dimension are so for the part.
+        """
+        index = to(index, dtypes.int64)
+        own = logical_and(ge(index, self.low), lt(index, self.high))
+        valid = logical_and(ge(index, 0), lt(index, self.size))
+        return own, where(own, index - self.low, where(valid, 0, index))
 
 # ----------------------------------------------------------------------------------------------------- slices
 

@@ -12,12 +12,14 @@ from retrograd.ops.linalg import matmul
 from retrograd.ops.norm import norm
 from retrograd.ops.pointwise import (
     clamp,
+    detach,
     exp,
     logical_not,
     logical_or,
     where,
 )
 from retrograd.ops.reduce import any as any_of
+from retrograd.ops.reduce import logsumexp
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import expand, flatten, reshape, transpose, tril, unsqueeze
 
@@ -82,6 +84,10 @@ class softmax(_CastsInput, aliases="nn.functional.softmax special.softmax", opma
     def jvp_x(t, out, dim):
         return softmax_grad(cast_to(t, out.dtype), out, dim=dim)  # the Jacobian, diag(s) - s s^T, is symmetric
 
+    def compose_divided(x, *, dim, dtype):
+        dtype = _compute_dtype("softmax", x, dtype)
+        return cast_to(exp(log_softmax(cast_to(x, dtypes.opmath_of(dtype)), dim)), dtype)
+
     def oracle(np, x, dim, dtype):
         return np.exp(x) / np.exp(x).sum(dim, keepdims=True)
 
@@ -111,6 +117,12 @@ class log_softmax(_CastsInput, aliases="nn.functional.log_softmax special.log_so
     def jvp_x(t, out, dim):
         t = cast_to(t, out.dtype)
         return t - sum_over(exp(out) * t, dim, keepdim=True)
+
+    def compose_divided(x, *, dim, dtype):
+        dtype = _compute_dtype("log_softmax", x, dtype)
+        wide = cast_to(x, dtypes.opmath_of(dtype))
+        shifted = wide - detach(logsumexp(wide, dim, keepdim=True))
+        return cast_to(shifted - logsumexp(shifted, dim, keepdim=True), dtype)  # without what the shift was rounded by
 
     def oracle(np, x, dim, dtype):
         return x - np.log(np.exp(x).sum(dim, keepdims=True))

@@ -187,6 +187,11 @@ class mean(Reduction, linear="x"):
     def vjp_x(g, x_aval, dim, keepdim):
         return _expand_cotangent(g / _symbolic_count(x_aval, dim, keepdim), x_aval, dim, keepdim)
 
+    def compose_divided(x, *, dim, keepdim, dtype):
+        dtype = dtype or x.dtype
+        total = sum(cast_to(x, dtypes.opmath_of(dtype)), dim, keepdim)
+        return cast_to(total / math.prod([x.shape[d] for d in canonical_dims("mean", dim, x.ndim)]), dtype)
+
     oracle = "numpy.mean"
 
     samples = reduction_samples
@@ -405,7 +410,7 @@ sqrt_or_zero = pointwise("sqrt_or_zero(Tensor x) -> Tensor", xp.sqrt,
 
 
 @op("prod(Tensor x, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
-class prod(Reduction, opmath="x"):
+class prod(Reduction, opmath="x", in_stages=True):
     """The product of elements over `dim` (None or (): all); derivatives of every order hold where factors are 0.
 
     >>> import retrograd as rg
@@ -531,7 +536,7 @@ class count_nonzero(Composite):
 
 
 @op("logsumexp(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
-class logsumexp(Reduction, aliases="special.logsumexp", opmath="x"):
+class logsumexp(Reduction, aliases="special.logsumexp", opmath="x", in_stages=True):
     """log(sum(exp(x))) over `dim` (None or (): all), without overflow; -inf for empty slices.
 
     Integers are converted to floats.

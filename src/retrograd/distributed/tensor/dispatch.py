@@ -2,19 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from math import prod
 from typing import Any
 
-from retrograd.core import Aval, Op, Tensor
+from retrograd.core import Aval, Op, Tensor, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import run_compose
 from retrograd.distributed.device_mesh import DeviceMesh
 from retrograd.distributed.tensor.division import Division, Placements
 from retrograd.distributed.tensor.dtensor import DTensor, broadcast_over, distribute_tensor, local_of, wrap
-from retrograd.distributed.tensor.placements import Partial, Replicate
-from retrograd.distributed.tensor.propagation import call_of, local_params, nest_of, plan_for, result_avals
+from retrograd.distributed.tensor.placements import Partial, Replicate, Shard
+from retrograd.distributed.tensor.propagation import Plan, call_of, local_params, nest_of, plan_for, result_avals
 from retrograd.distributed.tensor.redistribution import cotangent_placements, exchange
 from retrograd.nn.tensor_part import local_tensor, on_parts
+from retrograd.ops.family import canonical_dims
 from retrograd.ops.functions import functions
+from retrograd.ops.gather import Part
 
 _composing = ContextVar("composing", default=False)  # whether a composite operator runs, which makes whole tensors
 Arguments = Sequence[Any]
@@ -47,11 +50,7 @@ def _run_operator(op: Any, args: Arguments, kwargs: Keywords) -> Any:
     if _needs_whole(operands, params):
         return _run_on_whole(op, args, kwargs)
     if op.composite:
-        token = _composing.set(True)
-        try:
-            return run_compose(op, tuple(operands), params)
-        finally:
-            _composing.reset(token)
+        return _composed(run_compose, op, tuple(operands), params)
     mesh = _common_mesh(op.name, operands)
     divisions = [_division_of(op.name, a, mesh) for a in operands]
     whole = [a if d is None else Aval(d.shape, a.dtype) for a, d in zip(operands, divisions, strict=True)]
@@ -63,22 +62,62 @@ def _run_operator(op: Any, args: Arguments, kwargs: Keywords) -> Any:
     results = avals if isinstance(avals, tuple) else (avals,)
     if not all(isinstance(r, Aval) for r in results):
         return _run_on_whole(op, args, kwargs)
-    plans = [
-        plan_for(call, tuple([None if d is None else d.placements[dim] for d in divisions]), nest_of(dim, divisions))
-        for dim in range(mesh.ndim)
-    ]
+    given = [tuple([None if d is None else d.placements[dim] for d in divisions]) for dim in range(mesh.ndim)]
+    plans = [plan_for(call, own, nest_of(dim, divisions)) for dim, own in enumerate(given)]
+    if any(plan.gathers(own) for plan, own in zip(plans, given, strict=True)):
+        if op.definition.compose_divided is not None:
+            return _composed(op.definition.compose_divided, *operands, **params)
+        if getattr(op.definition, "in_stages", False) and operands[0].shape and not operands[0].division.is_partial:
+            return _reduced_in_stages(op, operands[0], params)
     targets = tuple([plan.results for plan in plans])
     parts = [
         a if d is None else _exchanged(a, d, tuple([p for plan in plans if (p := plan.operands[i])]), targets)
         for i, (a, d) in enumerate(zip(operands, divisions, strict=True))
     ]
     made = [Division(tuple(r.shape), mesh, targets) for r in results]
-    positional, keywords = op.call_arguments(tuple(parts), local_params(params, made[0]))
     with on_parts():
-        found = op(*positional, **keywords)
+        if any(plan.indexed is not None for plan in plans):
+            found = _selected(op, parts, params, operands[0].division, plans)
+        else:
+            positional, keywords = op.call_arguments(tuple(parts), local_params(params, made[0]))
+            found = op(*positional, **keywords)
     if isinstance(found, tuple):
         return tuple([wrap(x, d) for x, d in zip(found, made, strict=True)])
     return wrap(found, made[0])
+
+
+def _composed(compose: Callable[..., Any], *args: Any, **params: Any) -> Any:
+    """Return the result of an operator in others, which may combine divided tensors with plain ones."""
+    token = _composing.set(True)
+    try:
+        return compose(*args, **params)
+    finally:
+        _composing.reset(token)
+
+
+def _selected(op: Any, parts: list[Any], params: Keywords, division: Division, plans: Sequence[Plan]) -> Tensor:
+    """Return the elements that this rank has of those that others among the operands are indices of; 0 for others."""
+    (dim,) = {plan.indexed for plan in plans if plan.indexed is not None}
+    own = Division(division.shape, division.mesh, tuple([p for plan in plans if (p := plan.operands[0])]))
+    (low, high), size = own.bounds[dim], own.shape[dim]
+    if low == high:  # a row that no index means, as operators refuse indices into no rows
+        parts[0] = registry["constant_pad_nd"](parts[0], (0, 0) * (len(own.shape) - 1 - dim) + (0, 1))
+    found: Tensor = op.definition.select_part(Part(low, high, size), *parts, **params)
+    return found
+
+
+def _reduced_in_stages(op: Any, x: DTensor, params: Keywords) -> Any:
+    """Return a reduction of the results of all ranks, each of which reduces its part."""
+    d, dims = x.division, canonical_dims(op.name, params["dim"], x.ndim)
+    with on_parts():
+        own = op(local_of(x), **{**params, "dim": dims, "keepdim": True})
+    shape = tuple([
+        prod([d.mesh.size(i) for i in d.sharded if d.placements[i].is_shard(dim)]) if dim in dims else size
+        for dim, size in enumerate(d.shape)
+    ])  # fmt: skip
+    whole = tuple([Replicate() if isinstance(p, Shard) and p.dim in dims else p for p in d.placements])
+    results = exchange(own, Division(shape, d.mesh, d.placements), whole)
+    return op(wrap(results, Division(shape, d.mesh, whole)), **{**params, "dim": dims})
 
 
 def _needs_whole(operands: Sequence[Any], params: Keywords) -> bool:

@@ -2,7 +2,8 @@
 
 An operator maps over a dimension if each index of the result depends on that index of the operands alone, as
 `Definition.dependence` says, or if it only moves elements and keeps their index: each rank computes with its part.
-If operands are divided along a dimension that is summed (`Definition.summed`), each rank has a term of the sum.
+If operands are divided along a dimension that is summed (`Definition.summed`), each rank has a term of the sum. So it
+has if others are indices along the divided dimension (`Definition.indexed`): its elements, and 0 in place of others.
 Otherwise every rank computes with whole operands.
 """
 
@@ -33,10 +34,18 @@ class Call(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The placements along one dimension of the mesh of the operands, None for others, and of all results."""
+    """The placements along one dimension of the mesh of the operands, None for others, and of all results.
+
+    indexed: the divided dimension of the first operand in which others are indices, or None.
+    """
 
     operands: tuple[Placement | None, ...]
     results: Placement
+    indexed: int | None = None
+
+    def gathers(self, given: Sequence[Placement | None]) -> bool:
+        """Return whether an operand that is divided is needed whole."""
+        return any(isinstance(p, Shard) and not isinstance(q, Shard) for p, q in zip(given, self.operands, strict=True))
 
 
 Given = tuple[Placement | None, ...]
@@ -83,6 +92,7 @@ def plan_for(call: Call, given: Given, nest: Nest) -> Plan:
     return Plan(
         tuple([StridedShard(p.dim, factor) if isinstance(p, Shard) else p for p in found.operands]),
         StridedShard(results.dim, factor) if isinstance(results, Shard) else results,
+        found.indexed,
     )
 
 
@@ -96,7 +106,7 @@ def _plan_in_order(call: Call, given: Given, nest: Nest) -> Plan:
     for i in sorted(range(len(whole)), key=lambda i: -sizes[i]):
         placement = whole[i]
         if isinstance(placement, Shard):
-            for plan in (_mapped_plan, _summed_plan):
+            for plan in (_mapped_plan, _summed_plan, _indexed_plan):
                 found = plan(call, whole, i, placement.dim, nest)
                 if found is not None and _runs_on_parts(call, found, nest):
                     return found
@@ -174,6 +184,13 @@ def _summed_plan(call: Call, given: Given, first: int, dim: int, nest: Nest) -> 
     return None
 
 
+def _indexed_plan(call: Call, given: Given, first: int, dim: int, nest: Nest) -> Plan | None:
+    """Return the plan by which each rank takes the elements that it has; None if no operand has indices into `dim`."""
+    if first or call.op.definition.indexed(*call.operands, **dict(call.params)) != dim:
+        return None
+    return Plan((Shard(dim), *[p and Replicate() for p in given[1:]]), Partial(), dim)
+
+
 # ------------------------------------------------------------------------------------------------ parts of results
 
 
@@ -200,9 +217,11 @@ def _mapped_plan(call: Call, given: Given, first: int, dim: int, nest: Nest) -> 
 def _is_needed_whole(call: Call, operand: Aval) -> bool:
     """Return whether the results depend on the values of an operand only, and not on where they are.
 
-    Integers may be indices along the divided dimension.
+    Integers may be indices along the divided dimension, unless the operator says along which one they are.
     """
-    return not operand.shape or (dtypes.is_differentiable(operand.dtype) and not call.op.definition.elements)
+    if not operand.shape or call.op.definition.indexed(*call.operands, **dict(call.params)) is not None:
+        return True
+    return dtypes.is_differentiable(operand.dtype) and not call.op.definition.elements
 
 
 def _result_dim(call: Call, i: int, dim: int, nest: Nest) -> int | None:

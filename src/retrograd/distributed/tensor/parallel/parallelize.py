@@ -73,5 +73,5 @@ def _matching(module: Module, parts: list[str]) -> Iterator[Module]:
 
 @generator_block
 def loss_parallel() -> Iterator[None]:
-    """Have no effect: `cross_entropy` of a `DTensor` gathers the scores of classes that are divided."""
+    """Have no effect: `cross_entropy` of a `DTensor` whose classes are divided never gathers the scores."""
     yield
