@@ -1,12 +1,12 @@
 """Convolutions: one primitive and its two transposes."""
 
-from functools import lru_cache
 
 from retrograd.core import Aval, Internal, call, op, registry
 from retrograd.core.errors import OperandValueError
 from retrograd.ops import batch_loop
 from retrograd.ops.family import Composite, numel, same_dtype
 from retrograd.ops.linalg import Product
+from retrograd.ops.plain_cache import cache_plain
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.sparsity_rules import window_labels
 from retrograd.ops.view import movedim, reshape, squeeze, unsqueeze
@@ -344,7 +344,7 @@ def _paddings(name, padding, kernel, stride, dilation):
     return padding, padding
 
 
-@lru_cache(1024, typed=True)
+@cache_plain
 def _windows(name, sizes, kernel, stride, padding, dilation):
     """Return the params of `convolution` for images of these sizes."""
     ndim = len(sizes)

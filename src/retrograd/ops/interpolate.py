@@ -131,7 +131,7 @@ def _output_sizes(x, size, scale_factor, recompute):
         scales = tuple(map(float, _check_per_dim("scale_factor", scale_factor, x.ndim - 2)))
         sizes = tuple(math.floor(n * s) for n, s in zip(x.shape[2:], scales, strict=True))
         scales = (0.0,) * len(sizes) if recompute else scales
-    if min(*sizes, *x.shape[2:]) < 1:
+    if any(n < 1 for n in (*sizes, *x.shape[2:])):
         raise ValueError(f"interpolate: sizes must be at least 1, got {x.shape[2:]} to {sizes}")
     return sizes, scales
 

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from functools import lru_cache
 
 from retrograd.core import Aval, Definition, Internal, op, registry, shape_of, xp
 from retrograd.core import dtype as dtypes
@@ -13,6 +12,7 @@ from retrograd.ops import batch_loop
 from retrograd.ops.batching import align_batched
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Composite, broadcast_dims, broadcast_shapes, numel, same_dtype, sum_to
+from retrograd.ops.plain_cache import cache_plain
 from retrograd.ops.pointwise import mul, to
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import permute, reshape, squeeze, transpose, unsqueeze
@@ -576,7 +576,7 @@ class einsum(Composite):
         yield (r(3),), {"equation": "1"}, ValueError, "'1'"
 
 
-@lru_cache(maxsize=256)
+@cache_plain
 def read_equation(equation, shapes):
     """Return the terms and the result of an equation as plain letters, without ellipses; check the sizes."""
     left, arrow, out = equation.replace(" ", "").partition("->")

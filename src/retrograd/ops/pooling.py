@@ -1,7 +1,6 @@
 """Max, average and Lp pooling over windows of images."""
 
 import math
-from functools import lru_cache
 from typing import Annotated, NamedTuple
 
 from retrograd.core import Aval, Internal, Tensor, op, registry
@@ -13,6 +12,7 @@ from retrograd.ops.family import Composite, CoreDims, broadcast_dims, check_real
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.interpolate import resample
 from retrograd.ops.max_min import amax
+from retrograd.ops.plain_cache import cache_plain
 from retrograd.ops.pointwise import abs, detach, isinf, logical_or, pow, where
 from retrograd.ops.reduce import mean
 from retrograd.ops.view import reshape
@@ -195,7 +195,7 @@ def _windows(name, x, ndim, kernel_size, stride, padding, dilation, ceil_mode):
     return _windows_of(name, x.shape[x.ndim - ndim :], kernel_size, stride, padding, dilation, ceil_mode)
 
 
-@lru_cache(1024, typed=True)
+@cache_plain
 def _windows_of(name, sizes, kernel_size, stride, padding, dilation, ceil_mode):
     own = (("kernel_size", kernel_size, 1), ("stride", kernel_size if stride in (None, ()) else stride, 1))
     given = (*own, ("padding", padding, 0), ("dilation", dilation, 1))
@@ -223,7 +223,7 @@ def _window_count(size, extent, stride, padding, ceil_mode):
     if not ceil_mode:
         return room // stride + 1
     count = -(-room // stride) + 1
-    return count - 1 if (count - 1) * stride >= size + padding else count
+    return count - 1 if count - 1 >= -(-(size + padding) // stride) else count
 
 
 def _adaptive_windows(name, x, ndim, output_size):
@@ -443,9 +443,11 @@ def _divide(total, count):
 
 
 def _window_sizes(size, kernel, stride, before, _, out, padded):
-    """The number of elements of each window, in the image or in the padded image."""
+    """The number of elements of each window, in the image or in the padded image; once where all are equal."""
     starts = [i * stride - before for i in range(out)]
     low, high = (-before, size + before) if padded else (0, size)
+    if low == -before and out <= (high + before - kernel) // stride + 1:  # all windows lie inside
+        return [kernel]
     return [max(min(start + kernel, high) - max(start, low), 1) for start in starts]
 
 
