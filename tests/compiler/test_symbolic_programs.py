@@ -116,7 +116,7 @@ def test_sizes_below_two_are_captured():
 
 
 def test_an_upper_limit_and_a_quotient_of_sizes():
-    check(lambda x: rg.fft.rfft(x, dim=0).abs(), (*SIZES, 5, 6, 7, 8, 12), None, [5, 6, 7, 8, 12])
+    check(lambda x: rg.fft.rfft(x, dim=0).abs(), (*SIZES, 5, 6, 7, 8, 12), None, [7, 8, 12])
     check(lambda x: x[:10] * x[::3].sum(), (*SIZES, 5, 6, 12), None, [])  # a slice of 10 at some sizes only
 
 

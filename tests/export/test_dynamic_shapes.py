@@ -1,5 +1,6 @@
 """Symbolic sizes: declarations, inferred relations and ranges, and refused declarations."""
 
+import gc
 import math
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import retrograd as rg
 from retrograd import nn
 from retrograd.export import Dim, dims, export, load, save, unflatten
+from retrograd.export.traced_size import TracedFloat, TracedInt
 from retrograd.foundation.symbolic_expr import Expression, fit
 from retrograd.testing import assert_close
 
@@ -369,3 +371,42 @@ def test_a_number_that_is_nan_at_all_sizes_does_not_vary():
     module = export(Loss(), (rg.randn(5, 3), rg.randint(3, (5,))), dynamic_shapes=sizes).module()
     x, y = rg.randn(9, 3), rg.randint(3, (9,))
     assert module(x, y).item() == pytest.approx(nn.functional.cross_entropy(x, y).item())
+
+
+def resizing_layers():
+    """Return layers that change the sizes of images, alone and in a row."""
+    halved = nn.Conv2d(4, 4, 3, 2, 1)
+    modes = ("nearest", "nearest-exact", "area", "bilinear", "bicubic")
+    return {
+        **{f"upsample {mode}": nn.Upsample(scale_factor=2, mode=mode) for mode in modes},
+        "upsample by a fraction": nn.Upsample(scale_factor=1.5),
+        "downsample": nn.Upsample(scale_factor=0.5, mode="bilinear"),
+        "interpolate to a size": lambda x: nn.functional.interpolate(x, (2 * x.shape[2], x.shape[3])),
+        "two convolutions": nn.Sequential(halved, halved),
+        "three convolutions": nn.Sequential(halved, halved, halved),
+        "pooling": nn.Sequential(nn.MaxPool2d(2), nn.AvgPool2d(3, 2, 1)),
+        "pooling in ceil mode": nn.MaxPool2d(3, 2, ceil_mode=True),
+        "power-average pooling": nn.LPPool2d(2, 2),
+        "global pooling": lambda x: nn.functional.avg_pool2d(x, x.shape[2:]),
+        "shuffled pixels": nn.PixelShuffle(2),
+        "padding": nn.Sequential(nn.ReflectionPad2d(1), nn.ReplicationPad2d(2), nn.CircularPad2d(1)),
+        "unfolded windows": nn.Unfold(2),
+    }
+
+
+@pytest.mark.parametrize("layer", resizing_layers().values(), ids=resizing_layers())
+def test_layers_that_resize_images_take_other_sizes_and_keep_no_size_of_the_trace(layer):
+    module = of(layer, rg.randn(2, 4, 12, 8), shapes=({2: Dim("height", min=4, max=20)},))
+    for height in (4, 5, 7, 12, 13, 16, 20):
+        x = rg.randn(2, 4, height, 8)
+        assert_close(module(x), layer(x))
+    gc.collect()
+    assert not [kept for kept in gc.get_objects() if type(kept) in (TracedInt, TracedFloat)]
+
+
+def test_a_quotient_is_fitted_only_where_no_other_one_has_the_values():
+    points = [{"a": a} for a in (4, 12, 13, 20)]
+    values = [(p["a"] + 7) // 8 for p in points]
+    assert values == [(p["a"] + 2) // 6 for p in points]
+    assert fit(points, values) is None
+    assert repr(fit(points, values, {"a": [4, 12, 20]})) == "(a + 2) // 6"

@@ -12,7 +12,7 @@ from retrograd.export.example_inputs import Example
 from retrograd.export.passes import substitute_sizes
 from retrograd.export.trace_comparison import MismatchError, Note, argument_leaves, compare, differ, number_notes
 from retrograd.export.traced_size import Comparison, Conversion, instruction_of, traced, untraced
-from retrograd.foundation.symbolic_expr import LARGEST_DIVISOR, Expression, Quotient, fit, fit_quotients
+from retrograd.foundation.symbolic_expr import LARGEST_DIVISOR, MANY_SIZES, Expression, Quotient, fit, fit_quotients
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import Node, map_leaves
@@ -47,6 +47,10 @@ class Trial(NamedTuple):
     recording: Recording
     notes: dict[tuple, Note]
     quotients: list[Quotient]
+
+
+class UndeterminedError(ValueError):
+    """No expression of sizes has the values that a comparison got."""
 
 
 class ShapeInference:
@@ -182,12 +186,22 @@ class ShapeInference:
 
     def _trace_consecutive(self, name: str) -> None:
         """Trace at consecutive sizes to determine quotients of a dimension."""
-        if all(e is not None for e in self._fit_leaves().values()):
+        if self._is_determined():
             return
         point, limits = self._trials[0].point, self.ranges[name]
-        for size in range(point[name], point[name] + 2 * LARGEST_DIVISOR):
+        count = 2 * LARGEST_DIVISOR
+        start = point[name] if limits.max is None else max(limits.min, min(point[name], limits.max - count + 1))
+        for size in range(start, start + count):
             if size in limits:
                 self._trace_at({**point, name: size})
+
+    def _is_determined(self) -> bool:
+        """Return whether all numbers of the graph, and both sides of all comparisons, are known expressions."""
+        try:
+            self._consistent_guards()
+        except UndeterminedError:
+            return False
+        return all(e is not None for e in self._fit_leaves().values())
 
     # ------------------------------------------------------------------------------------------- result
 
@@ -207,7 +221,15 @@ class ShapeInference:
         """Return an expression with these values at the trials, or for floats a quotient; None if there is none."""
         if isinstance(values[0], float):
             return next((q for q in self._quotients(values) if None not in q), None)
-        return fit([trial.point for trial in self._trials], values)
+        return fit([trial.point for trial in self._trials], values, self._sizes())
+
+    def _sizes(self) -> dict[str, range]:
+        """Return the sizes of each dimension at which two expressions must agree to be the same."""
+        found = {}
+        for name, (low, high, _) in self.ranges.items():
+            end = low + MANY_SIZES
+            found[name] = range(low, end if high is None else min(high + 1, end))
+        return found
 
     def _quotients(self, values: tuple) -> Iterator[Quotient]:
         """Yield the divisions whose quotients had these values."""
@@ -234,7 +256,7 @@ class ShapeInference:
     def _set_shapes(self, graph: Graph) -> None:
         """Store at every node with a varying shape its expressions: `meta["shape"]`."""
         by_name = {node.name: node for node in graph.nodes}
-        fit_sizes = cache(partial(fit, [trial.point for trial in self._trials]))
+        fit_sizes = cache(partial(fit, [trial.point for trial in self._trials], sizes=self._sizes()))
         for nodes in zip(*[trial.recording.graph.nodes for trial in self._trials], strict=True):
             shapes = [getattr(node.meta.get("val"), "shape", ()) for node in nodes]
             sizes = [fit_sizes(s) if differ(s) else s[0] for s in zip(*shapes, strict=True)]
@@ -263,22 +285,23 @@ class ShapeInference:
         found: dict[tuple, Guard] = {}
         for key in keys:
             trials = [trial for trial in self._trials if key in trial.notes]
-            for guard in _guards_of_comparison([t.point for t in trials], [t.notes[key] for t in trials]):
+            points, notes = [t.point for t in trials], [t.notes[key] for t in trials]
+            for guard in _guards_of_comparison(points, notes, self._sizes()):
                 others = [t for t in self._trials if key not in t.notes]
                 if all(guard.holds(t.point) for t in others):
                     found.setdefault(guard[:4], guard)
         return list(found.values())
 
 
-def _guards_of_comparison(points: list[dict[str, int]], notes: list[Any]) -> Iterator[Guard]:
+def _guards_of_comparison(points: list[dict[str, int]], notes: list[Any], sizes: dict[str, range]) -> Iterator[Guard]:
     """Yield the guards for one comparison to give the same result each time; nothing if the results differ."""
     if isinstance(notes[0], Conversion) or len({note.outcome for note in notes}) > 1:
         return
     if not differ([n.left for n in notes]) and not differ([n.right for n in notes]):
         return
-    left, right = (fit(points, [getattr(note, side) for note in notes]) for side in ("left", "right"))
+    left, right = (fit(points, [getattr(note, side) for note in notes], sizes) for side in ("left", "right"))
     if left is None or right is None:
-        raise ValueError(f"export: {notes[0].line} compares sizes in a way that can't be determined")
+        raise UndeterminedError(f"export: {notes[0].line} compares sizes in a way that can't be determined")
     if isinstance(notes[0], Comparison):
         yield Guard(notes[0].op, left, right, notes[0].outcome, notes[0].line)
     elif not right.dims:  # left // right == q where q * right <= left < (q + 1) * right

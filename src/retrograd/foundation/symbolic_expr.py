@@ -1,7 +1,7 @@
 """Sizes as expressions of varying dimensions, fitted to the values in several traces."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 Point = Mapping[str, int]  # a size for every varying dimension, by the dimension's name
 Monomial = tuple[str, ...]  # a product of dimensions; () is 1
 LARGEST_DIVISOR = 8  # of sizes like n // 2
+MANY_SIZES = 2 * LARGEST_DIVISOR**2  # different quotients differ at some of so many consecutive sizes
 
 
 class Expression(NamedTuple):
@@ -52,18 +53,22 @@ def _term(term: tuple[int, Monomial]) -> str:
 # ------------------------------------------------------------------------------------------------- fitting
 
 
-def fit(points: Sequence[Point], values: Sequence[int]) -> Expression | None:
+def fit(
+    points: Sequence[Point], values: Sequence[int], sizes: Mapping[str, Iterable[int]] | None = None
+) -> Expression | None:
     """Return the simplest expression with these values at these points; None if no known kind fits.
 
     Known are constants, integers times one or two products of up to two dimensions (or of all), expressions
-    linear in all of them, and (a*d + b) // q of one dimension d, if the points determine a and b uniquely.
+    linear in all of them, and (a*d + b) // q of one dimension d, if all of those with these values at the points
+    are equal at the `sizes` of d, by default those from the smallest to the largest of the points.
     Give more points than coefficients: the additional ones confirm the fit.
     """
+    sizes = sizes or {d: range(min(p[d] for p in points), max(p[d] for p in points) + 1) for d in points[0]}
     for monomials in _candidate_bases(tuple(points[0])):
         found = _solve(monomials, points, values)
         if found is not None:
             return found
-    return next((e for d in points[0] for e in _quotients(d, points, values)), None)
+    return next((e for d in points[0] for e in _quotients(d, points, values, sizes[d])), None)
 
 
 def _candidate_bases(dims: tuple[str, ...]) -> Iterator[tuple[Monomial, ...]]:
@@ -110,19 +115,20 @@ def _reduce(rows: list[list[Fraction]], width: int) -> list[int]:
     return pivots
 
 
-def _quotients(d: str, points: Sequence[Point], values: Sequence[int]) -> Iterator[Expression]:
-    """Yield (a*d + b) // q with these values: the smallest q, with unique a and b."""
+def _quotients(d: str, points: Sequence[Point], values: Sequence[int], sizes: Iterable[int]) -> Iterator[Expression]:
+    """Yield (a*d + b) // q with these values and the smallest q, unless another one differs from it at a size."""
     least, most = min(points, key=lambda p: p[d]), max(points, key=lambda p: p[d])
     ends = {p[d]: v for p, v in zip(points, values, strict=True)}
     if least[d] == most[d] or any(ends[p[d]] != v for p, v in zip(points, values, strict=True)):
         return
     slope = Fraction(ends[most[d]] - ends[least[d]], most[d] - least[d])
+    fitting = []
     for q in range(2, LARGEST_DIVISOR + 1):
         near = round(slope * q)
-        fitting = [(a, b) for a in (near - 1, near, near + 1) for b in _offsets(a, q, ends)]
-        if len(fitting) == 1:
-            a, b = fitting[0]
-            yield Expression(tuple([t for t in ((a, (d,)), (b, ())) if t[0]]), q)
+        fitting += [(a, b, q) for a in (near - 1, near, near + 1) for b in _offsets(a, q, ends)]
+    if fitting and all(len({(a * n + b) // q for a, b, q in fitting}) == 1 for n in sizes):
+        a, b, q = fitting[0]
+        yield Expression(tuple([t for t in ((a, (d,)), (b, ())) if t[0]]), q)
 
 
 def _offsets(a: int, q: int, values: Mapping[int, int]) -> range:
