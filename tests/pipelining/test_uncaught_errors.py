@@ -65,6 +65,16 @@ def test_an_error_because_another_script_has_failed_names_that_script_and_its_er
     assert "Traceback" in uncaught_report(error, known)
 
 
+def test_a_rank_whose_script_is_over_without_an_error_is_not_named_as_the_rank_of_an_error():
+    known = peers(1)
+    known.left = {0: None}
+    assert uncaught_report(raised(PeerLost("the script of rank 0 is over")), known).startswith("Traceback")
+    known = peers(2)
+    known.left = {0: None}
+    said = uncaught_report(raised(PeerLost("the script of rank 0 is over")), known)
+    assert said.startswith("retrograd: rank 2 ends with the error of rank 1: ")
+
+
 @pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
 @pytest.mark.skipif("RETROGRAD_PURE" in os.environ, reason="the compiled pass has run it")
 def test_an_error_in_the_script_of_one_rank_has_the_only_traceback(capfd):

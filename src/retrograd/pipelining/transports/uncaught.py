@@ -77,7 +77,8 @@ def _origin(error: BaseException, peers: Peers) -> Origin:
             return others[0]
     line = _summary(error)[0]
     if isinstance(error, RankMismatchError | PeerLost):  # of all ranks
-        return min(rank for rank in range(peers.size) if rank not in peers.lost), line
+        over = {rank for rank, reason in peers.left.items() if reason is None}  # without an error: they report none
+        return min(rank for rank in range(peers.size) if rank not in {*peers.lost, *over}), line
     notes = [NOTE.match(note) for note in getattr(error, "__notes__", ())]
     return next((int(found[1]) for found in notes if found), peers.rank), line
 
