@@ -36,6 +36,13 @@ def exchange(parts, dtype=rg.float32):
     dist.all_to_all_single(rg.zeros(4, dtype=dtype), rg.ones(4, dtype=dtype), [2, 2], parts)
 
 
+def start_without_waiting(group, waits):
+    """Start an operation that rank 1 does not call, and wait for others that it may not come to."""
+    if rank == 0:
+        dist.all_reduce(rg.ones(2), group=group, async_op=True)
+    waits()
+
+
 dist.init_process_group()
 rank = dist.get_rank()
 world = dist.group.WORLD
@@ -45,6 +52,7 @@ found = [
     message(lambda: world.launch(lambda link: None, Fingerprint.of_call("step")) if rank else dist.barrier()),
     message(lambda: dist.all_reduce(rg.ones(2 + rank), async_op=True).wait()),
 ]
+first, second = dist.new_group([0, 1]), dist.new_group([0, 1])
 disagreements = [
     lambda: dist.barrier(async_op=True).wait() if rank else dist.all_reduce(rg.ones(2), async_op=True).wait(),
     lambda: dist.new_group([rank]),
@@ -52,6 +60,9 @@ disagreements = [
     lambda: dist.split_group(split_ranks=[[0], [1]] if rank else [[0, 1]]),
     lambda: exchange([2, 2], rg.float32 if rank else rg.int32),
     lambda: exchange([2, 2] if rank else [1, 3]),
+    lambda: start_without_waiting(None, dist.barrier),
+    lambda: start_without_waiting(first, lambda: dist.barrier(first if rank else second)),
+    lambda: start_without_waiting(None, lambda: dist.all_reduce(rg.ones(1 + 2 * rank), async_op=True).wait()),
 ]
 for disagree in disagreements:
     found.append(message(disagree))

@@ -4,12 +4,14 @@ from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.distributed.work import Steps, Work, abandon
+from retrograd.distributed.work import Steps, Work, abandon, fail_running
 from retrograd.pipelining.transports.fingerprint import DIGEST, Fingerprint, describe_mismatch
 from retrograd.pipelining.transports.interface import RankMismatchError
 from retrograd.pipelining.transports.process_group import ProcessGroup
 from retrograd.pipelining.transports.rank_messaging import Kind
 from retrograd.pipelining.transports.serialization import pack, unpack
+
+ROUND = 1 << 32  # operations are numbered from a multiple of it, the next one after ranks have differed
 
 
 class Exchange:
@@ -18,7 +20,8 @@ class Exchange:
     fields: texts that must be the same on all ranks, by name.  number: of the operation, the same on all ranks.
 
     Raises RuntimeError over MPI if this rank has not waited for the end of an operation: MPI would combine the next
-    ones with those that other ranks started before.
+    ones with those that other ranks started before.  Raises the RankMismatchError of an earlier operation that this
+    rank has not waited for.
     """
 
     def __init__(self, group: ProcessGroup, call: str, fields: Mapping[str, Any]) -> None:
@@ -27,6 +30,7 @@ class Exchange:
                 f"{call}: {group.peers.timed_out} has ended at its timeout on this rank, so the operations of the "
                 f"ranks no longer match; start the script again"
             )
+        group.peers.operations.raise_mismatch()
         self.group = group
         self.call = call
         self.fingerprint = Fingerprint.of_call(call, **fields)
@@ -71,7 +75,11 @@ class Exchange:
         yield lambda: all((rank, subject) in group.peers.direct for rank in ranks)
         group.peers.renew_comm()  # the ranks may have started different operations on it
         found = {group.ranks[rank]: take_direct(group, rank, subject) for rank in ranks}
-        raise RankMismatchError(describe_mismatch(found))
+        error = RankMismatchError(describe_mismatch(found))
+        fail_running(group, error)
+        # The ranks may have started different numbers of operations after this one, of which none will end.
+        group.calls = (self.number // ROUND + 1) * ROUND
+        raise error
 
     def _subject(self, phase: int) -> tuple[str, int, int]:
         return "collective", self.number, phase
@@ -91,13 +99,13 @@ def start(group: ProcessGroup, exchange: Exchange, steps: Steps, async_op: bool)
     All ranks first compare their fingerprints, so that they all raise RankMismatchError if these differ.
     """
     if async_op:
-        return Work(group, exchange.call, _with_agreement(exchange, steps))
+        return Work(group, exchange.call, _with_agreement(exchange, steps), collective=True)
     try:
         if group.comm is not None:
-            Work(group, exchange.call, exchange.agree(), exchange.fingerprint).wait()
+            Work(group, exchange.call, exchange.agree(), exchange.fingerprint, collective=True).wait()
         elif group.size() > 1:
             group.launch(lambda link: None, exchange.fingerprint)
-        Work(group, exchange.call, steps).wait()
+        Work(group, exchange.call, steps, collective=True).wait()
     except TimeoutError:
         if group.comm is not None:
             group.peers.timed_out = exchange.call

@@ -1,6 +1,7 @@
 """Average gradients over ranks in buckets, while the backward pass continues."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import accumulate
 
 from retrograd.autograd import no_grad
@@ -14,6 +15,7 @@ from retrograd.distributed.shared_memory import average_shared, has_layout, part
 from retrograd.distributed.work import Work
 from retrograd.futures import Future
 from retrograd.ops.functions import functions
+from retrograd.pipelining.transports.interface import RankMismatchError
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
 CALL = "the reduction of gradients"  # in errors about ranks that do something else
@@ -178,7 +180,8 @@ class _Bucket:
 
     def begin(self) -> None:
         """Prepare for the gradients of a backward pass, after the end of a reduction that a failed pass has started."""
-        self.drop()
+        with suppress(RankMismatchError):  # which the failed pass has raised
+            self.drop()
         self.missing, self._in_place = set(self._slots), {}
 
     def write(self, p: Tensor) -> None:

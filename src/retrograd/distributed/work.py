@@ -46,10 +46,11 @@ class Work:
         steps: Steps,
         compared: Fingerprint | None = None,
         sender: int | None = None,
+        collective: bool = False,
     ) -> None:
         # compared: of an operation that no rank passes before all have started it.  sender: the only rank of the group
-        # that it waits for.
-        self._sender = sender
+        # that it waits for.  collective: whether all ranks of the group start it in the same order.
+        self._sender, self.is_collective = sender, collective
         self._group, self._call, self._steps, self._compared = group, call, steps, compared
         self._ready: Callable[[], Any] = _always
         self._done = False
@@ -58,7 +59,9 @@ class Work:
         self._alarm: float | None = None  # when this rank has found out that the operation may never end
         self.source: int | None = None  # of a received message, the sender's rank in the group
         self._start = perf_counter_ns()
-        self.advance()
+        self._operations = group.peers.operations
+        if not self.advance():
+            self._operations.running.add(self)
 
     def __del__(self) -> None:
         if not self._done:
@@ -93,6 +96,8 @@ class Work:
             if peers.status is not None and not peers.status.in_launch:
                 peers.status.write(f"after {self._call}")
         if self._error is not None:
+            if self._error is self._operations.mismatch:
+                self._operations.mismatch = None
             raise self._error
         return True
 
@@ -161,10 +166,15 @@ class Work:
                 note_communication(self._call, self._start)
             except BaseException as error:
                 self._done, self._error = True, error
+        if self._done:
+            self._operations.running.discard(self)
         return self._done
 
     def _advance_or_fail(self) -> bool:
         if self.advance():
+            return True
+        self._advance_others()
+        if self._done:
             return True
         peers = self._group.peers
         others_launch = self._compared is not None and peers.awaits_this_rank()
@@ -173,6 +183,23 @@ class Work:
             if peers.clock() - self._alarm > GRACE:
                 self._fail(others_launch)
         return False
+
+    def _advance_others(self) -> None:
+        """Advance the other operations of this rank; end with the error of one in which ranks differ.
+
+        Such ranks do not come to this operation, also if it is one of another group.
+        """
+        for other in self._operations.running - {self}:
+            other.is_completed()
+        if self._operations.mismatch is not None:
+            self.end_with(self._operations.mismatch)
+
+    def end_with(self, error: BaseException) -> None:
+        """End an operation that other ranks will not end."""
+        if not self._done:
+            abandon(self._steps)
+            self._done, self._error = True, error
+            self._operations.running.discard(self)
 
     def _fail(self, others_launch: bool) -> None:
         """Raise, because another rank has ended or runs something else; then all ranks learn of the difference."""
@@ -183,6 +210,14 @@ class Work:
         raise PeerLost(
             f"the script of {peers.format(peers.left)} is over, while rank {peers.number} is in {self._call}"
         )
+
+
+def fail_running(group: ProcessGroup, error: Exception) -> None:
+    """End the collective operations of a group that this rank has started, because ranks differ in one of them."""
+    group.peers.operations.mismatch = error
+    for work in group.peers.operations.running.copy():
+        if work.is_collective and work._group is group:
+            work.end_with(error)
 
 
 def abandon(steps: Steps) -> None:

@@ -1,6 +1,7 @@
 """Which rank owns which elements of parameters, and the exchange of their values and gradients."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from retrograd.autograd import no_grad
@@ -18,6 +19,7 @@ from retrograd.distributed.reduce_op import ReduceOp
 from retrograd.distributed.work import Work
 from retrograd.nn.tensor_part import GradientHolder, note_exchange, set_gradient_holder
 from retrograd.ops.functions import functions
+from retrograd.pipelining.transports.interface import RankMismatchError
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
 
@@ -206,7 +208,8 @@ class GradientShards(GradientHolder):
         self._hold()  # a step of a pipeline may have ended it
         self._started, self._arrived = 0, set()
         for shard in self._shards:
-            shard.drop()
+            with suppress(RankMismatchError):  # which the failed pass has raised
+                shard.drop()
             shard.missing = {id(q) for q in shard.params if q.requires_grad}
 
     def _start_next(self) -> None:

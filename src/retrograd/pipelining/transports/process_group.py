@@ -28,7 +28,7 @@ class ProcessGroup:
     def __init__(self, transport: Transport, name: str = "threads", ranks: Sequence[int] | None = None) -> None:
         self.transport, self.name = transport, name
         self.ranks = tuple(range(self.size())) if ranks is None else tuple(ranks)
-        self.calls = 0  # how many collective operations this rank has started
+        self.calls = 0  # the number of the next collective operation
         self.barriers = 0  # how many monitored barriers
         self.before_destroy: list[Callable[[], Any]] = []  # what is still to be done with the other ranks
 

@@ -90,6 +90,23 @@ class End(NamedTuple):
         return self.outcome in ("failed", "timed out", "differs")
 
 
+class Operations:
+    """The operations that this rank has started, in all its groups.
+
+    running: those that have not ended.  mismatch: the error of one that has, in which ranks differ, until it is raised.
+    """
+
+    def __init__(self) -> None:
+        self.running: set[Any] = set()
+        self.mismatch: Exception | None = None
+
+    def raise_mismatch(self) -> None:
+        """Raise the error of an operation that nobody has waited for, if ranks differ in it."""
+        mismatch, self.mismatch = self.mismatch, None
+        if mismatch is not None:
+            raise mismatch
+
+
 class Peers:
     """The messaging of one process with the others.  All processes number the launches in the same way.
 
@@ -139,6 +156,7 @@ class Peers:
         self.groups: dict[tuple[int, ...], int] = {}
         self.timed_out = ""
         self.receives: list[Any] = []  # the receives that wait for messages outside of launches
+        self.operations = Operations()
         self._ends: dict[int, dict[int, End]] = {}  # by launch and rank
         self._later: list[tuple[int, Subject, Packed]] = []  # messages for later launches
         self._digests: dict[int, set[bytes]] = {}  # by launch, those of other ranks
