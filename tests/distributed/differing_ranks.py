@@ -26,17 +26,17 @@ def replicas(module, **options):
 
 
 def zero_1(module, optimizer_class=rg.optim.SGD):
-    return Zero(module.parameters(), optimizer_class, lr=0.1)
+    return Zero(module.named_parameters(), optimizer_class, lr=0.1)
 
 
 def zero_2(module, optimizer_class=rg.optim.SGD):
-    return Zero(module.parameters(), optimizer_class, lr=0.1, shard_gradients=True)
+    return Zero(module.named_parameters(), optimizer_class, lr=0.1, shard_gradients=True)
 
 
 def group_of_zero(module):
-    optimizer = Zero([rg.ones(2, requires_grad=True)], rg.optim.SGD, lr=0.1)
+    optimizer = Zero([("first", rg.ones(2, requires_grad=True))], rg.optim.SGD, lr=0.1)
     try:
-        optimizer.add_param_group({"params": list(module.parameters())})
+        optimizer.add_param_group({"params": list(module.named_parameters())})
     finally:
         assert len(optimizer.param_groups) == len(optimizer.optim.param_groups) == 1
 
@@ -66,6 +66,7 @@ MODULES = {
     "shapes": lambda: nn.Linear(3 + dist.get_rank(), 2),
     "as many elements": lambda: nn.Linear(*((3, 2) if dist.get_rank() else (2, 3)), bias=False),
     "numbers of parameters": lambda: nn.Linear(3, 2, bias=bool(dist.get_rank())),
+    "names": lambda: nn.ModuleDict({name: nn.Linear(2, 2) for name in ("ba" if dist.get_rank() else "ab")}),
     "dtypes": lambda: nn.Linear(3, 2).to(rg.float64 if dist.get_rank() else rg.float32),
     "requires_grad": frozen_on_rank_1,
 }
@@ -95,6 +96,19 @@ def state_for_rank():
     zero_1(linear()).consolidate_state_dict(to=dist.get_rank())
 
 
+def settings_of_rank(optimizer_class=rg.optim.SGD):
+    optimizer = zero_1(nn.Linear(3, 2, bias=False), optimizer_class)
+    optimizer.param_groups[0]["lr"] = 0.1 + dist.get_rank()
+    optimizer.step()
+
+
+def order_of_blocks():
+    blocks = [fully_shard(nn.Linear(2, 2)) for _ in range(2)]
+    x = rg.ones(1, 2)
+    for block in reversed(blocks) if dist.get_rank() else blocks:
+        x = block(x)
+
+
 def distributed_of_rank():
     mesh = dist.init_device_mesh("cpu", (2,))
     distribute_tensor(rg.ones(3 + dist.get_rank()), mesh, [Shard(0)])
@@ -111,6 +125,10 @@ ARGUMENTS = {
     "ZeRO, optimizer_class": lambda: zero_1(linear(), rg.optim.Adam if dist.get_rank() else rg.optim.Muon),
     "ZeRO, shard_gradients": lambda: (zero_2 if dist.get_rank() else zero_1)(linear()),
     "ZeRO, consolidate_state_dict": state_for_rank,
+    "ZeRO, settings": lambda: Zero(linear().parameters(), rg.optim.SGD, lr=0.1 + dist.get_rank()),
+    "ZeRO, settings of a step": settings_of_rank,
+    "ZeRO by parameters, settings of a step": lambda: settings_of_rank(rg.optim.Muon),
+    "fully_shard, order of blocks": order_of_blocks,
     "fully_shard, reshard_after_forward": lambda: fully_shard(linear(), reshard_after_forward=bool(dist.get_rank())),
     "fully_shard, shard_placement_fn": lambda: fully_shard(
         linear(), shard_placement_fn=lambda p: Shard(dist.get_rank() if p.ndim > 1 else 0)

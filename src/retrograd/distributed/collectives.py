@@ -1,6 +1,6 @@
 """Collective operations: all ranks of a group exchange and combine tensors."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -14,6 +14,8 @@ from retrograd.distributed.work import Steps, Work
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.transports.interface import RankMismatchError
 from retrograd.pipelining.transports.process_group import ProcessGroup
+
+NO_FIELDS: Mapping[str, Any] = {}
 
 
 def all_reduce(
@@ -117,9 +119,18 @@ def broadcast(
     return broadcast_all([tensor], members, root, async_op)
 
 
-def broadcast_all(tensors: Sequence[Tensor], group: ProcessGroup, src: int = 0, async_op: bool = False) -> Work | None:
-    """Write tensors of one rank of the group into those of all others."""
-    exchange = Exchange(group, "broadcast", {"src": src, "tensors": _kinds(tensors)})
+def broadcast_all(
+    tensors: Sequence[Tensor],
+    group: ProcessGroup,
+    src: int = 0,
+    async_op: bool = False,
+    fields: Mapping[str, Any] = NO_FIELDS,
+) -> Work | None:
+    """Write tensors of one rank of the group into those of all others.
+
+    fields: more that must be the same on all ranks, by name.
+    """
+    exchange = Exchange(group, "broadcast", {**fields, "src": src, "tensors": _kinds(tensors)})
     steps = _broadcast(exchange, tensors, src) if group.comm is None else buffers.broadcast(group.comm, tensors, src)
     return start(group, exchange, steps, async_op)
 
@@ -161,17 +172,21 @@ def all_gather_into_tensor(
 
     Raises ValueError unless output_tensor has as many elements as the tensors of all ranks.
     """
-    if not is_member(group):
-        return None
-    members = initialized_group(group)
-    _check("all_gather_into_tensor", output_tensor)
-    _check("all_gather_into_tensor", input_tensor)
-    _check_size("all_gather_into_tensor", "output_tensor", output_tensor, input_tensor, members)
-    exchange = Exchange(members, "all_gather_into_tensor", {"tensor": input_tensor.detach().aval})
+    return gather_flat(output_tensor, input_tensor, initialized_group(group), async_op) if is_member(group) else None
+
+
+def gather_flat(
+    output: Tensor, x: Tensor, members: ProcessGroup, async_op: bool = False, fields: Mapping[str, Any] = NO_FIELDS
+) -> Work | None:
+    """Run `all_gather_into_tensor`; fields: more that must be the same on all ranks, by name."""
+    _check("all_gather_into_tensor", output)
+    _check("all_gather_into_tensor", x)
+    _check_size("all_gather_into_tensor", "output_tensor", output, x, members)
+    exchange = Exchange(members, "all_gather_into_tensor", {**fields, "tensor": x.detach().aval})
     if members.comm is not None:
-        steps = buffers.all_gather(members.comm, output_tensor, input_tensor)
+        steps = buffers.all_gather(members.comm, output, x)
     else:
-        steps = _all_gather_into(exchange, output_tensor, input_tensor)
+        steps = _all_gather_into(exchange, output, x)
     return start(members, exchange, steps, async_op)
 
 

@@ -123,7 +123,7 @@ class DistributedDataParallel(Module):
             "static_graph": bool(static_graph),
             "init_sync": bool(init_sync),
         }
-        agree_on_parameters(self.process_group, "DistributedDataParallel", module.parameters(), options)
+        agree_on_parameters(self.process_group, "DistributedDataParallel", module.named_parameters(), options)
         if init_sync:
             broadcast_all([*module.parameters(), *module.buffers()], self.process_group)
         self._gradients = GradientBuckets(

@@ -118,9 +118,17 @@ def agree(group: ProcessGroup, call: str, fields: Mapping[str, Any]) -> None:
     start(group, Exchange(group, call, fields), nothing(), False)
 
 
-def agree_on_parameters(group: ProcessGroup, call: str, params: Iterable[Tensor], options: Mapping[str, Any]) -> None:
-    """Raise RankMismatchError, on every rank, if the shapes of parameters, dtypes, requires_grad or options differ."""
-    of_each = {f"parameter {i}": f"{p.detach().aval}, requires_grad={p.requires_grad}" for i, p in enumerate(params)}
+def agree_on_parameters(
+    group: ProcessGroup, call: str, params: Iterable[tuple[str, Tensor]], options: Mapping[str, Any]
+) -> None:
+    """Raise RankMismatchError, on every rank, if parameters or options differ.
+
+    params: the name of each parameter, "" if it has none; names, shapes, dtypes and requires_grad are compared.
+    """
+    of_each = {
+        f"parameter {i}": f"{name + ': ' if name else ''}{p.detach().aval}, requires_grad={p.requires_grad}"
+        for i, (name, p) in enumerate(params)
+    }
     agree(group, call, {**of_each, **options})
 
 

@@ -107,12 +107,14 @@ def _divide(
     homes: dict[int, list[tuple[Module, str]]] = {}
     whole: dict[int, Tensor] = {}
     of_blocks = {(id(owner), name) for block in blocks_of(module) for p in block.parameters for owner, name in p.homes}
-    for owner in module.modules():
+    names: dict[int, str] = {}
+    for prefix, owner in module.named_modules():
         for name, p in owner._parameters.items():
             is_part = (id(owner), name) in of_blocks or _divided.get(p) == "part"
             if p is not None and id(p) not in ignored and not is_part:
                 homes.setdefault(id(p), []).append((owner, name))
                 whole[id(p)] = p
+                names.setdefault(id(p), f"{prefix}.{name}" if prefix else name)
     if not whole and not any(blocks_of(module)):
         raise ValueError("fully_shard: the module has no parameters")
     _check_not_divided(homes, whole)
@@ -124,7 +126,11 @@ def _divide(
         "mp_policy": policy,
     }
     for dim in range(mesh.ndim):
-        agree_on_parameters(mesh.get_group(dim), "fully_shard", whole.values(), options)
+        named = [(names[key], p) for key, p in whole.items()]
+        agree_on_parameters(mesh.get_group(dim), "fully_shard", named, options)
+    # The operations of a group are numbered alike on all its ranks, so this tells blocks of one shape apart.
+    number = mesh.get_group(mesh.ndim - 1).calls
+    label = f"{type(module).__name__}({', '.join(names.values())}) of call {number}"
     broadcast_over(mesh, [local_of(p).detach() for p in whole.values() if not is_on_meta(p)])
     with no_grad():
         parameters = [ShardedParameter(p, homes[key], mesh, placements[key]) for key, p in whole.items()]
@@ -133,7 +139,7 @@ def _divide(
     for each in parameters:
         each.show(each.shard)
         _divided.set(each.shard, "part")
-    block = ParameterBlock(parameters, mesh, keeps, policy)
+    block = ParameterBlock(parameters, mesh, keeps, policy, label)
     module.__dict__[BLOCK] = block
     module.__dict__["forward"] = _with_whole_parameters(block, module.forward)
     if not isinstance(module, FSDPModule):

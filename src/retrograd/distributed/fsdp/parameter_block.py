@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from retrograd.autograd import Function, no_grad
 from retrograd.core import Tensor, registry
-from retrograd.distributed.collectives import all_gather_into_tensor, all_reduce, reduce_scatter_tensor
+from retrograd.distributed.collectives import all_reduce, gather_flat, reduce_scatter_tensor
 from retrograd.distributed.device_mesh import DeviceMesh, joined_mesh
 from retrograd.distributed.fsdp.policies import MixedPrecisionPolicy
 from retrograd.distributed.tensor.division import Division, divide
@@ -81,12 +81,18 @@ class ParameterBlock:
 
     keeps: whether the whole parameters are kept from the forward to the backward pass.  syncs: whether a backward pass
     reduces the gradients; otherwise they are added to those of the next one that does.  divisor: by which the sum of
-    the gradients is divided; None: the number of ranks.
+    the gradients is divided; None: the number of ranks.  label: different for each block, and the same on all ranks.
     """
 
     def __init__(
-        self, parameters: Sequence[ShardedParameter], mesh: DeviceMesh, keeps: bool, policy: MixedPrecisionPolicy
+        self,
+        parameters: Sequence[ShardedParameter],
+        mesh: DeviceMesh,
+        keeps: bool,
+        policy: MixedPrecisionPolicy,
+        label: str,
     ) -> None:
+        self.label = label
         self.parameters, self.keeps, self.policy = list(parameters), keeps, policy
         self.group = mesh.get_group(mesh.ndim - 1)
         self.replicas = mesh.get_group(0) if mesh.ndim == 2 else None  # the ranks with copies of the shards
@@ -105,7 +111,7 @@ class ParameterBlock:
             self.gathers += 1
             self._versions = self._present_versions()
             with no_grad():
-                self._whole = _gather_whole(self.parameters, self.group, self.policy.param_dtype)
+                self._whole = _gather_whole(self)
         return self._whole
 
     def free(self) -> None:
@@ -250,11 +256,12 @@ def _division_over_both(outer: Division, mesh: DeviceMesh, placements: Sequence[
     return Division(outer.shape, both, tuple(found))
 
 
-def _gather_whole(parameters: Sequence[ShardedParameter], group: Any, dtype: Any) -> list[Tensor]:
-    """Return the gathered elements of parameters, outside of the graph, by one exchange for each dtype.
+def _gather_whole(block: ParameterBlock) -> list[Tensor]:
+    """Return the gathered elements of its parameters, outside of the graph, by one exchange for each dtype.
 
-    dtype: convert the parts to it first; None: keep that of each.
+    Raises RankMismatchError, on every rank, if the ranks run different blocks.
     """
+    parameters, group, dtype = block.parameters, block.group, block.policy.param_dtype
     found: dict[int, Tensor] = {}
     for each in _by_dtype(parameters):
         sizes = [p.division.padded for p in each]
@@ -262,7 +269,7 @@ def _gather_whole(parameters: Sequence[ShardedParameter], group: Any, dtype: Any
         own = registry["cat"]([_padded(x, size) for x, size in zip(flat, sizes, strict=True)])
         own = own if dtype is None else own.to(dtype)
         everything = functions["empty"]((group.size(), own.numel()), dtype=own.dtype)
-        all_gather_into_tensor(everything, own, group)
+        gather_flat(everything, own, group, fields={"block": block.label})
         for p, rows in zip(each, everything.split(sizes, 1), strict=True):
             found[id(p)] = p.division.restored(rows.reshape(-1)[: prod(p.division.shape)].clone())
     return [found[id(p)] for p in parameters]

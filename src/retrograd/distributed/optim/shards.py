@@ -1,6 +1,6 @@
 """Which rank owns which elements of parameters, and the exchange of their values and gradients."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ from retrograd.core import Tensor, registry
 from retrograd.distributed.collectives import (
     all_gather_into_tensor,
     broadcast_all,
+    gather_flat,
     reduce,
     reduce_all,
     reduce_scatter_tensor,
@@ -64,14 +65,14 @@ class Shard:
         self.work: Work | None = None
         self._gradient: Tensor | None = None
 
-    def exchange_values(self) -> None:
-        """Give all ranks the values of all elements, from their owners."""
+    def exchange_values(self, settings: Mapping[str, Any]) -> None:
+        """Give all ranks the values of all elements, from their owners; settings: the same on all ranks."""
         if self.owner is not None:
-            broadcast_all(self.params, self.group, self.owner)
+            broadcast_all(self.params, self.group, self.owner, fields=settings)
             return
         own = self._padded([piece.tensor.detach().reshape(-1) for piece in self.pieces], self.share)
         whole = self._zeros(self.share * self.group.size())
-        all_gather_into_tensor(whole, own, self.group)
+        gather_flat(whole, own, self.group, fields=settings)
         for p, values in zip(self.params, whole[: self.total].split(self.sizes), strict=True):
             p.detach().copy_(values.reshape(p.shape))
 

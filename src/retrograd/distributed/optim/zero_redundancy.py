@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import repeat
 from typing import Any
 
 from retrograd.autograd import enable_grad, no_grad
@@ -16,6 +17,7 @@ from retrograd.optim.optimizer import Group, Optimizer, State
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
 BUCKET_MB = 25
+PLAIN = (bool, int, float, complex, str, tuple, list, Tensor, type(None))
 
 
 class ZeroRedundancyOptimizer(Optimizer):
@@ -35,8 +37,8 @@ class ZeroRedundancyOptimizer(Optimizer):
     With a `Pipeline`, process_group is that of the replicas of this rank's stages, whose parameters the ranks have.
 
     Raises NotImplementedError for overlap_with_ddp, and for optimizers that have one state for all parameters, such as
-    LBFGS; RankMismatchError, on every rank, if the ranks differ in parameters, optimizer_class or shard_gradients; what
-    the class raises.
+    LBFGS; RankMismatchError, on every rank, if the ranks differ in parameters, settings, optimizer_class or
+    shard_gradients; what the class raises.
 
     Source: S. Rajbhandari et al., ZeRO, SC 2020.
 
@@ -93,7 +95,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         super().add_param_group(param_group)
         params = self.param_groups[-1]["params"]
         try:
-            self._compare_over_ranks(params)
+            self._compare_over_ranks(self.param_groups[-1])
         except BaseException:
             self.param_groups.pop()
             raise
@@ -106,13 +108,15 @@ class ZeroRedundancyOptimizer(Optimizer):
         if self.optim is not None:
             self.optim.add_param_group(self._local(self.param_groups[-1]))
 
-    def _compare_over_ranks(self, params: list[Tensor]) -> None:
+    def _compare_over_ranks(self, group: Group) -> None:
         """Raise RankMismatchError, on every rank, if the ranks would divide different parameters."""
+        named = zip(group.get("param_names") or repeat(""), group["params"])  # noqa: B905 (endless)
         options = {
             "optimizer_class": self._optimizer_class.__name__,
             "shard_gradients": bool(self._shards_gradients),
+            **_settings([group]),
         }
-        agree_on_parameters(self.process_group, "ZeroRedundancyOptimizer", params, options)
+        agree_on_parameters(self.process_group, "ZeroRedundancyOptimizer", named, options)
 
     def _local(self, group: Group) -> Group:
         """Return a group of this rank's pieces of the parameters, with its settings."""
@@ -121,7 +125,10 @@ class ZeroRedundancyOptimizer(Optimizer):
         return {**{name: value for name, value in group.items() if name != "param_names"}, "params": pieces}
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update this rank's share, and exchange the values; return the loss if a closure computes it first."""
+        """Update this rank's share, and exchange the values; return the loss if a closure computes it first.
+
+        Raises RankMismatchError, on every rank, if the ranks' settings differ, such as the learning rate.
+        """
         loss = None
         if closure is not None:
             with enable_grad():
@@ -138,8 +145,9 @@ class ZeroRedundancyOptimizer(Optimizer):
         with no_grad():
             for piece in whole:
                 piece.tensor.grad = None
+            settings = _settings(self.param_groups)
             for shard in self._shards:
-                shard.exchange_values()
+                shard.exchange_values(settings)
         self.consolidated = None
         return loss
 
@@ -247,6 +255,16 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def _part_of_state(self, state: Any, piece: Piece) -> State:
         return {name: _part(value, piece) for name, value in state.items()}
+
+
+def _settings(groups: Iterable[Group]) -> dict[str, Any]:
+    """Return the settings of groups by names for errors; of objects, whose texts may differ, only the class."""
+    return {
+        f"{name} of group {i}": value if isinstance(value, PLAIN) else type(value).__name__
+        for i, group in enumerate(groups)
+        for name, value in group.items()
+        if name not in ("params", "param_names")
+    }
 
 
 def _joined(param: Tensor, found: list[tuple[int, State]]) -> State:
