@@ -125,8 +125,7 @@ class PendingSave:
 
     def _write(self) -> None:
         try:
-            number, rank = self._running.number, self._group.rank()
-            self._rows.set_result(layout.write_part(self._folder, number, rank, self._plan.slices))
+            self._rows.set_result(_write_part(self._plan, self._folder, self._running, self._group))
         except BaseException as error:
             self._rows.set_exception(error)
 
@@ -225,10 +224,16 @@ def _write(plan: _Plan, folder: Path, group: ProcessGroup) -> None:
     running = _prepare(plan, folder, group)
     error, rows = None, None
     try:
-        rows = layout.write_part(folder, running.number, group.rank(), plan.slices)
+        rows = _write_part(plan, folder, running, group)
     except Exception as failure:
         error = failure
     _complete(plan, folder, running, group, rows, error)
+
+
+def _write_part(plan: _Plan, folder: Path, running: RunningSave, group: ProcessGroup) -> dict[str, Any]:
+    """Write the file of this rank, and return what the manifest says of it."""
+    running.check_folder(folder, group.rank())
+    return layout.write_part(folder, running.number, group.rank(), plan.slices)
 
 
 def _prepare(plan: _Plan, folder: Path, group: ProcessGroup) -> RunningSave:

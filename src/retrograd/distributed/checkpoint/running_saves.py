@@ -34,6 +34,14 @@ class RunningSave:
         remove_leftovers(folder, number)
         return cls(number, mark)
 
+    def check_folder(self, folder: Path, rank: int) -> None:
+        """Raise FileNotFoundError on a rank with another folder than rank 0, which has made the file of the save."""
+        if not _mark_of(folder, self.number).exists():
+            raise FileNotFoundError(
+                f"save: rank 0 does not write to {folder}, which is the folder of rank {rank}; all ranks must pass the "
+                f"same folder and see it"
+            )
+
     def end(self, folder: Path) -> None:
         """Free the lock of a save that is completed or has failed, and remove its file."""
         if self._mark is not None:

@@ -117,7 +117,8 @@ class Checkpoints:
         the abandoned run.
 
         Raises FileExistsError if there is otherwise a checkpoint of this or a later step, ValueError for optimizer
-        parameters that the model lacks, TypeError or StorageError for values that cannot be stored, and OSError that
+        parameters that the model lacks, and on all ranks if they save other steps, FileNotFoundError if they have other
+        folders, TypeError or StorageError for values that cannot be stored, and OSError that
         names the checkpoint if it cannot be written.
         """
         if type(step) is not int or step < 0:
@@ -129,13 +130,14 @@ class Checkpoints:
         tensors, homes = ranks.model.state_dict(), ranks.homes()
         states = {} if optimizer is None else states_of(optimizer, ranks.model)
         locks: list[int | None] = []
-        folder_names = ranks.on_ranks(_on_rank_0(lambda: self._begin(step, locks)))
-        unfinished, target = self.folder / folder_names[0], self.folder / _name(step)
+        begun = ranks.on_ranks(lambda rank: (self._begin(step, locks) if rank == 0 else None, step))
+        unfinished, target = self.folder / begun[0][0], self.folder / _name(step)
 
         def write(rank: int) -> dict[str, Any]:
             # The remainder is needed because a process with all ranks may count fewer ranks than the pipeline will
             # have.
-            mine = {name for name, home in homes.items() if home % len(folder_names) == rank}
+            self._check_alike(begun[0][1], step, unfinished, rank)
+            mine = {name for name, home in homes.items() if home % len(begun) == rank}
             own = {name: tensor for name, tensor in tensors.items() if name in mine and stored[name] == name}
             with name_in_errors(target):
                 return write_part(unfinished, rank, own, {name: states[name] for name in states if name in mine})
@@ -151,6 +153,18 @@ class Checkpoints:
             for lock in locks:
                 if lock is not None:
                     os.close(lock)
+
+    def _check_alike(self, of_first: int, step: int, unfinished: Path, rank: int) -> None:
+        """Raise ValueError for another step than that of rank 0, FileNotFoundError for another folder."""
+        if step != of_first:
+            raise ValueError(
+                f"save: rank {rank} saves step {step}, and rank 0 step {of_first}; all ranks must save the same step"
+            )
+        if not unfinished.is_dir():
+            raise FileNotFoundError(
+                f"save: rank 0 does not write to {self.folder}, which is the folder of rank {rank}; all ranks must "
+                f"pass the same folder and see it"
+            )
 
     def _begin(self, step: int, locks: list[int | None]) -> str:
         """Delete leftovers of killed saves, and return the name of a new folder, whose lock is added to `locks`.
