@@ -124,8 +124,13 @@ def recv_object_list(
         object_list[:] = pickle.loads(take_direct(members, found[0], "objects"))
         return []
 
-    Work(members, "recv_object_list", steps(), sender=source).wait()
+    Work(members, "recv_object_list", steps(), senders=senders_of(members, source)).wait()
     return members.ranks[found[0]]
+
+
+def senders_of(group: ProcessGroup, source: int | None) -> list[int]:
+    """Return the ranks from which a message may come: `source`, or all others."""
+    return [rank for rank in range(group.size()) if rank != group.rank()] if source is None else [source]
 
 
 def arrived_from(group: ProcessGroup, subject: Any, source: int | None, found: list[int]) -> bool:

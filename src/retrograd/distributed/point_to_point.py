@@ -7,7 +7,7 @@ from retrograd.autograd import no_grad
 from retrograd.core import Tensor
 from retrograd.distributed.exchange import send_direct, take_direct
 from retrograd.distributed.groups import chosen_rank, initialized_group, is_member
-from retrograd.distributed.objects import arrived_from
+from retrograd.distributed.objects import arrived_from, senders_of
 from retrograd.distributed.work import Steps, Work
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.transports.process_group import ProcessGroup
@@ -95,7 +95,7 @@ class _Receive(Work):
         self._tensor, self._from, self._subject = tensor, source, subject
         waiting = group.peers.receives
         waiting.append(self)
-        super().__init__(group, "recv", self._steps_of_receive(), sender=source)
+        super().__init__(group, "recv", self._steps_of_receive(), senders=senders_of(group, source))
 
     def _steps_of_receive(self) -> Steps:
         found: list[int] = []

@@ -1,7 +1,7 @@
 """`Work`: an operation between ranks that may still be running."""
 
 import datetime
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from time import perf_counter_ns
 from typing import Any
 
@@ -45,12 +45,13 @@ class Work:
         call: str,
         steps: Steps,
         compared: Fingerprint | None = None,
-        sender: int | None = None,
+        senders: Sequence[int] = (),
         collective: bool = False,
     ) -> None:
-        # compared: of an operation that no rank passes before all have started it.  sender: the only rank of the group
-        # that it waits for.  collective: whether all ranks of the group start it in the same order.
-        self._sender, self.is_collective = sender, collective
+        # compared: of an operation that no rank passes before all have started it.  senders: the ranks of the group of
+        # which it waits for a message; it waits for all ranks by default.  collective: whether all ranks of the group
+        # start it in the same order.
+        self._senders, self.is_collective = senders, collective
         self._group, self._call, self._steps, self._compared = group, call, steps, compared
         self._ready: Callable[[], Any] = _always
         self._done = False
@@ -80,15 +81,15 @@ class Work:
         """
         seconds = self._timeout() if timeout is None else timeout.total_seconds()
         peers = self._group.peers
-        before, peers.doing = peers.doing, lambda: f"waits in {self._call}"
+        before, peers.doing = peers.doing, lambda: f"waits {self._awaited()}"
         waits, start = not self._done, perf_counter_ns()
         try:
             if not peers.until(self._advance_or_fail, seconds, AWAKE, self._wait_text):
                 peers.overdue = True
-                raise TimeoutError(
-                    f"rank {peers.number} has waited {seconds:g} s for the other ranks in {self._call}; "
-                    f"all ranks of the group must call it:\n{report_ranks(peers, seconds)}"
-                )
+                whom = self._awaited() if self._senders else f"for the other ranks {self._awaited()}"
+                remedy = "" if self._senders else "; all ranks of the group must call it"
+                report = report_ranks(peers, seconds)
+                raise TimeoutError(f"rank {peers.number} has waited {seconds:g} s {whom}{remedy}:\n{report}")
         finally:
             peers.doing = before
             if waits:
@@ -148,9 +149,15 @@ class Work:
 
     def _wait_text(self) -> str:
         peers = self._group.peers
-        if self._sender is None:
+        if len(self._senders) != 1:
             return wait_with(self._call, peers.members)
-        return wait_for(self._call, "a message", peers.ranks[self._sender])
+        return wait_for(self._call, "a message", peers.ranks[self._senders[0]])
+
+    def _awaited(self) -> str:
+        """Return what this rank waits for, as text."""
+        if not self._senders:
+            return f"in {self._call}"
+        return f"for a message from {self._group.peers.format(self._senders)} in {self._call}"
 
     def _timeout(self) -> float:
         found = self._group.transport.timeout
@@ -178,11 +185,16 @@ class Work:
             return True
         peers = self._group.peers
         others_launch = self._compared is not None and peers.awaits_this_rank()
-        if peers.left or others_launch:
+        if self._cannot_end() or others_launch:
             self._alarm = peers.clock() if self._alarm is None else self._alarm
             if peers.clock() - self._alarm > GRACE:
                 self._fail(others_launch)
         return False
+
+    def _cannot_end(self) -> bool:
+        """Return whether the scripts of all its senders are over, or that of any rank if it needs all of them."""
+        left = self._group.peers.left
+        return left.keys() >= set(self._senders) if self._senders else bool(left)
 
     def _advance_others(self) -> None:
         """Advance the other operations of this rank; end with the error of one in which ranks differ.
