@@ -97,6 +97,7 @@ class Definition:
     - `batch(batched, n, *args, **params)`: the batching rule, in operators too: the operator on n examples at once.
     - `compose(*tensors, **params)`: other operators, which are dispatched and recorded in place of this one.
     - `dependence(i, out, *avals, **params)`: which elements of input i the elements of the result depend on.
+    - `mapped(i, out, *avals, **params)`: the dimensions over which it maps, where `dependence` does not say them.
     - `summed(*avals, **params)`: the dimensions over which it sums, for tensors that are divided among ranks.
     - `indexed(*avals, **params)`, `select_part(part, *args, **params)`, `compose_divided(*tensors, **params)`: too.
     - `older_form(name, args, kwargs)`: the arguments of a call in a form that PyTorch has deprecated, as today's.
@@ -213,6 +214,15 @@ class Definition:
         the tensors. By default all elements depend on all. Operators that move or sum elements need no such rule.
         """
         return {}
+
+    @classmethod
+    def mapped(cls, i, out, /, *avals, **params):
+        """Return the dimensions of input i over which the operator maps, with those of the result.
+
+        They are the dict of `dependence`. An operator whose rule gives `Labels` may say them, without the labels.
+        """
+        found = cls.dependence(i, out, *avals, **params)
+        return found if isinstance(found, dict) else {}
 
     @classmethod
     def summed(cls, *avals, **params):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from retrograd.core import Aval, Internal, call, op, registry
 from retrograd.ops.batching import align_batched, batch_all
-from retrograd.ops.family import broadcast_shapes, kernels_support, sum_to
+from retrograd.ops.family import broadcast_dims, broadcast_shapes, kernels_support, sum_to
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import exp, where
 from retrograd.ops.reduce import sum as sum_over
@@ -137,6 +137,9 @@ class attend(Internal, snapshots="attn_mask tensors out"):
         t_scores = p * t_scores
         level = _row_sums(t_scores)
         return add_optional(matmul(t_scores - p * level, v), _matmul_optional(p, t_v)), sum_over(t_scores, -1)
+
+    def dependence(i, out, *args, scale, causal):
+        return broadcast_dims(max(args[i].ndim - 2, 0), args[1].ndim - 2)
 
     def batch(batched, n, *args, scale, causal):
         args = (*args[:1], args[1] if batched[1] else registry["expand"](args[1], (n, *args[1].shape)), *args[2:])

@@ -50,8 +50,20 @@ class Convolution(Internal, Product):
         part, result = (*cls.parts[:2], "o")[i], cls.parts[-1]  # a bias has one dimension, the channels
         if "n" in part and "n" in result:
             return window_labels(avals[i].shape, out.shape, groups, lambda x: cls._read_windows(x, avals, params))
+        return cls.mapped(i, out, *avals)
+
+    @classmethod
+    def mapped(cls, i, out, /, *avals, **params):
+        """The examples, or channels, that an operand and the result share."""
+        part, result = (*cls.parts[:2], "o")[i], cls.parts[-1]
         shared = {part.index(kind): result.index(kind) for kind in part if kind in result}
         return {d: k for d, k in shared.items() if avals[i].shape[d] == out.shape[k]}
+
+    @classmethod
+    def summed(cls, *avals, groups, **params):
+        """The examples, or channels, that the operands share and the result lacks."""
+        a, b, out = cls.parts
+        return [{0: a.index(kind), 1: b.index(kind)} for kind in a if kind in b and kind not in out and groups == 1]
 
     @classmethod
     def _read_windows(cls, images, avals, params):

@@ -402,6 +402,9 @@ class one_hot(Definition, differentiable=False, aliases="nn.functional.one_hot")
             raise ValueError("one_hot: without num_classes the shape depends on the values; give num_classes")
         return Aval((*x.shape, num_classes), dtypes.int64)
 
+    def dependence(i, out, x, *, num_classes):
+        return {d: d for d in range(x.ndim)}
+
     def batch(batched, n, x, *, num_classes):
         if num_classes < 0:
             raise NotBatchedError("one_hot: how many classes there are depends on the values; give num_classes")

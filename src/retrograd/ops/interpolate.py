@@ -20,6 +20,11 @@ from retrograd.ops.view import cat, expand, permute, reshape, stack, transpose
 class Resampling(Internal, AlongDims):
     """A linear map along one dimension; `how` is its name, the old and the new size, and its further arguments."""
 
+    @classmethod
+    def mapped(cls, i, out, /, *avals, **params):
+        """All dimensions but this one."""
+        return super().dependence(i, out, *avals, **params)
+
 
 def _check_sizes(name, x, dim, size):
     at = canonical_dim(name, dim, x.ndim)

@@ -36,7 +36,9 @@ from retrograd.ops.view import movedim, reshape, unsqueeze
 
 
 @op("euclidean_norm(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
-class euclidean_norm(Internal, Reduction, result="real", opmath="x", node_name="LinalgVectorNormBackward0"):
+class euclidean_norm(
+    Internal, Reduction, result="real", opmath="x", in_stages=True, node_name="LinalgVectorNormBackward0"
+):
     """The square root of the sum of |x|^2 over `dim`.  The derivative at 0 is taken as 0."""
 
     def impl(xp, x, *, dim, keepdim):

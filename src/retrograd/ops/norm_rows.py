@@ -100,6 +100,11 @@ class norm_rows(Internal, snapshots="tensors"):
         total = total if t_weight is None else _sum_gradients(total, y * _per_row(t_weight, x))
         return total if t_bias is None else _sum_gradients(total, registry["expand"](_per_row(t_bias, x), x.shape))
 
+    def dependence(i, out, x, *weights, eps, center):
+        if i == 0:
+            return {d: d for d in range(x.ndim - 1)}
+        return {0: 0} if weights[0].ndim > 1 else {}
+
     def batch(batched, n, *tensors, **params):
         # Where weights have more than one dimension, the first is the batch dimension.
         if any(batched[1:]) or (len(tensors) > 1 and tensors[1].ndim > 1):

@@ -1,7 +1,7 @@
 """How the results of an operator are divided, given how its operands are: derived from the operators' own rules.
 
 An operator maps over a dimension if each index of the result depends on that index of the operands alone, as
-`Definition.dependence` says, or if it only moves elements and keeps their index: each rank computes with its part.
+`Definition.mapped` says, or if it only moves elements and keeps their index: each rank computes with its part.
 If operands are divided along a dimension that is summed (`Definition.summed`), each rank has a term of the sum. So it
 has if others are indices along the divided dimension (`Definition.indexed`): its elements, and 0 in place of others.
 Otherwise every rank computes with whole operands.
@@ -221,7 +221,7 @@ def _is_needed_whole(call: Call, operand: Aval) -> bool:
     """
     if not operand.shape or call.op.definition.indexed(*call.operands, **dict(call.params)) is not None:
         return True
-    return dtypes.is_differentiable(operand.dtype) and not call.op.definition.elements
+    return operand.dtype.kind not in "iu" and not call.op.definition.elements
 
 
 def _result_dim(call: Call, i: int, dim: int, nest: Nest) -> int | None:
@@ -245,9 +245,7 @@ def _dims(call: Call, i: int, nest: Nest) -> Mapping[int, int]:
     definition, results = call.op.definition, _results(call)
     if not call.operands[i].shape and not any(r.shape for r in results):
         return {0: 0}
-    found = [definition.dependence(i, r, *call.operands, **dict(call.params)) for r in results]
-    if not all(isinstance(dims, dict) for dims in found):
-        return {}
+    found = [definition.mapped(i, r, *call.operands, **dict(call.params)) for r in results]
     if not any(found) and definition.elements == "moved" and _moves_all(call):
         found = [_moved_dims(call, i, number, nest) for number in range(len(results))]
     return {d: e for d, e in found[0].items() if all(other.get(d) == e for other in found)}
