@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 Point = Mapping[str, int]  # a size for every varying dimension, by the dimension's name
 Monomial = tuple[str, ...]  # a product of dimensions; () is 1
 LARGEST_DIVISOR = 8  # of sizes like n // 2
-MANY_SIZES = 2 * LARGEST_DIVISOR**2  # different quotients differ at some of so many consecutive sizes
+MANY_SIZES = 2 * LARGEST_DIVISOR**2  # different quotients differ within this number of consecutive sizes
 
 
 class Expression(NamedTuple):
