@@ -156,6 +156,15 @@ def test_all_output_is_shown_by_rank_and_the_exit_code_is_the_script_s(script, c
 
 @ONCE
 @needs_mpi
+def test_ranks_have_the_variables_that_pytorchs_launcher_sets(script, capfd):
+    names = "'RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE'"
+    path = script(f"print(*[os.environ[name] for name in ({names})])")
+    assert main(["run", "-n", "2", "--output", "all", path, "x"]) == 0
+    assert sorted(capfd.readouterr().out.splitlines()) == ["[0] 0 2 0 2", "[1] 1 2 1 2"]
+
+
+@ONCE
+@needs_mpi
 @pytest.mark.parametrize("code", [6, 9, 11])
 def test_an_exit_code_that_is_a_signal_s_number_is_the_script_s_own(script, code, capfd):
     assert main(["run", "-n", "2", "--restarts", "1", script(f"print('out'); sys.exit({code})"), "x"]) == code

@@ -98,10 +98,10 @@ def test_spread_ranks_are_on_all_nodes_and_all_output_is_shown_by_rank(run, capf
 
 
 def test_ranks_have_the_variables_that_pytorchs_launcher_sets(run, capfd):
-    text = "print(*[os.environ[name] for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK')])\n"
+    text = "print(*[os.environ[name] for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE')])\n"
     text += "import retrograd as rg\nrg.distributed.init_process_group(rank=rank, world_size=2)\n"
     assert run(2, text, "--output", "all") == 0
-    assert sorted(capfd.readouterr().out.split("\n"))[1:] == ["[0] 0 2 0", "[1] 1 2 1"]
+    assert sorted(capfd.readouterr().out.split("\n"))[1:] == ["[0] 0 2 0 2", "[1] 1 2 1 2"]
 
 
 def test_ranks_are_spread_over_the_free_nodes(cluster, monkeypatch):

@@ -14,11 +14,12 @@ import signal
 import sys
 from types import FrameType
 
-# The variables of the rank, the number of ranks and the rank on its host: of MPICH and Intel MPI, and of Open MPI.
+# The variables of the rank, the number of ranks, and both on the rank's host: of MPICH and Intel MPI, and of Open MPI.
 NUMBERS = {
     "RANK": ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "0"),
     "WORLD_SIZE": ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "1"),
     "LOCAL_RANK": ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "0"),
+    "LOCAL_WORLD_SIZE": ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "1"),
 }
 END_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 FORWARDED = (signal.SIGINT, signal.SIGTERM)

@@ -199,7 +199,9 @@ class _JobRun:
     def _script(self, rank: int) -> Script:
         """Return the script of a rank, with the variables that PyTorch's launcher sets."""
         hosts = [host for _, host in self.processes]
-        numbers = {"RANK": rank, "WORLD_SIZE": len(hosts), "LOCAL_RANK": hosts[:rank].count(hosts[rank])}
+        own = hosts[rank]
+        local = {"LOCAL_RANK": hosts[:rank].count(own), "LOCAL_WORLD_SIZE": hosts.count(own)}
+        numbers = {"RANK": rank, "WORLD_SIZE": len(hosts), **local}
         variables = {**self.job.environment, **{name: str(number) for name, number in numbers.items()}}
         variables[STATUS_VARIABLE] = str(create_status_file(self.folder, rank))
         return Script(self.job.command, self.job.module, os.getcwd(), variables)
