@@ -61,8 +61,9 @@ def _receive(
         yield lambda: all((rank, subject) in direct for rank in ranks)
         return []
 
+    senders = ranks if len(ranks) == 1 else ()  # rank 0 needs all others, which need only rank 0
     with suppress(TimeoutError, PeerLost):
-        Work(group, "monitored_barrier", steps()).wait(timeout)
+        Work(group, "monitored_barrier", steps(), senders=senders).wait(timeout)
     return {rank: take_direct(group, rank, subject) for rank in ranks if (rank, subject) in direct}
 
 
