@@ -256,3 +256,24 @@ def test_a_view_made_in_inference_mode_is_a_leaf_that_requires_grad():
     assert (detached.requires_grad, detached.is_inference(), detached._version) == (False, False, 0)
     (v * 2).sum().backward()
     assert (v.grad.tolist(), x.grad) == ([2.0, 2.0], None)
+
+
+def test_an_input_that_a_function_returns_without_recording_may_be_written_to():
+    class Same(rg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+    x = rg.ones(2, requires_grad=True)
+    with rg.no_grad():
+        y = Same.apply(x)
+    y += 1
+    assert not y.requires_grad
+    assert x.tolist() == [2.0, 2.0]
+
+
+def test_requires_grad_is_not_set_for_results():
+    y = rg.ones(2, requires_grad=True) * 2
+    with pytest.raises(RuntimeError, match="only change requires_grad flags of leaf variables"):
+        y.requires_grad = True
+    assert y.requires_grad_() is y

@@ -78,8 +78,6 @@ class Tensor(Arithmetic):
         if not isinstance(flag, bool):
             raise RuntimeError(f"requires_grad must be a bool, got {type(flag).__name__}")
         if synced_grad_fn(self) is not None:
-            if flag:
-                return  # a result in a graph requires grad already
             raise RuntimeError(
                 f"requires_grad: you can only change requires_grad flags of leaf variables, and this one is the result "
                 f"of {self._grad_fn.op.name}; x.detach() is its value outside the graph"

@@ -374,7 +374,7 @@ class Module(ModuleTree):
     def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
         """Set `requires_grad` of all parameters."""
         for parameter in self.parameters():
-            parameter.requires_grad = requires_grad
+            parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:

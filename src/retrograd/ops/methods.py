@@ -575,8 +575,9 @@ def is_inference(input) -> bool:
 
 @method
 def requires_grad_(x, requires_grad=True) -> Tensor:
-    """Set whether the tensor requires grad; return it."""
-    x.requires_grad = requires_grad
+    """Set whether the tensor requires grad; return it. A result in a graph requires grad already."""
+    if requires_grad is not True or x.is_leaf:
+        x.requires_grad = requires_grad
     return x
 
 

@@ -322,7 +322,7 @@ class Function(metaclass=FunctionMeta):
         results = result if isinstance(result, tuple) else (result,)
         if ctx.dirty_tensors:
             check_dirty(cls, ctx, args, results, recorded)
-        outputs = make_outputs(cls, ctx, args, results)
+        outputs = make_outputs(cls, ctx, args, results, recorded)
         if ctx.non_differentiable:  # an input that was returned has become another tensor
             fixed = ctx.non_differentiable
             pairs = zip(outputs, results, strict=True)

@@ -1,6 +1,7 @@
 """The context of one call of a `Function`: what forward saves and marks for backward."""
 
 from collections.abc import Callable
+from types import NoneType
 from typing import Any
 
 from retrograd.autograd.saved_names import SavedTensor
@@ -32,25 +33,17 @@ class FunctionCtx:
         Unlike attributes they are checked for in-place changes, freed with the graph, and passed to
         `saved_tensors_hooks`.
         """
-        for index, tensor in enumerate(tensors):
-            if tensor is not None and not isinstance(tensor, Tensor):
-                raise TypeError(
-                    f"save_for_backward can only save variables, but argument {index} is of type "
-                    f"{type(tensor).__name__}; set an attribute of ctx instead"
-                )
+        _check_tensors(TypeError, "save_for_backward can only save variables", tensors, (Tensor, NoneType))
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
         """Save tensors for `jvp`."""
-        for index, tensor in enumerate(tensors):
-            if tensor is not None and not isinstance(tensor, Tensor):
-                raise TypeError(
-                    f"save_for_forward can only save variables, but argument {index} is of type {type(tensor).__name__}"
-                )
+        _check_tensors(TypeError, "save_for_forward can only save variables", tensors, (Tensor, NoneType))
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Tensor) -> None:
         """Mark inputs that forward has written to; each of them must be returned."""
+        _check_tensors(RuntimeError, "mark_dirty can only accept variables", args)
         self.dirty_tensors = args
 
     def mark_shared_storage(self, *pairs: Any) -> None:
@@ -59,6 +52,7 @@ class FunctionCtx:
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
         """Mark outputs that have no gradient."""
+        _check_tensors(RuntimeError, "mark_non_differentiable only accepts variable arguments", args)
         self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
@@ -93,3 +87,10 @@ def context_like(ctx: FunctionCtx) -> FunctionCtx:
     vars(made).update(vars(ctx))
     made._node = None
     return made
+
+
+def _check_tensors(error: type[Exception], rule: str, values: tuple, kinds: Any = Tensor) -> None:
+    """Raise an error if a value is of none of these classes."""
+    for index, value in enumerate(values):
+        if not isinstance(value, kinds):
+            raise error(f"{rule}, but argument {index} is of type {type(value).__name__}; set an attribute of ctx")

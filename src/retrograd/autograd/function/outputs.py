@@ -15,33 +15,33 @@ from retrograd.ops.mutate import adopt_history, check_history
 _detach = operator_named("detach")
 
 
-def make_outputs(cls: type, ctx: FunctionCtx, args: tuple, results: tuple) -> list:
+def make_outputs(cls: type, ctx: FunctionCtx, args: tuple, results: tuple, recorded: bool) -> list:
     """Return the outputs for the caller: an input that is returned unchanged becomes a new tensor.
 
     Views that are returned refuse recorded writes: as those of a Function, or as several views of one operator.
     """
     single = len(results) == 1 or len(describe_tensors(results)) == 1
     meta = IN_FUNCTION if single else cls.__name__
-    outputs = []
-    for result in results:
-        outputs.append(_make_output(ctx, args, result, meta) if isinstance(result, Tensor) else result)
-    return outputs
+    return [_make_output(ctx, args, r, meta, recorded) if isinstance(r, Tensor) else r for r in results]
 
 
-def _make_output(ctx: FunctionCtx, args: tuple, result: Tensor, meta: str) -> Tensor:
+def _make_output(ctx: FunctionCtx, args: tuple, result: Tensor, meta: str, recorded: bool) -> Tensor:
     if ctx.dirty_tensors and contains_tensor(result, ctx.dirty_tensors):
         return result
     if result._requires_grad or contains_tensor(result, args):
-        return _detach(result) if contains_tensor(result, ctx.non_differentiable) else _view_as_self(result, meta)
+        fixed = contains_tensor(result, ctx.non_differentiable)
+        return _detach(result) if fixed else _view_as_self(result, meta, recorded)
     if result._view is not None and result._view.creation_meta != COPIED:
         result._view.creation_meta = meta
     return result
 
 
-def _view_as_self(tensor: Tensor, meta: str) -> Tensor:
+def _view_as_self(tensor: Tensor, meta: str, recorded: bool) -> Tensor:
     """Return a view of all of a tensor, outside its graph, that refuses recorded writes."""
     out = make(tensor.value, tensor.level, tensor.tag)
     out.version = version_of(tensor)
+    if tensor._requires_grad and not recorded:
+        return out  # which may be written to: no backward could be wrong
     base = tensor if tensor._view is None else base_of(tensor._view)
     chain = () if tensor._view is None else tensor._view.chain
     out._view = View(base, chain, meta, out.version.rebases)
