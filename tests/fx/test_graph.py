@@ -444,3 +444,13 @@ def test_immutable_collections_are_those_of_arguments():
     for change in (lambda: node.args[0].append(3), lambda: node.args[1].update(b=1)):
         with pytest.raises(TypeError, match="object does not support mutation"):
             change()
+
+
+def test_nodes_are_ordered_by_their_positions():
+    graph = fx.Graph()
+    a, b, c = (graph.placeholder(name) for name in "abc")
+    assert sorted([c, b, a]) == [a, b, c]
+    a.prepend(c)
+    assert c < a <= b
+    with pytest.raises(TypeError, match="not supported"):
+        _ = a < fx.Graph().placeholder("a")

@@ -338,3 +338,14 @@ def test_params_that_are_given_by_position_stay_in_the_node():
     traced = fx.symbolic_trace(lambda a, b: rg.max(a, b) + rg.min(a, 0, True)[0])
     a, b = rg.tensor([1.0, 5.0]), rg.tensor([3.0, 4.0])
     assert traced(a, b).tolist() == [4.0, 6.0]
+
+
+def test_methods_of_tracers_read_the_traced_module_and_make_placeholders():
+    class Reading(fx.Tracer):
+        def create_proxy(self, kind, target, *args, **kwargs):
+            seen.append((kind, self.root is module))
+            return super().create_proxy(kind, target, *args, **kwargs)
+
+    seen, module = [], nn.Sequential(nn.ReLU())
+    Reading().trace(module)
+    assert seen == [("placeholder", True), ("call_module", True)]

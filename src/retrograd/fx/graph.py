@@ -58,6 +58,7 @@ class Graph:
         self._tracer_extras = tracer_extras
         self._codegen = CodeGen()
         self._root = Node(self, "", "output", "root")  # sentinel before the first and after the last node
+        self._positions: dict[Node, int] | None = None  # of the nodes, while none is added, moved or erased
         self._insertion_point = self._root  # the node before which the next one is inserted
         self._namespace = Namespace()
         self._owner: ref[GraphModule] | None = None

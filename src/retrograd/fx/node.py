@@ -2,6 +2,7 @@
 
 import builtins
 import dataclasses
+import functools
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -45,6 +46,7 @@ class ArgumentIndexError(IndexError, AssertionError):
     """The error for an index beyond the arguments of a node; AssertionError in PyTorch."""
 
 
+@functools.total_ordering
 class Node:
     """One step of a `Graph`: an input, an attribute of the module, a call, or the output.
 
@@ -53,7 +55,8 @@ class Node:
     constants and further nodes; of a placeholder, its default.  They change by assignment only: in-place changes, also
     of lists and dicts in them, raise a TypeError, because `users` would become wrong.  `meta` holds metadata:
     tracing stores "val", the `Aval` of the result (a tuple of them for several), and "stack_trace", the
-    line of the user's code as `file:line in function`.  `type` is the annotation of the result, or None.
+    line of the user's code as `file:line in function`.  `type` is the annotation of the result, or None.  Nodes of one
+    graph are ordered by their positions: `a < b` if `a` is before `b`.
 
     Raises ValueError if the target of "call_function" cannot be called, or another target is no string.
 
@@ -240,9 +243,24 @@ class Node:
     def _link(self, before: "Node", after: "Node") -> None:
         self._previous, self._next = before, after
         before._next = after._previous = self
+        self.graph._positions = None
 
     def _unlink(self) -> None:
+        self.graph._positions = None
         self._previous._next, self._next._previous = self._next, self._previous
+
+    def _position(self) -> int:
+        """Return the index of the node in its graph."""
+        if self.graph._positions is None:
+            self.graph._positions = {node: index for index, node in enumerate(self.graph.nodes)}
+        if self._erased:
+            raise NodeError(f"{self.name}: the node was erased, so it has no position in the graph")
+        return self.graph._positions[self]
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, Node) or other.graph is not self.graph:
+            return NotImplemented
+        return self._position() < other._position()
 
     # ------------------------------------------------------------------------------------------- properties
 

@@ -127,6 +127,7 @@ class Tracer(TracerBase):
     def begin(self, module: Module) -> None:
         """Start an empty graph for the code of a module."""
         self.begin_graph(Graph(tracer_cls=type(self)))
+        self.root = module  # which methods of subclasses may read
         # Reversed, so that an object with several names gets the first one.
         self._paths = {id(value): name for name, value in reversed(tensors_and_modules(module))}
         self._registered = {id(tensor) for tensor in (*module.parameters(), *module.buffers())}
@@ -197,10 +198,10 @@ class Tracer(TracerBase):
     def _input(self, parameter: inspect.Parameter) -> Proxy:
         """Return the proxy of a parameter's placeholder."""
         name = f"{STARS.get(parameter.kind, '')}{parameter.name}"
-        args = () if parameter.default is parameter.empty else (parameter.default,)
-        return self.proxy(
-            self.create_node("placeholder", name, args, {}, None, annotation_or_none(parameter.annotation))
-        )
+        proxy = self.create_proxy("placeholder", name, (), {}, type_expr=annotation_or_none(parameter.annotation))
+        if parameter.default is not parameter.empty:
+            proxy.node.args = (parameter.default,)  # as it is: create_arg would make a node of a tensor
+        return proxy
 
     # -------------------------------------------------------------------------------------------- overridable decisions
 
