@@ -123,12 +123,13 @@ def _collate_members(name: str, batch: Sequence[Any], join: Join, table: Table) 
             first, {key: _collate(name, [example[key] for example in batch], join, table) for key in first}
         )
     if isinstance(first, Sequence):
-        if len({len(example) for example in batch}) > 1:
-            raise OperandValueError(f"{name}: the examples differ in length: {sorted({len(e) for e in batch})}")
+        lengths = {len(example) for example in batch}
+        if len(lengths) > 1:
+            raise OperandValueError(f"{name}: each element in list of batch should be of equal size, got {lengths}")
         return _rebuild_sequence(first, [_collate(name, part, join, table) for part in zip(*batch, strict=True)])
     raise TypeError(
-        f"{name}: expected tensors, arrays, numbers, text, and lists, tuples or mappings of those, got "
-        f"{type(first).__name__}; give the loader a collate_fn"
+        f"{name}: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {type(first)}; give the "
+        f"loader a collate_fn"
     )
 
 

@@ -78,7 +78,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
             raise DatasetError("TensorDataset: expected tensors with dimensions; the first one counts the examples")
         if len({len(tensor) for tensor in self.tensors}) > 1:
             lengths = ", ".join(str(len(tensor)) for tensor in self.tensors)
-            raise DatasetError(f"TensorDataset: tensors differ in length: {lengths}")
+            raise DatasetError(f"TensorDataset: Size mismatch between tensors: they differ in length: {lengths}")
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple(tensor[index] for tensor in self.tensors)
@@ -125,11 +125,11 @@ class StackDataset(Dataset[Any]):
 
     def __init__(self, *args: Sized, **kwargs: Sized) -> None:
         if bool(args) == bool(kwargs):
-            raise ValueError("StackDataset: expected datasets, either all by position or all by name")
+            raise ValueError("StackDataset: At least one dataset should be passed, all by position or all by name")
         self.datasets: Any = args or kwargs
         lengths = [len(dataset) for dataset in args or kwargs.values()]
         if len(set(lengths)) > 1:
-            raise ValueError(f"StackDataset: datasets differ in length: {', '.join(map(str, lengths))}")
+            raise ValueError(f"StackDataset: Size mismatch between datasets: lengths {', '.join(map(str, lengths))}")
         self._length = lengths[0]
 
     def __getitem__(self, index: int) -> Any:
@@ -164,9 +164,9 @@ class ConcatDataset(Dataset[T]):
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
-            raise DatasetError("ConcatDataset: expected at least one dataset")
+            raise DatasetError("ConcatDataset: datasets should not be an empty iterable")
         if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
-            raise IterableDatasetError("ConcatDataset: an IterableDataset has no examples by number; use ChainDataset")
+            raise IterableDatasetError("ConcatDataset does not support IterableDataset; use ChainDataset")
         self.cumulative_sizes = list(accumulate(len(dataset) for dataset in self.datasets))
 
     def __getitem__(self, index: int) -> T:

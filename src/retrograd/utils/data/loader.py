@@ -114,15 +114,16 @@ class DataLoader(SuggestsKeywords, Generic[T]):
         self.batch_sampler = BatchSampler(self.sampler, batch_size or 1, drop_last) if batched else None
         if batch_sampler is not None:
             self.batch_sampler = batch_sampler  # type: ignore[assignment]
-        self._batched = self.batch_sampler is not None or batch_size is not None
+        self._auto_collation = self.batch_sampler is not None or batch_size is not None
         if not (collate_fn is None or callable(collate_fn)):
             raise TypeError(
                 f"DataLoader: collate_fn must be a function of a list of examples, got {describe(collate_fn)}"
             )
-        self.collate_fn = collate_fn or (default_collate if self._batched else default_convert)
+        self.collate_fn = collate_fn or (default_collate if self._auto_collation else default_convert)
         self.generator = generator
         self.num_workers = num_workers
         self.timeout = timeout
+        self.in_order = in_order
         self.worker_init_fn = worker_init_fn
         self.multiprocessing_context = _resolve_context(multiprocessing_context)
         self.prefetch_factor = prefetch_factor or (DEFAULT_PREFETCH_FACTOR if num_workers else None)
@@ -154,7 +155,7 @@ class DataLoader(SuggestsKeywords, Generic[T]):
 
     def __iter__(self) -> Iterator[Any]:
         settings = FetchSettings(
-            self.dataset, self.collate_fn, self._batched, self._iterable, self.drop_last, self.num_workers,
+            self.dataset, self.collate_fn, self._auto_collation, self._iterable, self.drop_last, self.num_workers,
             self.worker_init_fn,
         )  # fmt: skip
         # Drawn even without workers: so the order of examples does not depend on them.
@@ -278,11 +279,9 @@ def _is_iterable_only(dataset: Any) -> bool:
 
 
 def _check_iterable_arguments(dataset: Any, shuffle: Any, sampler: Any, batch_sampler: Any, num_workers: int) -> None:
-    if shuffle or sampler is not None or batch_sampler is not None:
-        raise ValueError(
-            "DataLoader: the examples of an iterable come in its own order; shuffle, sampler and batch_sampler are for "
-            "datasets with examples by number"
-        )
+    for name, given in (("shuffle", shuffle or None), ("sampler", sampler), ("batch_sampler", batch_sampler)):
+        if given is not None:
+            raise ValueError(f"DataLoader with IterableDataset: expected unspecified {name} option, got {given}")
     if not isinstance(dataset, IterableDataset) and num_workers > 1:
         raise ValueError(
             f"DataLoader: each of {num_workers} workers would yield all examples of this {type(dataset).__name__}; use "
@@ -293,17 +292,14 @@ def _check_iterable_arguments(dataset: Any, shuffle: Any, sampler: Any, batch_sa
 def _check_workers(num_workers: int, prefetch_factor: int | None, persistent_workers: bool, timeout: float) -> None:
     for name, number in (("num_workers", num_workers), ("timeout", timeout)):
         check_number(f"DataLoader: {name}", float, number)
-    if num_workers < 0 or timeout < 0:
-        raise ValueError(
-            f"DataLoader: num_workers and timeout must be at least 0, got num_workers={num_workers}, timeout={timeout}"
-        )
-    if prefetch_factor is not None and (not num_workers or prefetch_factor < 1):
-        raise ValueError(
-            f"DataLoader: prefetch_factor must be at least 1, and needs num_workers of at least 1, got "
-            f"prefetch_factor={prefetch_factor}, num_workers={num_workers}"
-        )
+        if number < 0:
+            raise ValueError(f"DataLoader: {name} option should be non-negative, but got {name}={number}")
+    if prefetch_factor is not None and not num_workers:
+        raise ValueError("prefetch_factor option could only be specified in multiprocessing; set num_workers, too")
+    if prefetch_factor is not None and prefetch_factor < 1:
+        raise ValueError(f"DataLoader: prefetch_factor must be at least 1, got {prefetch_factor}")
     if persistent_workers and not num_workers:
-        raise ValueError("DataLoader: persistent_workers needs num_workers of at least 1")
+        raise ValueError("DataLoader: persistent_workers option needs num_workers > 0")
 
 
 def _check_batches(batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: Any) -> None:
@@ -311,13 +307,13 @@ def _check_batches(batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: A
         if isinstance(given, type) or not (given is None or hasattr(given, "__iter__")):
             raise TypeError(f"DataLoader: {name} must be an iterable of indices, got {describe(given)}")
     if sampler is not None and shuffle:
-        raise ValueError("DataLoader: sampler and shuffle exclude each other; a sampler has its own order")
+        raise ValueError("DataLoader: sampler option is mutually exclusive with shuffle; a sampler has its own order")
     if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
-        raise ValueError("DataLoader: batch_sampler excludes batch_size, shuffle, sampler and drop_last")
+        raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
     if batch_size is None and drop_last:
-        raise ValueError("DataLoader: drop_last needs a batch_size; without batches none is shorter")
+        raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
     if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
-        raise ValueError(f"DataLoader: batch_size must be a whole number of at least 1, or None, got {batch_size!r}")
+        raise ValueError(f"DataLoader: batch_size should be a positive integer value or None, but got {batch_size!r}")
 
 
 def _resolve_context(given: str | BaseContext | None) -> BaseContext | None:

@@ -66,7 +66,7 @@ class RandomSampler(Sampler[int]):
         generator: Generator | None = None,
     ) -> None:
         if not isinstance(replacement, bool):
-            raise TypeError(f"RandomSampler: replacement must be True or False, got {replacement!r}")
+            raise TypeError(f"RandomSampler: replacement should be a boolean value, but got {replacement!r}")
         self.data_source = data_source
         self.replacement = replacement
         self.generator = generator
@@ -74,7 +74,7 @@ class RandomSampler(Sampler[int]):
         if num_samples is None and not hasattr(data_source, "__len__"):
             raise TypeError(f"RandomSampler: data_source must have a length, got {describe(data_source)}")
         if not self.num_samples:
-            raise ValueError("RandomSampler: the data has no examples to draw: num_samples should be positive, got 0")
+            raise ValueError("RandomSampler: num_samples should be a positive integer value, but the data is empty")
 
     @property
     def num_samples(self) -> int:
@@ -129,10 +129,10 @@ class WeightedRandomSampler(Sampler[int]):
         generator: Generator | None = None,
     ) -> None:
         if not isinstance(replacement, bool):
-            raise ReplacementError(f"WeightedRandomSampler: replacement must be True or False, got {replacement!r}")
+            raise ReplacementError(f"WeightedRandomSampler: replacement should be a boolean, got {replacement!r}")
         self.weights = as_tensor(weights).to("float64")
         if self.weights.ndim != 1:
-            raise ValueError(f"WeightedRandomSampler: weights must be a vector, got shape {self.weights.shape}")
+            raise ValueError(f"WeightedRandomSampler: weights should be a 1d sequence, got shape {self.weights.shape}")
         self.num_samples = _count("WeightedRandomSampler", num_samples)
         self.replacement = replacement
         self.generator = generator
@@ -156,7 +156,7 @@ class BatchSampler(Sampler[list[int]]):
         self.sampler = sampler
         self.batch_size = _count("BatchSampler", batch_size, "batch_size")
         if not isinstance(drop_last, bool):
-            raise ValueError(f"BatchSampler: drop_last must be True or False, got {drop_last!r}")
+            raise ValueError(f"BatchSampler: drop_last should be a boolean value, but got drop_last={drop_last!r}")
         self.drop_last = drop_last
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -208,7 +208,7 @@ class DistributedSampler(Sampler[int]):
         num_replicas = default_ranks.size() if num_replicas is None else num_replicas
         rank = default_ranks.rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
-            raise ValueError(f"DistributedSampler: rank must be from 0 to {num_replicas - 1}, got {rank}")
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset = dataset
         self.num_replicas = num_replicas
         self.rank = rank
@@ -235,5 +235,5 @@ class DistributedSampler(Sampler[int]):
 
 def _count(name: str, value: Any, what: str = "num_samples") -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name}: {what} must be a whole number of at least 1, got {describe(value)}")
+        raise ValueError(f"{name}: {what} should be a positive integer value, but got {what}={value}")
     return value
