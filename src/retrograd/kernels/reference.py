@@ -172,7 +172,7 @@ def tanh_grad(g, out):
 
 def relu(x):
     """Return max(x, 0); NaN stays NaN."""
-    return np.maximum(x, np.zeros((), x.dtype))
+    return np.maximum(x, x.dtype.type(0))
 
 
 def relu_grad(g, out):
