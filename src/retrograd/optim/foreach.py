@@ -23,8 +23,8 @@ BUFFER = 1 << 16  # elements of a buffer, which fits into the second cache
 def elementwise(update: Update) -> Update:
     """Decorator: declare that an optimizer's `update` computes every element from those at its index and from numbers.
 
-    The operators must be such that the bits of an element don't depend on its index: sums, products, quotients, square
-    roots and comparisons. A subclass that overrides the method has to declare its own.
+    The operators must be such that the bits of an element don't depend on its index, except the sign of a NaN: sums,
+    products, quotients, square roots and comparisons. A subclass that overrides the method has to declare its own.
     """
     update.elementwise = True  # type: ignore[attr-defined]
     return update
