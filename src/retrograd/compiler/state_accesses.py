@@ -86,8 +86,7 @@ def is_only_appended_to(code: types.CodeType, name: str, keys: Keys = ()) -> boo
     False
     """
     steps, uses = _steps_with(code, name)
-    known: set[int] = set()
-    appended: int | None = None
+    known, changes = set[int](), list[tuple[int, str]]()  # changes: the last instructions of calls, and their methods
     for i in uses:
         found = _item_of(steps, i, keys) if steps[i].opname in _STORES else None
         if found is None:
@@ -96,10 +95,10 @@ def is_only_appended_to(code: types.CodeType, name: str, keys: Keys = ()) -> boo
             known.add(i)
             continue
         end = _end_of_append(steps, found)
+        last, method = max([change for change in changes if change[0] < i], default=(0, ""))  # not one around the read
         if end is not None:
-            appended = end if steps[found + 1].argval == "append" else None
-            known.add(i)
-        elif appended is not None and _reads_last(steps, appended, found):
+            changes.append((end, steps[found + 1].argval))
+        if end is not None or (method == "append" and _reads_last(steps, last, found)):
             known.add(i)
         else:
             known.update(_uses_of_sum(steps, i, found, ("+=",)))
