@@ -14,6 +14,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn
+from retrograd.compiler.function_source import read_source
 
 from .comparison import numbers, observe
 
@@ -332,6 +333,35 @@ def test_garbage_that_is_collected_during_a_call_is_no_part_of_it():
     finally:
         gc.set_threshold(*threshold)
         gc.callbacks.remove(count)
+
+
+def test_threads_may_read_the_sources_of_functions_at_once():
+    class Garbage:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            sum(range(300))  # the garbage collector runs this while a tree is made, and other threads may run then
+
+    def read():
+        for _ in range(10):
+            [Garbage() for _ in range(200)]
+            found.append(read_source(contextlib.contextmanager))
+
+    found, threshold, interval = [], gc.get_threshold(), sys.getswitchinterval()
+    gc.set_threshold(50)
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=read) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        gc.set_threshold(*threshold)
+        sys.setswitchinterval(interval)
+    assert len(found) == 40
+    assert None not in found
 
 
 def test_other_functions_of_optimizers_may_be_given_tensors():

@@ -3,12 +3,14 @@
 import ast
 import copy
 import linecache
+import threading
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 _FUTURE = 0x1FF0000  # the flags of code that `from __future__ import` sets
+_parsing = threading.RLock()  # Python 3.11 counts the depth of trees for all threads together: SystemError
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,10 @@ def read_source(function: Callable[..., Any]) -> FunctionSource | None:
         return None
     code = function.__code__
     try:
-        module = ast.parse("".join(linecache.getlines(code.co_filename, function.__globals__)))
+        with _parsing:
+            module = ast.parse("".join(linecache.getlines(code.co_filename, function.__globals__)))
         whole = compile(module, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, SystemError):  # the last where other code parses in another thread
         return None
     if not any(_is_same(found, code) for found in _codes(whole, code)):
         return None
@@ -118,7 +121,8 @@ def _first_line(tree: ast.FunctionDef) -> int:
 
 def _compile_inside(trees: list[ast.FunctionDef], names: list[str], file: str, flags: int) -> list[types.CodeType]:
     """Return the code of functions inside one that has variables of the given names."""
-    outer = ast.parse("def outer(): pass")
+    with _parsing:
+        outer = ast.parse("def outer(): pass")
     around = outer.body[0]
     assert isinstance(around, ast.FunctionDef)
     targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in names]
