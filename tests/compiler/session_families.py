@@ -1,6 +1,7 @@
 """The families of random sessions: training steps, random numbers, threads; and a table of all."""
 
 from .session_preamble import PREAMBLE, USUAL
+from .session_tensors import INPUTS, NESTED, TRANSFORMS
 from .sessions import Family
 
 OPTIMIZERS = [
@@ -189,4 +190,7 @@ def at_once(f, *xs):
      "at_once({f}, *[num(i, 2 + i, 3) for i in range(4)])"],
 )  # fmt: skip
 
-FAMILIES = {"training steps": TRAINING_STEPS, "random numbers": RANDOM, "threads": THREADS}
+FAMILIES = {
+    "training steps": TRAINING_STEPS, "random numbers": RANDOM, "threads": THREADS, "nested tensors": NESTED,
+    "inputs": INPUTS, "transforms": TRANSFORMS,
+}  # fmt: skip
