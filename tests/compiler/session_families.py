@@ -1,5 +1,6 @@
 """The families of random sessions: training steps, random numbers, threads; and a table of all."""
 
+from .session_objects import COUNTERS, MODELS, OBJECTS
 from .session_preamble import PREAMBLE, USUAL
 from .session_tensors import INPUTS, NESTED, TRANSFORMS
 from .sessions import Family
@@ -192,5 +193,5 @@ def at_once(f, *xs):
 
 FAMILIES = {
     "training steps": TRAINING_STEPS, "random numbers": RANDOM, "threads": THREADS, "nested tensors": NESTED,
-    "inputs": INPUTS, "transforms": TRANSFORMS,
+    "inputs": INPUTS, "transforms": TRANSFORMS, "models": MODELS, "objects": OBJECTS, "counters": COUNTERS,
 }  # fmt: skip
