@@ -106,3 +106,14 @@ def test_a_node_without_a_value_is_named():
     next(iter(graph.find_nodes(op="output"))).args = (exp,)
     with pytest.raises(RuntimeError, match="output uses exp, which has no value"):
         fx.Interpreter(nn.Module(), graph=graph).run(1)
+
+
+def test_a_step_finds_the_module_that_its_target_names():
+    class WithoutDropout(fx.Transformer):
+        def call_module(self, target, args, kwargs):
+            left_out = isinstance(self.submodules[target], nn.Dropout)
+            return args[0] if left_out else super().call_module(target, args, kwargs)
+
+    traced = fx.symbolic_trace(nn.Sequential(nn.Linear(2, 3), nn.Dropout(), nn.Linear(3, 1)))
+    module = WithoutDropout(traced).transform()
+    assert [node.target for node in module.graph.nodes if node.op == "call_module"] == ["0", "2"]

@@ -1103,7 +1103,7 @@ class Tensor:
     @requires_grad.setter
     def requires_grad(self, value: _bool) -> None: ...
     def requires_grad_(self, requires_grad: Any = True) -> Tensor:
-        """Set whether the tensor requires grad; return it."""
+        """Set whether the tensor requires grad; return it. A result in a graph requires grad already."""
     def reshape(self, *shape: _Ints) -> Tensor:
         """x with the same elements, in row-major order, in another shape; one size may be -1.  A view if strides allow."""
     def reshape_as(self, other: Any) -> Tensor:

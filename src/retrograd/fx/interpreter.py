@@ -1,6 +1,7 @@
 """Interpret a graph node by node, or rebuild it, with overridable steps."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from retrograd.fx.graph import Graph
@@ -58,6 +59,11 @@ class Interpreter:
         self.garbage_collect_values = garbage_collect_values
         self.env: dict[Node, Any] = {}
         self.args_iter: Iterator = iter(())
+
+    @cached_property
+    def submodules(self) -> dict[str, Module]:
+        """Return the modules that `call_module` calls, by the targets of their nodes."""
+        return dict(self.module.named_modules())
 
     def run(
         self,
