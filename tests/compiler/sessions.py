@@ -78,7 +78,7 @@ def seen_of(value):
     try:
         if value.is_nested:
             return ["nested", value.requires_grad, *[seen_of(part.detach()) for part in value.unbind()]]
-        return (type(value).__name__, observe(value)) if not value.is_inference() else value.tolist()
+        return (type(value).__name__, observe(value)) if not value.is_inference() else repr(value.tolist())
     except RuntimeError as error:  # it has escaped a transform
         return type(error)
 
