@@ -11,16 +11,14 @@ from retrograd.pipelining.transports.process_group import ProcessGroup
 from retrograd.pipelining.transports.rank_messaging import Kind
 from retrograd.pipelining.transports.serialization import pack, unpack
 
-ROUND = 1 << 32  # operations are numbered from a multiple of it, the next one after ranks have differed
-
 
 class Exchange:
     """One rank's part of an operation that all ranks of a group start in the same order.
 
     fields: texts that must be the same on all ranks, by name.  number: of the operation, the same on all ranks.
 
-    Raises RuntimeError over MPI if this rank has not waited for the end of an operation: MPI would combine the next
-    ones with those that other ranks started before.  Raises the RankMismatchError of an earlier operation that this
+    Raises RuntimeError if this rank has not waited for the end of an operation: the next ones would be combined with
+    those that other ranks started before.  Raises the RankMismatchError of an earlier operation that this
     rank has not waited for.
     """
 
@@ -52,33 +50,35 @@ class Exchange:
         return {rank: self._take(rank, phase) for rank in sources}
 
     def agree(self) -> Steps:
-        """Compare the fingerprints of all ranks over MPI.  Raises RankMismatchError, on every rank."""
+        """Compare the fingerprints of all ranks.  Raises RankMismatchError, on every rank."""
         comm = self.group.comm
-        if comm is None or self.group.size() == 1:
+        if self.group.size() == 1:
+            return []
+        if comm is None:
+            yield from self._compare_fields(("agrees", self.number))
             return []
         mine = self.fingerprint.digest()
         found = bytearray(DIGEST * comm.size)
         request = comm.Iallgather(mine, found)
         yield request.Test
         if found != mine * comm.size:
-            yield from self._differ(bytes(found))
+            # Messages, because a blocking call of MPI would wait without a limit for a rank that does not answer.
+            yield from self._compare_fields(("differs", bytes(found)))
         return []
 
-    def _differ(self, digests: bytes) -> Steps:
-        """Exchange the fields of all ranks, whose digests differ; raise RankMismatchError.
-
-        Messages carry them, because a blocking call of MPI would wait without a limit for a rank that does not answer.
-        """
-        group, subject, ranks = self.group, ("differs", digests), range(self.group.size())
+    def _compare_fields(self, subject: Any) -> Steps:
+        """Exchange the fields of all ranks by messages; raise RankMismatchError if they differ."""
+        group, own, ranks = self.group, dict(self.fingerprint.fields), range(self.group.size())
         for rank in ranks:
-            send_direct(group, rank, subject, dict(self.fingerprint.fields))
+            send_direct(group, rank, subject, own)
         yield lambda: all((rank, subject) in group.peers.direct for rank in ranks)
-        group.peers.renew_comm()  # the ranks may have started different operations on it
         found = {group.ranks[rank]: take_direct(group, rank, subject) for rank in ranks}
+        if all(fields == own for fields in found.values()):
+            return []
+        group.peers.renew_comm()  # the ranks may have started different operations on it
         error = RankMismatchError(describe_mismatch(found))
         fail_running(group, error)
-        # The ranks may have started different numbers of operations after this one, of which none will end.
-        group.calls = (self.number // ROUND + 1) * ROUND
+        group.renumber(self.number)
         raise error
 
     def _subject(self, phase: int) -> tuple[str, int, int]:
@@ -101,14 +101,11 @@ def start(group: ProcessGroup, exchange: Exchange, steps: Steps, async_op: bool)
     if async_op:
         return Work(group, exchange.call, _with_agreement(exchange, steps), collective=True)
     try:
-        if group.comm is not None:
+        if group.size() > 1:
             Work(group, exchange.call, exchange.agree(), exchange.fingerprint, collective=True).wait()
-        elif group.size() > 1:
-            group.launch(lambda link: None, exchange.fingerprint)
         Work(group, exchange.call, steps, collective=True).wait()
     except TimeoutError:
-        if group.comm is not None:
-            group.peers.timed_out = exchange.call
+        group.peers.timed_out = exchange.call
         raise
     return None
 

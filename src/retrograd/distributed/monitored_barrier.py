@@ -54,16 +54,16 @@ def monitored_barrier(
 def _receive(
     group: ProcessGroup, ranks: Sequence[int], subject: tuple[str, int], timeout: datetime.timedelta | None
 ) -> dict[int, list[Any]]:
-    """Return the messages of ranks that arrive within the timeout, by rank."""
+    """Return the messages of ranks that arrive within the timeout, by rank; no rank waits for one that has ended."""
     direct = group.peers.direct
 
     def steps() -> Steps:
-        yield lambda: all((rank, subject) in direct for rank in ranks)
+        left = group.peers.left
+        yield lambda: all((rank, subject) in direct or rank in left for rank in ranks)
         return []
 
-    senders = ranks if len(ranks) == 1 else ()  # rank 0 needs all others, which need only rank 0
     with suppress(TimeoutError, PeerLost):
-        Work(group, "monitored_barrier", steps(), senders=senders).wait(timeout)
+        Work(group, "monitored_barrier", steps(), senders=ranks).wait(timeout)
     return {rank: take_direct(group, rank, subject) for rank in ranks if (rank, subject) in direct}
 
 

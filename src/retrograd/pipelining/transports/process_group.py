@@ -8,9 +8,11 @@ from typing import Any
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.transports import get_transport
 from retrograd.pipelining.transports.fingerprint import Fingerprint
-from retrograd.pipelining.transports.interface import Link, Transport
+from retrograd.pipelining.transports.interface import Link, RankMismatchError, Transport
 from retrograd.pipelining.transports.rank_messaging import Head, Packet, Peers
 from retrograd.pipelining.transports.subgroup import Subgroup
+
+ROUND = 1 << 32  # operations are numbered from a multiple of it
 
 
 class ProcessGroup:
@@ -57,7 +59,18 @@ class ProcessGroup:
 
         Raises RankMismatchError, on every rank, if their fingerprints differ.
         """
-        return self.transport.launch(self.size(), work, fingerprint)
+        try:
+            return self.transport.launch(self.size(), work, fingerprint)
+        except RankMismatchError:
+            self.renumber(self.calls)
+            raise
+
+    def renumber(self, number: int) -> None:
+        """Number the next operations from the next round, since ranks have differed in one of this number.
+
+        They may have started different numbers of operations, of which none will end.
+        """
+        self.calls = (number // ROUND + 1) * ROUND
 
     def subgroup(
         self, ranks: Sequence[int], timeout: float | None = None, *, by_members: bool = False
