@@ -58,10 +58,15 @@ __getattr__, __dir__ = lazy_names(
 )
 
 
+def is_launched() -> bool:
+    """Return whether a launcher, or `rg.distributed.run_threads`, has started this rank and connects it with others."""
+    several = any(os.environ.get(size, "1") != "1" for size in SIZE_VARIABLES)
+    return TRANSPORT_VARIABLE in os.environ or several or rank_of_thread() is not None
+
+
 def _started() -> str:
     """Return the name of the transport that this process was started for."""
-    several = any(os.environ.get(size, "1") != "1" for size in SIZE_VARIABLES)
-    return os.environ.get(TRANSPORT_VARIABLE, "mpi" if several else "threads")
+    return os.environ.get(TRANSPORT_VARIABLE, "mpi" if is_launched() else "threads")
 
 
 if STATUS_VARIABLE in os.environ:  # a rank of `retrograd run`, whose errors before the first step are merged, too
@@ -69,5 +74,5 @@ if STATUS_VARIABLE in os.environ:  # a rank of `retrograd run`, whose errors bef
 
 __all__ = [
     "SIZE_VARIABLES", "TIMEOUT_VARIABLE", "TRANSPORTS", "TRANSPORT_VARIABLE", "Aborted", "Arrival", "Link", "PeerLost",
-    "RankMismatchError", "Threads", "Transport", "get_transport",
+    "RankMismatchError", "Threads", "Transport", "get_transport", "is_launched",
 ]  # fmt: skip
