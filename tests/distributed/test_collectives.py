@@ -18,8 +18,10 @@ from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.nn import functional as differentiable
 from retrograd.distributed.work import Work
 from retrograd.pipelining.transports import PeerLost, RankMismatchError
+from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.mpi import LOST
 
+from ..rank_scripts import run_ranks
 from . import differing_ranks, subgroup_errors
 from .collective_cases import CASES, run_cases
 
@@ -35,22 +37,34 @@ def over_mpi(tmp_path, script, *arguments, ranks=2):
     return [json.loads(Path(f"{tmp_path / 'found'}.{rank}").read_text()) for rank in range(ranks)]
 
 
-def test_operations_give_the_same_over_mpi_as_over_threads(tmp_path):
+def over_sockets(tmp_path, script, *arguments, ranks=2):
+    """Return what the ranks of a script have written that find each other by environment variables."""
+    run_ranks(ranks, HERE / script, [str(tmp_path / "found"), *arguments])
+    return [json.loads(Path(f"{tmp_path / 'found'}.{rank}").read_text()) for rank in range(ranks)]
+
+
+over_processes = pytest.mark.parametrize("over", [over_mpi, over_sockets])
+
+
+@over_processes
+def test_operations_give_the_same_over_processes_as_over_threads(tmp_path, over):
     threads = dist.run_threads(lambda: run_cases(rg, dist), 2)
-    processes = over_mpi(tmp_path, "collective_cases.py", "retrograd")
+    processes = over(tmp_path, "collective_cases.py", "retrograd")
     for rank in range(2):
         for name in CASES:
             assert processes[rank][name] == json.loads(json.dumps(threads[rank][name])), name
 
 
-def test_replicas_and_sharded_models_train_over_mpi_like_one_model(tmp_path):
-    for found in over_mpi(tmp_path, "replicas_script.py"):
+@over_processes
+def test_replicas_and_sharded_models_train_over_processes_like_one_model(tmp_path, over):
+    for found in over(tmp_path, "replicas_script.py"):
         assert list(found) == ["replicas", "accumulated", "replicas_by_messages", *SHARDED]
         assert max(found.values()) < 1e-12
 
 
-def test_ranks_that_run_different_operations_over_mpi_get_an_error_that_names_them(tmp_path):
-    results = over_mpi(tmp_path, "mismatch_script.py")
+@over_processes
+def test_ranks_that_run_different_operations_over_processes_get_an_error_that_names_them(tmp_path, over):
+    results = over(tmp_path, "mismatch_script.py")
     for found in results:
         assert all(text.startswith("RankMismatchError") for text in found[:13]), found
         assert "tensor: float32[2] on rank 0; float32[3] on rank 1" in found[0]
@@ -72,9 +86,10 @@ def test_ranks_that_run_different_operations_over_mpi_get_an_error_that_names_th
     assert late[13].startswith("PeerLost")
 
 
-def test_ranks_that_differ_are_refused_over_mpi_in_the_words_of_threads(tmp_path):
+@over_processes
+def test_ranks_that_differ_are_refused_over_processes_in_the_words_of_threads(tmp_path, over):
     threads = dist.run_threads(lambda: {name: differing_ranks.refusal(name) for name in differing_ranks.CASES}, 2)
-    for found, of_threads in zip(over_mpi(tmp_path, "differing_ranks.py"), threads, strict=True):
+    for found, of_threads in zip(over(tmp_path, "differing_ranks.py"), threads, strict=True):
         assert found == of_threads
         assert all("on rank 0;" in message for message in found.values())
 
@@ -165,6 +180,44 @@ def test_a_mean_of_whole_numbers_is_refused_as_by_pytorch():
         return True
 
     assert all(dist.run_threads(script, 2))
+
+
+def total():
+    """Return the sum of ones over the ranks."""
+    x = rg.ones(1)
+    dist.all_reduce(x)
+    return x.item()
+
+
+def test_ranks_as_threads_agree_again_after_an_operation_in_the_background_or_a_step_has_differed():
+    def script():
+        rank = dist.get_rank()
+        with pytest.raises(RankMismatchError, match=r"tensor: float32\[2\] on rank 0; float32\[3\] on rank 1"):
+            dist.all_reduce(rg.ones(2 + rank), async_op=True).wait()
+        sums = [total()]
+        step = initialized_group().launch, (lambda link: None, Fingerprint.of_call("step"))
+        call, arguments = step if rank else (dist.barrier, ())
+        with pytest.raises(RankMismatchError, match="call: barrier on rank 0; step on rank 1"):
+            call(*arguments)
+        return [*sums, total()]
+
+    assert dist.run_threads(script, 2) == [[2.0, 2.0]] * 2
+
+
+def test_an_operation_that_another_rank_does_not_call_ends_at_the_timeout_although_that_rank_answers():
+    def script():
+        if dist.get_rank() == 1:
+            dist.recv_object_list([None], 0)
+            return None
+        dist.destroy_process_group()
+        dist.init_process_group(timeout=datetime.timedelta(seconds=0.05))  # any load: rank 1 never comes
+        with pytest.raises(TimeoutError, match=r"rank 0 has waited 0\.05 s for the other ranks in all_reduce"):
+            total()
+        with pytest.raises(RuntimeError, match="all_reduce has ended at its timeout on this rank"):
+            total()
+        return dist.send_object_list([0], 1)
+
+    assert dist.run_threads(script, 2) == [None, None]
 
 
 def test_a_monitored_barrier_names_the_ranks_that_do_not_come(monkeypatch):

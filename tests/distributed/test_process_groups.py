@@ -36,7 +36,13 @@ def test_without_a_group_the_error_is_pytorchs(ask):
     ("options", "message"),
     [
         ({"backend": "nccl"}, "there is no backend 'nccl'; there are cpu:gloo, fake, gloo, mpi, ray, threads"),
-        ({"world_size": 4}, "world_size is 4, and the launcher's is 1; start the script with `retrograd run -n 4"),
+        ({"world_size": 4}, r"variable RANK expected, but not set; `retrograd run -n 4 --transport mpi SCRIPT` starts"),
+        ({"world_size": 4, "rank": 0}, "environment variable MASTER_ADDR expected, but not set"),
+        ({"world_size": 4, "rank": 4}, "rank is 4 and world_size 4; ranks go from 0 to world_size - 1"),
+        ({"world_size": 4, "init_method": "tcp://127.0.0.1:0"}, "tcp:// rendezvous: rank parameter missing"),
+        ({"init_method": "tcp://127.0.0.1?rank=0&world_size=2"}, "tcp:// rendezvous: port number missing"),
+        ({"init_method": "tcp://127.0.0.1:1?rank=a&world_size=2"}, "rank must be a number, got 'a'"),
+        ({"init_method": "http://127.0.0.1"}, r"No rendezvous handler for http://; .* one of env://, tcp://, file://"),
         ({"rank": 1}, "rank is 1, and the launcher's is 0"),
     ],
 )

@@ -54,6 +54,7 @@ from retrograd.distributed.objects import (
 )
 from retrograd.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from retrograd.distributed.reduce_op import ReduceOp
+from retrograd.distributed.rendezvous import Rendezvous, find_processes, own_address
 from retrograd.distributed.stores import (
     DistError,
     DistNetworkError,
@@ -68,7 +69,7 @@ from retrograd.distributed.tcp_store import TCPStore
 from retrograd.distributed.work import Work
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.batchnorm import rank_sums
-from retrograd.pipelining.transports import get_transport
+from retrograd.pipelining.transports import Transport, get_transport, is_launched
 from retrograd.pipelining.transports.interface import PeerLost
 from retrograd.pipelining.transports.process_group import (
     ProcessGroup,
@@ -76,6 +77,7 @@ from retrograd.pipelining.transports.process_group import (
     isolate_default_group,
     set_default_group,
 )
+from retrograd.pipelining.transports.sockets import Sockets
 from retrograd.pipelining.transports.thread_ranks import ThreadRank, outcomes_of_threads, rank_of_thread
 from retrograd.utils.data.sampler import default_ranks
 
@@ -125,16 +127,24 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Join the ranks that a launcher has started; a script that none has started is a group of one rank.
+    """Join the ranks of a script; a script that is started alone is a group of one rank.
 
     backend: "mpi" or "ray"; None or "gloo", whichever has started the script; "fake", this process alone.
     timeout: how long a rank waits for a message; None: 20 times the longest operation so far, at least 10 minutes.
-    world_size, rank: checked against those of the launcher, if given.
-    store: may be given, with both; the ranks share values by it, but their messages take the launcher's connections.
-    init_method, group_name, pg_options and device_id are for other ways of finding the ranks, and have no effect.
 
-    Raises ValueError for another backend, if world_size or rank differ from the launcher's, and for a store without
-    them or with an init_method, and if called twice.
+    If no launcher has started the script, as in processes of `multiprocessing`, the ranks find each other as in
+    PyTorch, and connect by TCP:
+
+    - init_method: "env://", the default, which reads the environment variables MASTER_ADDR, MASTER_PORT, RANK and
+      WORLD_SIZE; "tcp://host:port", the address of rank 0; "file:///path", a file that does not exist yet.
+    - world_size, rank: instead of the variables.
+    - store: instead of init_method; it needs both.
+
+    For a script of `retrograd run` or `mpiexec`, world_size and rank are checked against those of the launcher, and
+    the messages take its connections.  group_name, pg_options and device_id have no effect.
+
+    Raises ValueError for another backend, another init_method and missing or wrong numbers, and if called twice;
+    DistNetworkError and TimeoutError if the ranks do not find each other.
 
     >>> import retrograd as rg
     >>> rg.distributed.init_process_group()
@@ -148,8 +158,11 @@ def init_process_group(
         check_backend("init_process_group", backend)
     if store is not None and (init_method is not None or world_size < 1 or rank < 0):
         raise ValueError("init_process_group: a store needs world_size and rank, and excludes init_method")
+    kind, found = _transport_name(backend or "gloo"), None
+    if kind == "auto" and not is_launched():
+        found = find_processes(init_method, rank, world_size, store, timeout)
     seconds = None if timeout is None else timeout.total_seconds()
-    group = ProcessGroup(get_transport(_transport_name(backend or "gloo"), seconds), backend or "gloo")
+    group = ProcessGroup(_connected(found, seconds) if found else get_transport(kind, seconds), backend or "gloo")
     for name, given, actual in (("world_size", world_size, group.size()), ("rank", rank, group.rank())):
         if given not in (-1, actual):
             raise ValueError(
@@ -163,6 +176,11 @@ def _transport_name(backend: str) -> str:
     """Return the name of the transport of a backend; ranks that are threads have one for all."""
     name = BACKENDS[backend]
     return "auto" if name == "threads" and rank_of_thread() is not None else name
+
+
+def _connected(found: Rendezvous, timeout: float | None) -> Transport:
+    """Return the connections of ranks that have found each other."""
+    return Sockets(found.rank, found.size, found.store, own_address(found.store), timeout)
 
 
 def run_threads(script: Callable[..., Any], ranks: int, *args: Any) -> list[Any]:

@@ -110,6 +110,11 @@ class TCPStore(Store):
             raise _ERRORS[error.decode()](answer[0].decode())
         return answer
 
+    @property
+    def local_address(self) -> str:
+        """Return the address of this machine in the network by which it reaches the master."""
+        return str(self._socket.getsockname()[0])
+
     def clone(self) -> "TCPStore":
         """Return a store with another connection to the master, which another thread can use while this one waits."""
         return TCPStore(self.host, self.port, timeout=self.timeout)
