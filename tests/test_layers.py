@@ -23,7 +23,7 @@ LEVELS = (
     ("distributions", "ode", "pipelining"),
     ("compiler", "export", "fx", "higher_order", "implicit"),
     ("accelerator",),
-    ("cuda", "hub", "profiler", "serialization", "version"),
+    ("cuda", "hub", "multiprocessing", "profiler", "serialization", "version"),
     ("amp",),
     ("interop", "nn", "optim", "nested", "sparse", "library", "func", "autograd", "utils"),
     ("overrides",),

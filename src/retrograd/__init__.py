@@ -109,9 +109,9 @@ globals().update(ops.imported())  # operators and public functions, by their nam
 _PACKAGES = (
     "_C", "_custom_ops", "accelerator", "amp", "backends", "cli", "compiler", "cpu", "cuda", "distributed",
     "distributions", "export", "fft", "func", "futures", "fx", "higher_order", "hips", "hub", "implicit", "interop",
-    "library", "linalg", "masked", "mps", "mtia", "nested", "nn", "numpy", "ode", "optim", "overrides", "pipelining",
-    "profiler", "random", "return_types", "scipy", "serialization", "signal", "sklearn", "sparse", "special", "testing",
-    "types", "utils", "version", "xpu",
+    "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "numpy", "ode", "optim",
+    "overrides", "pipelining", "profiler", "random", "return_types", "scipy", "serialization", "signal", "sklearn",
+    "sparse", "special", "testing", "types", "utils", "version", "xpu",
 )  # fmt: skip
 _OF_ARRAYS = (
     "deriv", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product",

@@ -166,6 +166,7 @@ from retrograd import masked as masked
 from retrograd import mps as mps
 from retrograd import mtia as mtia
 from retrograd.func.autograd_api import multigrad_dict as multigrad_dict
+from retrograd import multiprocessing as multiprocessing
 from retrograd import nested as nested
 from retrograd import nn as nn
 from retrograd import numpy as numpy

@@ -156,7 +156,7 @@ WRITES = re.compile(r"""\.write_text\(|\.write_bytes\(|open\([^)]*["'][wx]b?["']
 EXAMPLE = re.compile(r"\s*(>>>|\.\.\.) ")
 IN_PLACE = {
     "bench/script.py": "the report of a benchmark, which may go to a pipe",
-    "torch_alias/multiprocessing.py": "in a temporary folder of the parent process",
+    "multiprocessing.py": "in a temporary folder of the parent process",
     "pipelining/transports/ray_worker.py": "the standard streams",
     "pipelining/transports/status_file.py": "in a folder with a lock of its own",
     "utils/event_files.py": "a log, which grows",

@@ -75,7 +75,6 @@ ALIAS_ONLY = {
     "hub": "hub",
     "jit": "jit",
     "jit.annotations": "jit",
-    "multiprocessing": "multiprocessing",
     "nn._reduction": "private_names",
     "nn.utils._named_member_accessor": "nn_private",
     "nn.attention.flex_attention": "flex_attention",

@@ -1,4 +1,7 @@
-"""The names of `torch.multiprocessing`: those of Python's `multiprocessing`, which sends copies of tensors."""
+"""The names of `torch.multiprocessing`: those of Python's `multiprocessing`, which sends copies of tensors.
+
+`spawn` starts the ranks of a script: `rg.distributed.init_process_group` connects them.
+"""
 
 import multiprocessing
 import multiprocessing.connection
@@ -84,7 +87,9 @@ class ProcessContext:
         failed = next((i for i in ended if self.processes[i].exitcode), None)
         if failed is not None:
             self._terminate(30 if grace_period is None else grace_period)
-            self._raise(failed)
+            files = [file for i in range(len(self.processes)) if (file := Path(self._folder.name, str(i))).exists()]
+            # An error ends the other ranks with errors of their own, so the first one is the cause.
+            self._raise(int(min(files, key=lambda file: file.stat().st_mtime_ns).name) if files else failed)
         return not self.sentinels
 
     def _terminate(self, grace_period: float) -> None:
