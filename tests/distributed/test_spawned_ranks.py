@@ -1,6 +1,7 @@
 """Scripts that start their ranks by `multiprocessing.spawn`, without a launcher, train like one process."""
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,25 @@ import pytest
 import retrograd as rg
 
 from ..ported import harness
+from ..rank_scripts import run_ranks
 
 SCRIPT = Path(__file__).with_name("spawned_ranks.py")
+
+
+PIPELINE = """
+import json, sys
+from pathlib import Path
+import retrograd as rg
+import retrograd.distributed as dist
+from retrograd.pipelining import Pipeline
+dist.init_process_group()
+rg.manual_seed(0)
+model = rg.nn.Sequential(*[rg.nn.Linear(8, 8) for _ in range(4)]).double()
+x = rg.arange(64.0).double().reshape(8, 8).sin()
+pipeline = Pipeline(model, stages=2, micro_batches=4, loss_fn=rg.nn.functional.mse_loss)
+losses = [float(pipeline.step(x, target=x.cos())) for _ in range(2)]
+Path(f"{sys.argv[1]}.{dist.get_rank()}").write_text(json.dumps([losses, type(pipeline._transport).__name__]))
+"""
 
 
 def run(tmp_path, case, address):
@@ -62,3 +80,13 @@ def test_a_killed_rank_ends_the_script_with_its_signal_or_the_lost_connection(tm
     assert (
         "process 1 terminated with signal 9" in ended.stderr or "PeerLost: the script of rank 1 is over" in ended.stderr
     )
+
+
+def test_a_pipeline_takes_the_connections_of_its_ranks(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(PIPELINE)
+    run_ranks(1, script, [str(tmp_path / "alone")])
+    run_ranks(2, script, [str(tmp_path / "found")])
+    (alone, threads), *found = (json.loads((tmp_path / name).read_text()) for name in ("alone.0", "found.0", "found.1"))
+    assert threads == "Threads"
+    assert found == [[alone, "Sockets"]] * 2

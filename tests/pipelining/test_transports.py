@@ -20,6 +20,7 @@ from retrograd.pipelining.transports import SIZE_VARIABLES, TIMEOUT_VARIABLE, TR
 from retrograd.pipelining.transports.failures import pack_failure, unpack_failure
 from retrograd.pipelining.transports.serialization import pack, unpack
 
+from ..rank_scripts import run_ranks
 from . import conformance
 
 SCRIPT = conformance.__file__
@@ -38,7 +39,17 @@ def test_over_processes(transport):
     package, command = LAUNCHED[transport]
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"needs {package}")
-    output = subprocess.check_output(command(), env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True)
+    check_outcomes(subprocess.check_output(command(), env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True))
+
+
+@pytest.mark.skipif("RETROGRAD_PURE" in os.environ, reason="the compiled pass has run it")
+def test_over_connections_of_processes_that_no_launcher_has_started(capfd):
+    run_ranks(conformance.RANKS, SCRIPT, ["sockets"])
+    check_outcomes(capfd.readouterr().out)
+
+
+def check_outcomes(output):
+    """Check that all ranks have run all checks without a failure."""
     by_rank = json.loads(output)
     failed = [(rank, text) for rank, found in enumerate(by_rank) for text in found.values() if text]
     assert failed == []

@@ -8,6 +8,7 @@ import datetime
 import importlib.util
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from retrograd.core import Tensor
@@ -69,7 +70,7 @@ from retrograd.distributed.tcp_store import TCPStore
 from retrograd.distributed.work import Work
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.batchnorm import rank_sums
-from retrograd.pipelining.transports import Transport, get_transport, is_launched
+from retrograd.pipelining.transports import Transport, connect_process, get_transport, is_launched
 from retrograd.pipelining.transports.interface import PeerLost
 from retrograd.pipelining.transports.process_group import (
     ProcessGroup,
@@ -179,8 +180,11 @@ def _transport_name(backend: str) -> str:
 
 
 def _connected(found: Rendezvous, timeout: float | None) -> Transport:
-    """Return the connections of ranks that have found each other."""
-    return Sockets(found.rank, found.size, found.store, own_address(found.store), timeout)
+    """Return the connections of ranks that have found each other; pipelines of this process use them too."""
+    make = partial(Sockets, found.rank, found.size, found.store, own_address(found.store))
+    transport = make(timeout)
+    connect_process(make)
+    return transport
 
 
 def run_threads(script: Callable[..., Any], ranks: int, *args: Any) -> list[Any]:

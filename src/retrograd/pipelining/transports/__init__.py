@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 
 from retrograd.foundation.lazy_imports import lazy_names
 from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost, RankMismatchError, Transport
@@ -15,13 +16,14 @@ TRANSPORTS = {"threads": "Threads", "mpi": "MPI", "ray": "Ray"}
 TRANSPORT_VARIABLE, TIMEOUT_VARIABLE = "RETROGRAD_TRANSPORT", "RETROGRAD_TIMEOUT"
 # The number of processes that an MPI launcher has started: of MPICH and Intel MPI, and of Open MPI.
 SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+_connected: list[Callable[[float | None], Transport]] = []  # makes that of this process, if no launcher has started it
 
 
 def get_transport(name: str = "auto", timeout: float | None = None) -> Transport:
     """Return a transport by name: "threads", "mpi", "ray", or "auto".
 
-    "auto" is the transport that `retrograd run` or `mpiexec` has started, else threads; on a rank of
-     `rg.distributed.run_threads`, that of this rank.
+    "auto" is the transport that `retrograd run` or `mpiexec` has started, or by which `init_process_group` has
+    connected this process with others, else threads; on a rank of `rg.distributed.run_threads`, that of this rank.
     timeout: seconds that a rank waits for a message before an error; infinity: no limit.  None: the option of
      `retrograd run`, else for processes 20 times the longest step so far, at least 10 minutes, and no limit for
      threads.
@@ -37,6 +39,8 @@ def get_transport(name: str = "auto", timeout: float | None = None) -> Transport
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout is {timeout!r}; it must be a number of seconds above 0, or None")
     rank = rank_of_thread()
+    if rank is None and name == "auto" and _connected and not is_launched():
+        return _connected[-1](timeout)
     if rank is not None and name == "auto":
         rank.timeout = rank.timeout if timeout is None else timeout
         return rank
@@ -58,6 +62,11 @@ __getattr__, __dir__ = lazy_names(
 )
 
 
+def connect_process(make: Callable[[float | None], Transport]) -> None:
+    """Let "auto" be the transport, for a timeout, that connects this process, which no launcher has started."""
+    _connected[:] = [make]
+
+
 def is_launched() -> bool:
     """Return whether a launcher, or `rg.distributed.run_threads`, has started this rank and connects it with others."""
     several = any(os.environ.get(size, "1") != "1" for size in SIZE_VARIABLES)
@@ -74,5 +83,5 @@ if STATUS_VARIABLE in os.environ:  # a rank of `retrograd run`, whose errors bef
 
 __all__ = [
     "SIZE_VARIABLES", "TIMEOUT_VARIABLE", "TRANSPORTS", "TRANSPORT_VARIABLE", "Aborted", "Arrival", "Link", "PeerLost",
-    "RankMismatchError", "Threads", "Transport", "get_transport", "is_launched",
+    "RankMismatchError", "Threads", "Transport", "connect_process", "get_transport", "is_launched",
 ]  # fmt: skip

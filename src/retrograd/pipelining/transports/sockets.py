@@ -70,7 +70,9 @@ class Sockets:
         process the first failure of a rank, with that rank's traceback as a note.
         """
         if ranks != self.world:
-            raise ValueError(f"a pipeline of {ranks} ranks needs {ranks} processes, and there are {self.world}")
+            raise ValueError(
+                f"a pipeline of {ranks} ranks needs {ranks} processes, and the script has started {self.world}"
+            )
         return launch(self.peers, work, self.timeout, fingerprint)
 
 
