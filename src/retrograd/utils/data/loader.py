@@ -281,7 +281,9 @@ def _is_iterable_only(dataset: Any) -> bool:
 def _check_iterable_arguments(dataset: Any, shuffle: Any, sampler: Any, batch_sampler: Any, num_workers: int) -> None:
     for name, given in (("shuffle", shuffle or None), ("sampler", sampler), ("batch_sampler", batch_sampler)):
         if given is not None:
-            raise ValueError(f"DataLoader with IterableDataset: expected unspecified {name} option, got {given}")
+            raise ValueError(
+                f"DataLoader with IterableDataset: expected unspecified {name} option, got {describe(given)}"
+            )
     if not isinstance(dataset, IterableDataset) and num_workers > 1:
         raise ValueError(
             f"DataLoader: each of {num_workers} workers would yield all examples of this {type(dataset).__name__}; use "
@@ -293,11 +295,11 @@ def _check_workers(num_workers: int, prefetch_factor: int | None, persistent_wor
     for name, number in (("num_workers", num_workers), ("timeout", timeout)):
         check_number(f"DataLoader: {name}", float, number)
         if number < 0:
-            raise ValueError(f"DataLoader: {name} option should be non-negative, but got {name}={number}")
+            raise ValueError(f"DataLoader: {name} option should be non-negative, but got {name}={describe(number)}")
     if prefetch_factor is not None and not num_workers:
         raise ValueError("prefetch_factor option could only be specified in multiprocessing; set num_workers, too")
     if prefetch_factor is not None and prefetch_factor < 1:
-        raise ValueError(f"DataLoader: prefetch_factor must be at least 1, got {prefetch_factor}")
+        raise ValueError(f"DataLoader: prefetch_factor must be at least 1, got {describe(prefetch_factor)}")
     if persistent_workers and not num_workers:
         raise ValueError("DataLoader: persistent_workers option needs num_workers > 0")
 
@@ -313,7 +315,9 @@ def _check_batches(batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: A
     if batch_size is None and drop_last:
         raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
     if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
-        raise ValueError(f"DataLoader: batch_size should be a positive integer value or None, but got {batch_size!r}")
+        raise ValueError(
+            f"DataLoader: batch_size should be a positive integer value or None, but got {describe(batch_size)}"
+        )
 
 
 def _resolve_context(given: str | BaseContext | None) -> BaseContext | None:

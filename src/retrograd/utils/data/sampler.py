@@ -66,7 +66,7 @@ class RandomSampler(Sampler[int]):
         generator: Generator | None = None,
     ) -> None:
         if not isinstance(replacement, bool):
-            raise TypeError(f"RandomSampler: replacement should be a boolean value, but got {replacement!r}")
+            raise TypeError(f"RandomSampler: replacement should be a boolean value, but got {describe(replacement)}")
         self.data_source = data_source
         self.replacement = replacement
         self.generator = generator
@@ -129,7 +129,9 @@ class WeightedRandomSampler(Sampler[int]):
         generator: Generator | None = None,
     ) -> None:
         if not isinstance(replacement, bool):
-            raise ReplacementError(f"WeightedRandomSampler: replacement should be a boolean, got {replacement!r}")
+            raise ReplacementError(
+                f"WeightedRandomSampler: replacement should be a boolean, got {describe(replacement)}"
+            )
         self.weights = as_tensor(weights).to("float64")
         if self.weights.ndim != 1:
             raise ValueError(f"WeightedRandomSampler: weights should be a 1d sequence, got shape {self.weights.shape}")
@@ -156,7 +158,9 @@ class BatchSampler(Sampler[list[int]]):
         self.sampler = sampler
         self.batch_size = _count("BatchSampler", batch_size, "batch_size")
         if not isinstance(drop_last, bool):
-            raise ValueError(f"BatchSampler: drop_last should be a boolean value, but got drop_last={drop_last!r}")
+            raise ValueError(
+                f"BatchSampler: drop_last should be a boolean value, but got drop_last={describe(drop_last)}"
+            )
         self.drop_last = drop_last
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -235,5 +239,5 @@ class DistributedSampler(Sampler[int]):
 
 def _count(name: str, value: Any, what: str = "num_samples") -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name}: {what} should be a positive integer value, but got {what}={value}")
+        raise ValueError(f"{name}: {what} should be a positive integer value, but got {what}={describe(value)}")
     return value
