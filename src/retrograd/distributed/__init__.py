@@ -43,6 +43,7 @@ from retrograd.distributed.groups import (
     new_subgroups_by_enumeration,
     split_group,
 )
+from retrograd.distributed.init_methods import Rendezvous, find_processes, own_address
 from retrograd.distributed.monitored_barrier import monitored_barrier
 from retrograd.distributed.nn.functional import all_reduce as all_reduce_with_gradient
 from retrograd.distributed.objects import (
@@ -55,7 +56,6 @@ from retrograd.distributed.objects import (
 )
 from retrograd.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from retrograd.distributed.reduce_op import ReduceOp
-from retrograd.distributed.rendezvous import Rendezvous, find_processes, own_address
 from retrograd.distributed.stores import (
     DistError,
     DistNetworkError,
