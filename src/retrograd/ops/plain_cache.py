@@ -18,7 +18,15 @@ def cache_plain(function: Callable[..., R]) -> Callable[..., R]:
 
     @wraps(function)
     def call(*args: Any) -> Any:
-        return (cached if _is_plain(args) else function)(*args)
+        for value in args:
+            kind = type(value)
+            if kind is tuple:
+                # Without a loop in Python for tuples of numbers: every call of a convolution asks.
+                if not _PLAIN.issuperset(map(type, value)) and not _is_plain(value):
+                    return function(*args)
+            elif kind not in _PLAIN:
+                return function(*args)
+        return cached(*args)
 
     return call
 
