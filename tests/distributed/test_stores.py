@@ -440,8 +440,9 @@ def test_a_store_is_taken_with_the_ranks_of_the_launcher():
     for options in ({"world_size": 1}, {"rank": 0}, {"rank": 0, "world_size": 1, "init_method": "env://"}):
         with pytest.raises(ValueError, match="a store needs world_size and rank, and excludes init_method"):
             dist.init_process_group(store=store, **options)
-    with pytest.raises(ValueError, match=r"world_size is 2, and the launcher's is 1; start the script with `retrograd"):
-        dist.init_process_group(store=store, rank=0, world_size=2)
+    with pytest.raises(TimeoutError, match=r"rank 0 has waited 0\.01 s for connections of \[1\]"):
+        # any load: rank 1 never comes
+        dist.init_process_group(store=store, rank=0, world_size=2, timeout=timedelta(seconds=0.01))
 
     def on_threads():
         rank = dist.get_rank()
