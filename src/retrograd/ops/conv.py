@@ -3,10 +3,10 @@
 
 from retrograd.core import Aval, Internal, call, op, registry
 from retrograd.core.errors import OperandValueError
+from retrograd.foundation.plain_cache import cache_plain
 from retrograd.ops import batch_loop
 from retrograd.ops.family import Composite, numel, same_dtype
 from retrograd.ops.linalg import Product
-from retrograd.ops.plain_cache import cache_plain
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.sparsity_rules import window_labels
 from retrograd.ops.view import movedim, reshape, squeeze, unsqueeze

@@ -8,11 +8,11 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.graph import output_aval
 from retrograd.foundation.older_forms import numbers_among_tensors
+from retrograd.foundation.plain_cache import cache_plain
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import align_batched
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Composite, broadcast_dims, broadcast_shapes, numel, same_dtype, sum_to
-from retrograd.ops.plain_cache import cache_plain
 from retrograd.ops.pointwise import mul, to
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import permute, reshape, squeeze, transpose, unsqueeze

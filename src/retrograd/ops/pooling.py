@@ -5,6 +5,7 @@ from typing import Annotated, NamedTuple
 
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.foundation.plain_cache import cache_plain
 from retrograd.ops.batching import batch_all
 from retrograd.ops.conv import check_images, per_dim
 from retrograd.ops.create import as_tensor
@@ -12,7 +13,6 @@ from retrograd.ops.family import Composite, CoreDims, broadcast_dims, check_real
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.interpolate import resample
 from retrograd.ops.max_min import amax
-from retrograd.ops.plain_cache import cache_plain
 from retrograd.ops.pointwise import abs, detach, isinf, logical_or, pow, where
 from retrograd.ops.reduce import mean
 from retrograd.ops.view import reshape
