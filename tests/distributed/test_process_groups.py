@@ -6,6 +6,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import distributed as dist
+from retrograd.distributed.init_methods import own_address
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +51,17 @@ def test_a_group_that_the_launcher_has_not_started_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         dist.init_process_group(**options)
     assert not dist.is_initialized()
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1", None])  # of documentation, of no machine; no address
+def test_a_machine_whose_name_has_no_address_of_its_own_takes_the_local_one(monkeypatch, address):
+    def resolve(name):
+        if address is None:
+            raise OSError("no address")
+        return address
+
+    monkeypatch.setattr("socket.gethostbyname", resolve)
+    assert own_address(dist.HashStore()) == "127.0.0.1"
 
 
 def test_a_second_group_is_refused():

@@ -106,8 +106,10 @@ def own_address(store: Store) -> str:
     if isinstance(store, TCPStore):
         return store.local_address
     try:
-        return socket.gethostbyname(socket.gethostname())
-    except OSError:  # a machine without a network
+        address = socket.gethostbyname(socket.gethostname())
+        socket.create_server((address, 0)).close()
+        return address
+    except OSError:  # a machine without a network, or whose name is that of another one
         return "127.0.0.1"
 
 
