@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import retrograd.distributed as dist
-from retrograd.pipelining.transports.rank_messaging import Kind
-from retrograd.pipelining.transports.sockets import SMALL, SocketChannel, connect
+from retrograd.pipelining.transports.rank_messaging import SMALL, Kind
+from retrograd.pipelining.transports.sockets import SocketChannel, connect
 
 HOST = "127.0.0.1"
 

@@ -1,6 +1,5 @@
 """Convolutions: one primitive and its two transposes."""
 
-
 from retrograd.core import Aval, Internal, call, op, registry
 from retrograd.core.errors import OperandValueError
 from retrograd.foundation.plain_cache import cache_plain

@@ -39,7 +39,7 @@ def get_transport(name: str = "auto", timeout: float | None = None) -> Transport
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout is {timeout!r}; it must be a number of seconds above 0, or None")
     rank = rank_of_thread()
-    if rank is None and name == "auto" and _connected and not is_launched():
+    if name == "auto" and _connected and not is_launched():
         return _connected[-1](timeout)
     if rank is not None and name == "auto":
         rank.timeout = rank.timeout if timeout is None else timeout

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from retrograd.backend import memory
 from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import Link
-from retrograd.pipelining.transports.rank_messaging import Backoff, Head, Packet, Peers
+from retrograd.pipelining.transports.rank_messaging import LEAVING, SMALL, Backoff, Head, Packet, Peers
 from retrograd.pipelining.transports.spmd import default_timeout, launch
 from retrograd.pipelining.transports.staging_ring import StagingRing, huge_pages
 from retrograd.pipelining.transports.status_file import open_status_file
@@ -23,9 +23,7 @@ from retrograd.pipelining.transports.uncaught import error_at_end, report_uncaug
 LOST = 75  # the exit code if ranks were lost (EX_TEMPFAIL: trying again may help)
 ENDS_OTHERS = "ends all ranks, because some were lost"  # the last action then, by which a launcher knows its code
 ABORTING = 5  # seconds for MPI to end this process
-LEAVING = 0.5  # seconds for the other ranks to exit by themselves if some are lost
 WINDOW = 4  # messages received at a time: later ones reuse memory that a receiver has just freed
-SMALL = 8192  # bytes up to which a buffer is sent with its header
 LARGE = 4 << 20  # bytes from which NumPy allocates arrays in huge pages
 STAGED = 16 << 20  # bytes for staged copies of smaller buffers
 _HEAD, _BUFFER = 1, 2  # tags

@@ -21,6 +21,8 @@ Subject = tuple[str, int, int, int]  # a `Message` as a plain tuple, which equal
 Packet = tuple[int, Head, Sequence[Any]]  # the sender's rank, a header, buffers
 Origin = tuple[int, str]  # the rank that has raised an error, and the error's first line
 EMPTY: Packed = (b"", ())
+SMALL = 8192  # bytes up to which a channel sends a buffer with its header
+LEAVING = 0.5  # seconds for the other ranks to exit by themselves if some are lost
 NO_FINGERPRINT = Fingerprint({}), b""  # between two launches
 
 

@@ -16,14 +16,12 @@ from typing import Any, Protocol
 from retrograd.backend import memory
 from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import Link
-from retrograd.pipelining.transports.rank_messaging import Head, Kind, Packet, Peers
+from retrograd.pipelining.transports.rank_messaging import LEAVING, SMALL, Head, Kind, Packet, Peers
 from retrograd.pipelining.transports.spmd import default_timeout, launch
 from retrograd.pipelining.transports.status_file import open_status_file
 from retrograd.pipelining.transports.uncaught import error_at_end, report_uncaught_errors
 
-SMALL = 8192  # bytes up to which a buffer is sent with its header
 PARTS = 512  # buffers in one call of the system, which takes 1,024
-LEAVING = 0.5  # seconds for the other ranks to exit by themselves if some are lost
 TOKEN = 32  # bytes that only processes with the store know
 _SIZE, _RANK = Struct(">Q"), Struct(">I")
 
