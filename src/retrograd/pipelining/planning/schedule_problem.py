@@ -1,8 +1,10 @@
 """Stages to be scheduled: their costs, dependencies and memory; and orders of computations as lists of numbers."""
 
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from functools import cache
+from typing import NamedTuple, TypeVar
 
 from retrograd.pipelining.planning.simulate import Cost, checked_seconds, zero_cost
 from retrograd.pipelining.schedules.actions import Action, Kind
@@ -14,6 +16,8 @@ F, I, W, B = range(4)  # noqa: E741
 
 Need = tuple[int, float, float]
 """A computation whose result another one uses: its number, the seconds of transit, the seconds of the receive."""
+
+T = TypeVar("T")
 
 Order = list[int]
 """The computations of a rank: `kind * stages + stage` each.  Every stage takes its microbatches in order."""
@@ -55,7 +59,7 @@ class Problem(NamedTuple):
 
     def results(self, code: int) -> tuple[int, ...]:
         """Return what a computation finishes, as numbers of computations: B finishes I and W."""
-        return (code,) if code < B * self.stages else (code - (B - I) * self.stages, code - (B - W) * self.stages)
+        return _numbers_of_results(self.stages)[code]
 
     def actions(self, orders: Sequence[Order]) -> list[list[Action]]:
         """Return orders as actions."""
@@ -88,10 +92,14 @@ class Problem(NamedTuple):
 
     def peak(self, order: Order) -> float:
         """Return the largest number of bytes that a rank holds."""
+        stores, frees = self.stores, self.frees
         held = peak = 0.0
-        for code in order:
-            peak = max(peak, held + self.growth(code))
-            held += self.stores[code] - self.frees[code]
+        for code in order:  # with the growth written out: a search looks at each order that it tries
+            stored, freed = stores[code], frees[code]
+            most = held + (stored - freed if freed < 0.0 else stored)
+            if most > peak:
+                peak = most
+            held += stored - freed
         return peak
 
     def growth(self, code: int) -> float:
@@ -100,7 +108,10 @@ class Problem(NamedTuple):
 
     def fits(self, orders: Sequence[Order]) -> bool:
         """Return whether all ranks stay within their limits, except for rounding."""
-        return all(self.peak(order) <= limit * (1 + 1e-9) for order, limit in zip(orders, self.limits, strict=True))
+        return all(
+            limit == math.inf or self.peak(order) <= limit * (1 + 1e-9)
+            for order, limit in zip(orders, self.limits, strict=True)
+        )
 
 
 def make_problem(
@@ -190,6 +201,20 @@ def _transit(graph: StageGraph, kind: Kind, source: int, target: int, cost: Cost
     raise AssertionError(f"stage {source} sends nothing to stage {target}")
 
 
+def results_of(ends: Sequence[T], stages: int) -> list[tuple[T, ...]]:
+    """Return what each computation finishes, of one entry for every F, I and W: B finishes I and W.
+
+    >>> results_of(["F0", "F1", "I0", "I1", "W0", "W1"], 2)[5:]
+    [('W1',), ('I0', 'W0'), ('I1', 'W1')]
+    """
+    return [*zip(ends), *zip(ends[I * stages : W * stages], ends[W * stages :], strict=True)]
+
+
+@cache
+def _numbers_of_results(stages: int) -> list[tuple[int, ...]]:
+    return results_of(range(B * stages), stages)
+
+
 class Times(NamedTuple):
     """When each rank starts and ends."""
 
@@ -230,7 +255,7 @@ class Run:
         self.problem = problem
         self.orders = orders
         self.done: list[list[float]] = [[] for _ in range(B * problem.stages)]
-        self.results = [[self.done[number] for number in problem.results(code)] for code in range(len(problem.seconds))]
+        self.results = results_of(self.done, problem.stages)
         self.starts: list[float] = [0.0] * len(orders)
         self.now = self.starts.copy()
         self.positions = [0] * len(orders)
@@ -256,21 +281,22 @@ class Run:
         """Run a rank until it needs a result that is not there yet; return whether it ran anything."""
         order, first, time = self.orders[rank], self.positions[rank], self.now[rank]
         done, results, seconds, needs = self.done, self.results, self.problem.seconds, self.problem.needs
-        sending = self.problem.sending
-        position = first
-        while position < len(order):
+        sending, wholes = self.problem.sending, B * self.problem.stages
+        position, end = first, len(order)
+        while position < end:
             code = order[position]
             finished = results[code]
             number = len(finished[0])
-            if len(finished[-1]) != number:  # a whole backward pass takes the weights' turn as well
+            if code >= wholes and len(finished[1]) != number:  # a whole backward pass takes the weights' turn as well
                 break
             begin = time
             for source, transit, receiving in needs[code]:
                 arrivals = done[source]
                 if len(arrivals) <= number:
                     break
-                if arrivals[number] + transit > begin:
-                    begin = arrivals[number] + transit
+                arrival = arrivals[number] + transit
+                if arrival > begin:
+                    begin = arrival
                 begin += receiving
             else:
                 if not position:
