@@ -69,3 +69,40 @@ def test_an_exponent_beyond_the_dtype_is_refused_since_a_smaller_one_would_give_
 
 def test_a_range_is_stored_in_a_dtype_that_does_not_hold_its_ends():
     assert rg.arange(-3, 2, dtype="uint8").tolist() == [253, 254, 255, 0, 1]
+
+
+CONVERSIONS = {
+    "add": lambda x, n: rg.add(x, x, alpha=n),
+    "addcmul": lambda x, n: rg.addcmul(x, x, x, value=n),
+    "addmm": lambda x, n: rg.addmm(x, x, x, beta=n),
+    "clamp": lambda x, n: x.clamp(max=n),
+    "fill_": lambda x, n: x.fill_(n),
+    "index_add": lambda x, n: rg.index_add(x, 0, rg.tensor([0, 1]), x, alpha=n),
+    "lerp_": lambda x, n: x.lerp_(x, n),
+    "masked_fill": lambda x, n: x.masked_fill(x > 0, n),
+    "pad": lambda x, n: rg.nn.functional.pad(x, (1, 1), value=n),
+    "scatter": lambda x, n: rg.scatter(x, 0, rg.tensor([[0]]), n),
+    "threshold": lambda x, n: rg.nn.functional.threshold(x, 0, n),
+    "where": lambda x, n: rg.where(x > 0, x, n),
+}
+
+
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_a_number_too_large_for_the_dtype_is_refused_before_it_becomes_infinite(name):
+    x = rg.eye(2)
+    with pytest.raises(RuntimeError, match=r"1e\+300: value cannot be converted to type float32 without overflow"):
+        CONVERSIONS[name](x, 1e300)
+    assert x.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    CONVERSIONS[name](x.double(), 1e300)
+
+
+@pytest.mark.parametrize("name", ["clamp", "fill_", "masked_fill", "pad", "scatter", "threshold", "where"])
+def test_infinity_fits_every_floating_dtype(name):
+    for dtype in ("float16", "bfloat16", "float32"):
+        CONVERSIONS[name](rg.eye(2, dtype=dtype), float("inf"))
+
+
+def test_the_factor_of_integers_is_truncated_in_addcmul():
+    x = rg.tensor([2, 3])
+    assert rg.addcmul(x, x, x, value=2.9).tolist() == [10, 21]
+    assert rg.addcmul(x, x, x, value=2.9).dtype is rg.int64

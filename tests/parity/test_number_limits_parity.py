@@ -1,5 +1,6 @@
 """Python numbers beyond the dtype of a tensor: the same value, or a refusal in both libraries."""
 
+import math
 import re
 
 import numpy as np
@@ -42,6 +43,63 @@ PROGRAMS = (
     "L.isin(x, n)",
 )
 
+# Calls with numbers that the library converts to the dtype of x or of the result, or to another one.
+CONVERTED = (
+    *(program for program in PROGRAMS if program.startswith(("L.", "x.")) and not program.startswith("x.clamp(")),
+    "x.fill_(n)",
+    "L.fill(x, n)",
+    "x[None].clone().fill_diagonal_(n)",
+    "L.full((), n, dtype=x.dtype)",
+    "L.where(x > 5, n, n)",
+    "L.add(x, 1, alpha=n)",
+    "x.sub_(x, alpha=n)",
+    "L.rsub(x, x, alpha=n)",
+    "x.masked_fill_(x > 5, n)",
+    "x.index_fill_(0, L.tensor([0]), n)",
+    "x.scatter_(0, L.tensor([0]), n)",
+    "x.scatter(0, L.tensor([0]), n, reduce='add')",
+    "x.__setitem__(slice(0, 2), n) or x",
+    "x.__setitem__(x > 5, n) or x",
+    "x.clamp(min=n)",
+    "x.clamp(n, n)",
+    "x.clamp_(max=n)",
+    "x.clamp_min(n)",
+    "x.clamp_max(n)",
+    "F.hardtanh(x, n, n)",
+    "F.leaky_relu(x, n)",
+    "F.elu(x, n)",
+    "F.celu(x, n)",
+    "F.softplus(x, n)",
+    "F.softplus(x, 1, n)",
+    "F.hardshrink(x, n)",
+    "F.threshold(x, n, 5)",
+    "F.pad(x, (1, 1), value=n)",
+    "L.nn.utils.rnn.pad_sequence([x, x[:2]], padding_value=n)",
+    "L.addcmul(x, x, x, value=n)",
+    "L.addcdiv(x, x, x, value=n)",
+    "x.addcmul_(x, x, value=n)",
+    "x.lerp(x, n)",
+    "x.lerp_(x, n)",
+    "L.addmm(x[:1, None], x[:1, None], x[:1, None], alpha=n)",
+    "L.addmv(x[:1], x[:1, None], x[:1], alpha=n)",
+    "L.addmv(x[:1], x[:1, None], x[:1], beta=n)",
+    "L.addr(x[:1, None], x[:1], x[:1], alpha=n)",
+    "L.baddbmm(x[:1, None, None], x[:1, None, None], x[:1, None, None], beta=n)",
+    "L.addbmm(x[:1, None], x[:1, None, None], x[:1, None, None], alpha=n)",
+    "L.index_add(x, 0, L.tensor([0]), x[:1], alpha=n)",
+    "L.logit(x, n)",
+    "L.linspace(0, n, 3, dtype=x.dtype)",
+    "x.new_tensor(n)",
+    "L.add(x, n)",
+    "L.mul(x, n)",
+    "L.div(x, n)",
+    "L.maximum(x, L.tensor(n, dtype=x.dtype))",
+    "L.nan_to_num(x / 0, n, n, n)",
+    "x.eq(n)",
+    "x.lt(n)",
+)
+TOO_LARGE = (1e300, -1e300, 1e39, 70000.0, 1000, 1000.0, 300.5, 127.5, 2.5, -1, -1000, math.inf, math.nan, 1e300j)
+
 _COMPARED = "ours compares the numbers; PyTorch compares what the dtype makes of the number"
 # (pattern of the program, pattern of the dtype, condition on the number) -> why the results differ.
 DIFFERENT = (
@@ -83,3 +141,42 @@ def test_numbers_that_a_dtype_does_not_hold_wrap_or_are_refused_as_in_pytorch(pr
             if repr(theirs) != repr(ours) and not is_different(program, dtype, number):
                 differ.append((dtype, number, theirs, ours))
     assert not differ
+
+
+# (pattern of the program, pattern of the dtype, condition on the number) -> why only one library refuses.
+REFUSED_BY_ONE = (
+    ("", "", lambda n: isinstance(n, complex), "complex numbers, which PyTorch's signatures and kernels refuse"),
+    (r"hardtanh|threshold|addcmul|add[a-z]*\(x\[|sub|linspace", "bool", lambda n: True, "PyTorch has no kernel"),
+    (r"F\.(elu|celu|softplus|leaky_relu|hardshrink)|lerp", "int|bool", lambda n: True, "PyTorch has no kernel"),
+    ("addcdiv", "int|bool", lambda n: True, "PyTorch refuses to divide integers here"),
+    ("isin", "complex|bool", lambda n: True, "PyTorch has no kernel"),
+    ("pad|hardtanh", "uint8", lambda n: n < 0, "ours wraps negative numbers everywhere"),
+    ("hardtanh", "int8", lambda n: n == 127.5, "PyTorch truncates here before it checks"),
+    (r"alpha=n|addr", "float16", lambda n: abs(n) == 70000, "ours multiplies in float32"),
+    ("arange", "", lambda n: True, "ours counts the steps first"),
+)
+
+
+@pytest.mark.parametrize("program", dict.fromkeys(CONVERTED))
+def test_numbers_that_overflow_are_refused_where_pytorch_does(program):
+    differ = []
+    for dtype in ("float16", "bfloat16", "float32", "float64", "complex64", "int8", "uint8", "int64", "bool"):
+        for number in TOO_LARGE:
+            known = any(
+                re.search(key, program) and re.search(kind, dtype) and holds(number)
+                for key, kind, holds, _ in REFUSED_BY_ONE
+            )
+            theirs, ours = (quiet(refusal)(library, program, dtype, number) for library in (torch, rg))
+            if bool(theirs) != bool(ours) and not known:
+                differ.append((dtype, number, theirs, ours))
+    assert not differ
+
+
+def refusal(library, program, dtype, number):
+    """Return the error of a program; None if it has a result."""
+    x = library.tensor([3, 5, 7, 100, 0], dtype=getattr(library, dtype))
+    try:
+        eval(program, {"L": library, "F": library.nn.functional, "x": x, "n": number})
+    except (RuntimeError, ValueError, OverflowError, TypeError, ZeroDivisionError) as error:
+        return str(error).splitlines()[0]
+    return None

@@ -18,7 +18,7 @@ from retrograd.backend.special import *  # noqa: F403
 from retrograd.backend.special import scipy_special
 from retrograd.backend.stored_dtypes import convert
 from retrograd.backend.traced_array import like_quotient, visible
-from retrograd.backend.type_info import check_number_fits
+from retrograd.backend.type_info import check_element_fits, check_number_fits
 from retrograd.core.aval import symbolic
 from retrograd.core.dtype import is_extension
 from retrograd.core.errors import OperandDtypeError, OperandIndexError
@@ -81,11 +81,12 @@ def ufunc_of(kernel):
 
 def full(shape, value, dtype):
     """Return an array filled with a value as conversion to the dtype gives it."""
-    return np.full(shape, _fill_value("full", value, dtype), dtype)
+    return np.full(shape, _fill_value("full", value, dtype, shape), dtype)
 
 
-def _fill_value(name, value, dtype):
-    check_number_fits(name, value, dtype)
+def _fill_value(name, value, dtype, shape):
+    check = check_element_fits if math.prod(shape) == 1 else check_number_fits
+    check(name, value, dtype)
     return convert(np.asarray(value), dtype) if is_extension(dtype) else value
 
 
@@ -134,7 +135,7 @@ def ones_like(x, dtype=None):
 
 def full_like(x, value, dtype=None):
     """Return an array filled with one value, in the shape and memory order of x."""
-    return np.full_like(dense(x), _fill_value("full_like", value, x.dtype if dtype is None else dtype), dtype)
+    return np.full_like(dense(x), _fill_value("full_like", value, x.dtype if dtype is None else dtype, x.shape), dtype)
 
 
 def nan_to_num(x, **numbers):

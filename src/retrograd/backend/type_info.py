@@ -5,7 +5,17 @@ from functools import lru_cache
 
 import numpy as np
 
-from retrograd.core.dtype import as_dtype, category, get_default_dtype, is_differentiable, is_extension
+from retrograd.core.dtype import (
+    as_dtype,
+    category,
+    float32,
+    get_default_dtype,
+    is_differentiable,
+    is_extension,
+    is_half,
+    real_of,
+    stores_only,
+)
 from retrograd.core.errors import OperandTypeError
 from retrograd.foundation.lazy_imports import lazy_module
 
@@ -75,38 +85,58 @@ def _limits(name, dtype):
 
 
 def check_number_fits(name, value, dtype):
-    """Raise RuntimeError for a Python float or complex number that a dtype cannot hold; other values are not checked.
+    """Raise RuntimeError for a Python number beyond the range of a dtype; values of other types are not checked.
 
-    For complex numbers it is a TypeError too. Fractions are truncated, and numbers too large for float16 become
-    infinite, as in PyTorch.
+    For complex numbers it is a TypeError too. Fractions are truncated, unsigned dtypes wrap negative values, and
+    infinities fit floating dtypes, as in PyTorch.
     """
-    if (type(value) is float or type(value) is complex) and not _holds(dtype, value):
+    kind = type(value)
+    if (kind is float or kind is int) and -127 <= value <= 127:
+        return  # most numbers: all dtypes hold them
+    if (kind is float or kind is int or kind is complex) and not _holds(dtype, value):
         words = f"{value}: value cannot be converted to type {dtype} without overflow"
         if value.imag and dtype.kind != "c":
             raise OperandTypeError(f"{name}: the value is complex, which {dtype} can't hold: {words}")
         raise RuntimeError(f"{name}: {words}")
 
 
+def check_factor_fits(name, value, dtype):
+    """Raise as `check_number_fits` for a number that operators on half precision use in float32."""
+    check_number_fits(name, value, float32 if is_half(dtype) else dtype)
+
+
+def check_element_fits(name, value, dtype):
+    """Raise as `check_number_fits` for a number that becomes one element: infinite if too large for half precision."""
+    if not is_half(dtype):
+        check_number_fits(name, value, dtype)
+
+
 def _holds(dtype, number):
     """Return whether a dtype can hold a number."""
-    if dtype.kind in "iu":
-        low, high = _integer_range(dtype)
-        return number.imag == 0 and low <= number.real <= high
-    if dtype.kind == "c":
-        return dtype.itemsize > 8 or (_holds(_FLOAT32, number.real) and _holds(_FLOAT32, number.imag))
-    return dtype.kind == "b" or (
-        number.imag == 0 and (dtype != _FLOAT32 or abs(number.real) <= _MAX_FLOAT32 or not math.isfinite(number.real))
-    )
+    kind = dtype.kind
+    if kind == "b":
+        return True
+    if kind == "c":
+        parts = _limits_of_numbers(real_of(dtype))
+        return _is_within(parts, number.real) and _is_within(parts, number.imag)
+    return number.imag == 0 and _is_within(_limits_of_numbers(dtype), number.real)
 
 
-_FLOAT32 = np.dtype("float32")
-_MAX_FLOAT32 = float(np.finfo(_FLOAT32).max)
+def _is_within(limits, number):
+    low, high, has_infinity = limits
+    return low <= number <= high or (has_infinity and number - number != 0)  # infinite or NaN
 
 
 @lru_cache
-def _integer_range(dtype):
-    limits = np.iinfo(dtype)
-    return limits.min, limits.max
+def _limits_of_numbers(dtype):
+    """Return the range of a dtype, and whether it has infinities; unsigned ones wrap negative values."""
+    if stores_only(dtype):
+        return -math.inf, math.inf, True
+    if category(dtype) == 1:
+        known = _limits("iinfo", dtype)
+        return int(known.min) or -int(known.max), int(known.max), False
+    known = _limits("finfo", dtype)
+    return float(known.min), float(known.max), True
 
 
 def check_holds(name, array, dtype):
@@ -117,7 +147,6 @@ def check_holds(name, array, dtype):
     if array.dtype.kind == "c" and dtype.kind not in "bc":
         raise OperandTypeError(f"{name}: the value is complex, which {dtype} can't hold")
     if category(dtype) == 1 and array.size and array.dtype.kind in "iuf":
-        limits = _limits("iinfo", dtype)
-        low, high = int(limits.min) or -int(limits.max), int(limits.max)
+        low, high, _ = _limits_of_numbers(dtype)
         if not (array.min() >= low and array.max() <= high):  # also true of NaN
             raise RuntimeError(f"{name}: {array.min()} to {array.max()} can't be converted to {dtype} without overflow")

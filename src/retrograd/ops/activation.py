@@ -5,6 +5,7 @@
 
 from operator import index
 
+from retrograd.backend.type_info import check_factor_fits, check_number_fits
 from retrograd.core import Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.foundation.older_forms import dim_by_rank
@@ -68,6 +69,7 @@ class elu(Pointwise, promotion="float", in_place="argument", home="nn.functional
     """
 
     def impl(xp, x, *, alpha):
+        check_factor_fits("elu", alpha, x.dtype)
         return _elu(xp, "elu", x, alpha)
 
     def vjp_x(g, x, alpha):
@@ -110,6 +112,7 @@ class celu(Pointwise, promotion="float", in_place="argument", method=False, alia
     def impl(xp, x, *, alpha):
         if alpha == 0:
             raise RuntimeError("celu: alpha must not be 0")
+        check_factor_fits("celu", alpha, x.dtype)
         return _elu(xp, "celu", x, alpha, steep=1 / alpha)
 
     def vjp_x(g, x, alpha):
@@ -212,6 +215,8 @@ class hardtanh(Pointwise, in_place="argument", home="nn.functional"):
 
     def impl(xp, x, *, min_val, max_val):
         _check_bounds(xp, x, min_val, max_val)
+        check_number_fits("hardtanh", min_val, x.dtype)
+        check_number_fits("hardtanh", max_val, x.dtype)
         return xp.clip(x, x.dtype.type(min_val), x.dtype.type(max_val))
 
     def vjp_x(g, x, min_val, max_val):
@@ -283,6 +288,7 @@ class hardshrink(Pointwise, promotion="float", in_place=False, aliases="nn.funct
 
     def impl(xp, x, *, lambd):
         xp.real_only("hardshrink", x)
+        check_number_fits("hardshrink", lambd, x.dtype)
         return xp.where(xp.absolute(x) <= lambd, x.dtype.type(0), x)
 
     def vjp_x(g, x, lambd):
@@ -326,6 +332,8 @@ class threshold(Pointwise, in_place="argument", method=False, aliases="nn.functi
 
     def impl(xp, x, *, threshold, value):
         xp.real_only("threshold", x)
+        check_factor_fits("threshold", threshold, x.dtype)
+        check_number_fits("threshold", value, x.dtype)
         return xp.where(x <= threshold, x.dtype.type(value), x)
 
     def vjp_x(g, x, threshold):

@@ -4,7 +4,7 @@ import functools
 from numbers import Number
 
 from retrograd import backend
-from retrograd.backend.type_info import check_holds, check_number_fits
+from retrograd.backend.type_info import check_element_fits, check_holds
 from retrograd.core import Tensor, current, namespaces, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.device import array_devices
@@ -43,7 +43,7 @@ def operand(name, value, dtype):
     """Return the value to be written by the named function as a tensor; Python numbers get the given dtype at once."""
     if hasattr(value, "dtype"):
         return as_tensor(value)
-    check_number_fits(name, value, dtype)
+    check_element_fits(name, value, dtype)
     return _constant_tensor(_to_array(name, value, dtype))
 
 

@@ -4,6 +4,7 @@ import inspect
 import math
 from collections.abc import Sequence
 
+from retrograd.backend.type_info import check_number_fits
 from retrograd.core import Aval, Internal, Tensor, call, current, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
@@ -280,7 +281,10 @@ class _linspace(Factory):
     """Evenly spaced values, `steps` many, from start to end, both included; integers are truncated towards 0."""
 
     def impl(xp, *, start, end, steps, dtype):
-        return xp.linspace(*_truncate(dtype, start, end), steps).astype(_float_dtype(dtype, start, end))
+        result = _float_dtype(dtype, start, end)
+        for number in (start, end):
+            check_number_fits("linspace", number, result)
+        return xp.linspace(*_truncate(dtype, start, end), steps).astype(result)
 
     def shape(*, start, end, steps, dtype):
         return _steps_aval("linspace", steps, _float_dtype(dtype, start, end))

@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple
 
+from retrograd.backend.type_info import check_factor_fits, check_number_fits
 from retrograd.core import Aval, Internal, Tensor, dtype_of, op, xp
 from retrograd.core import dtype as dtypes
 from retrograd.foundation.lazy_imports import add_attribute
@@ -152,7 +153,10 @@ class addcmul(Composite, in_place=True, opmath="x tensor1 tensor2"):
     older_form = numbers_among_tensors("value")
 
     def compose(x, tensor1, tensor2, *, value):
-        tensor1 = in_dtype(tensor1, dtypes.result_type(x, tensor1, tensor2))
+        dtype = dtypes.result_type(x, tensor1, tensor2)
+        check_number_fits("addcmul: value", value, dtype)
+        value = math.trunc(value) if dtype.kind in "iu" else value
+        tensor1 = in_dtype(tensor1, dtype)
         return x + (tensor1 * tensor2 if value == 1 else tensor1 * value * tensor2)
 
     def oracle(np, x, a, b, value):
@@ -170,7 +174,9 @@ class addcdiv(Composite, in_place=True, opmath="x tensor1 tensor2"):
     older_form = numbers_among_tensors("value")
 
     def compose(x, tensor1, tensor2, *, value):
-        tensor1 = in_dtype(tensor1, dtypes.result_type(x, tensor1, tensor2))
+        dtype = dtypes.result_type(x, tensor1, tensor2)
+        check_number_fits("addcdiv: value", value, dtype)
+        tensor1 = in_dtype(tensor1, dtype)
         return x + (tensor1 if value == 1 else tensor1 * value) / tensor2
 
     def oracle(np, x, a, b, value):
@@ -190,7 +196,14 @@ class lerp(Pointwise, opmath="x end weight", exact_numbers=True):
     [0.25, 12.5]
     """
 
+    @classmethod
+    def promote(cls, arrays):
+        """Promote as others, and refuse numbers that overflow the dtype."""
+        check_factor_fits("lerp", arrays[2], dtypes.result_type(*arrays[:2]))
+        return super().promote(arrays)
+
     def impl(xp, x, end, weight):
+        check_factor_fits("lerp", weight, x.dtype)  # in-place calls do not promote
         return xp.lerp(x, end, weight)
 
     node_name = name_by_operand("Lerp", 2)

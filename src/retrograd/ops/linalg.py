@@ -3,6 +3,7 @@
 import itertools
 import math
 
+from retrograd.backend.type_info import check_factor_fits
 from retrograd.core import Aval, Definition, Internal, op, registry, shape_of, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
@@ -474,9 +475,7 @@ def add_scaled(x, product, beta, alpha):
     if x.dtype.kind == product.dtype.kind == "b":
         beta, alpha = bool(beta), bool(alpha)
     for number in (beta, alpha):
-        if type(number) is complex and number.imag and x.dtype.kind != "c" != product.dtype.kind:
-            words = f"value cannot be converted to type {x.dtype} without overflow"
-            raise RuntimeError(f"beta and alpha: {number}: {words}")
+        check_factor_fits("beta and alpha", number, dtypes.result_type(x, product))
     if x.dtype.kind in "iu" and product.dtype.kind in "iu":
         beta, alpha = math.trunc(beta), math.trunc(alpha)
     product = product if alpha == 1 else alpha * product

@@ -2,6 +2,7 @@
 
 from typing import overload
 
+from retrograd.backend.type_info import check_number_fits
 from retrograd.core import Aval, Definition, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import call_fast
@@ -34,6 +35,7 @@ def scalar_like(name, value, x):
     if not hasattr(value, "dtype"):
         if isinstance(value, complex) and x.dtype.kind != "c":
             raise OperandTypeError(f"{name}: the value is complex, which {x.dtype} can't hold")
+        check_number_fits(name, value, x.dtype)
         if type(value) in (bool, int, float, complex):
             return call_fast(registry["full"], (), {"size": (), "fill_value": value, "dtype": x.dtype})
         return registry["full"]((), value, dtype=x.dtype)

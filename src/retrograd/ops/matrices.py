@@ -215,7 +215,7 @@ def fill_diagonal_(x, fill_value, wrap=False) -> Tensor:
         line = narrow(x, 0, start, min(columns, rows - start)) if start or wrap else x
         while line.ndim > 1:
             line = diagonal(line)
-        line.fill_(fill_value)
+        line[...] = fill_value
     return x
 
 

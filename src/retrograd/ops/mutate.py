@@ -7,6 +7,7 @@ value, and views of the same base are synced at their next use.
 import math
 
 from retrograd import backend
+from retrograd.backend.type_info import check_number_fits
 from retrograd.core import Aval, Internal, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import ground, write_plain, write_ufunc
@@ -666,6 +667,8 @@ def fill_(x, value) -> Tensor:
     """Fill x with one value in place; return x."""
     if isinstance(value, Tensor) and value.ndim:
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions")
+    if x.numel() != 1:
+        check_number_fits("fill_", value, x.dtype)
     return write_into("fill_", x, operand("fill_", value, x.dtype))
 
 

@@ -1,5 +1,6 @@
 """Padding: constant, reflect, replicate, circular."""
 
+from retrograd.backend.type_info import check_number_fits
 from retrograd.core import Aval, op, registry
 from retrograd.ops.family import Composite, CoreDims
 from retrograd.ops.interpolate import resample
@@ -29,6 +30,7 @@ class constant_pad_nd(CoreDims, method=False, cores=(0,), elements="moved"):
     """
 
     def impl(xp, x, *, pad, value):
+        check_number_fits("constant_pad_nd", value, x.dtype)
         return xp.pad_constant(x, margins("constant_pad_nd", pad, x.shape), value)
 
     def shape(x, *, pad, value):

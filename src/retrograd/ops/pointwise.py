@@ -7,7 +7,7 @@ import cmath
 import math
 from operator import itemgetter
 
-from retrograd.backend.type_info import finfo
+from retrograd.backend.type_info import check_element_fits, check_factor_fits, check_number_fits, finfo
 from retrograd.core import Internal, Tensor, call, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
@@ -105,6 +105,7 @@ def scale_operand(name, a, b, alpha):
     """Return alpha * b, to be added to a; RuntimeError where integers would be scaled by a fraction."""
     is_common = isinstance(b, Tensor) and b.dtype.kind == "f" and getattr(a, "dtype", None) is b.dtype
     if is_common and type(alpha) is not complex:
+        check_number_fits(name, alpha, b.dtype)
         return b if alpha == 1 else mul(b, alpha)
     dtype = dtypes.result_type(a, b)
     if type(alpha) is complex and dtype.kind != "c":
@@ -115,6 +116,7 @@ def scale_operand(name, a, b, alpha):
         alpha = bool(alpha)
     elif type(alpha) is not int and dtype.kind in "biu":
         raise RuntimeError(f"{name}: alpha must be an int for integer tensors, got {alpha!r}")
+    check_number_fits(name, alpha, dtype)
     return b if alpha == 1 else mul(in_dtype(b, dtype), alpha)
 
 
@@ -347,6 +349,8 @@ class softplus(Pointwise, promotion="float", aliases="nn.functional.softplus"):
     """log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x exceeds the threshold."""
 
     def impl(xp, x, *, beta, threshold):
+        check_factor_fits("softplus", beta, x.dtype)
+        check_factor_fits("softplus", threshold, x.dtype)
         return xp.softplus(x, beta, threshold)
 
     def vjp_x(g, x, beta, threshold):
@@ -469,6 +473,7 @@ class leaky_relu(Pointwise, promotion="float", in_place="argument", aliases="nn.
 
     def impl(xp, x, *, negative_slope):
         xp.real_only("leaky_relu", x)
+        check_factor_fits("leaky_relu", negative_slope, x.dtype)
         return xp.where(x > 0, x, x * x.dtype.type(negative_slope))
 
     def vjp_x(g, x, negative_slope):
@@ -490,6 +495,14 @@ class where(Pointwise, linear="input,other", masks=1, in_place=False, elements="
     """Elements of `input` where the condition is true, of `other` elsewhere; all three broadcast."""
 
     impl = xp.where
+
+    @classmethod
+    def promote(cls, arrays):
+        """Promote as others, and refuse numbers that overflow the dtype."""
+        dtype = cls.compute_dtype(arrays)
+        for a in arrays[1:]:
+            check_element_fits("where", a, dtype)
+        return super().promote(arrays)
 
     def vjp_input(g, condition):
         return where(condition, g, 0)
@@ -535,7 +548,10 @@ class clamp_numbers(Internal, Pointwise, node_name="ClampBackward1"):
         xp.real_only("clamp_numbers", x)
         if min is None and max is None:
             raise ValueError("clamp: At least one of 'min' or 'max' must not be None: give min, max, or both")
-        return xp.clip(xp.cast(x, _clamp_dtype(x, min, max)), min, max)
+        dtype = _clamp_dtype(x, min, max)
+        check_number_fits("clamp", min, dtype)
+        check_number_fits("clamp", max, dtype)
+        return xp.clip(xp.cast(x, dtype), min, max)
 
     def shape(x, *, min, max):
         return type(x)(x.shape, _clamp_dtype(x, min, max))

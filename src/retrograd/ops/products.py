@@ -3,6 +3,7 @@
 import itertools
 import string
 
+from retrograd.backend.type_info import check_number_fits
 from retrograd.core import dtype as dtypes
 from retrograd.core import op, registry
 from retrograd.core.hooks import conjugate
@@ -296,6 +297,8 @@ class addmv(Composite, in_place=True):
     older_form = numbers_among_tensors("beta", "alpha")
 
     def compose(x, mat, vec, *, beta, alpha):
+        check_number_fits("addmv: beta", beta, x.dtype)
+        check_number_fits("addmv: alpha", alpha, x.dtype)
         return add_scaled(x, mv(mat, vec), beta, alpha)
 
     def oracle(np, x, a, b, beta, alpha):
@@ -314,6 +317,10 @@ class addr(Composite, in_place=True):
 
     def compose(x, vec1, vec2, *, beta, alpha):
         dtype = dtypes.result_type(x, vec1, vec2)
+        for name, number in (("beta", beta), ("alpha", alpha)):
+            if dtype.kind in "biu" and not isinstance(number, int):
+                raise RuntimeError(f"addr: {name} must be an int for integer tensors, got {number!r}")
+            check_number_fits(f"addr: {name}", number, dtype)
         return add_scaled(in_dtype(x, dtype), outer(in_dtype(vec1, dtype), vec2), beta, alpha)
 
     def oracle(np, x, a, b, beta, alpha):

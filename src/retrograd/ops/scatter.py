@@ -7,7 +7,7 @@ slices, `put` and `index_put` single elements.
 import math
 from collections.abc import Sequence
 
-from retrograd.backend.type_info import iinfo
+from retrograd.backend.type_info import check_number_fits, iinfo
 from retrograd.core import Aval, Internal, Tensor, call, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.errors import OperandIndexError
@@ -256,6 +256,7 @@ class scatter(Composite, in_place=True):
         if (src is None) == (value is None):
             raise TypeError("scatter: expected either src or value")
         into = _lookup(_INTO, "scatter", reduce)
+        check_number_fits("scatter", value if src is None else src, x.dtype)
         return _scatter(into, x, index, value if src is None else src, dim)
 
     oracle = "retrograd.testing.references.scatter.scatter"
@@ -379,6 +380,7 @@ class index_add(Composite, in_place=True):
     def compose(x, index, source, *, dim, alpha):
         slices, source = scalar_to_slice(x), scalar_to_slice(source)
         at = _check_source("index_add", slices, index, source, dim)
+        check_number_fits("index_add", alpha, x.dtype)
         source = source if alpha == 1 else cast_to(source * alpha, x.dtype)
         out = add_slices(slices, source, index, dim=at)
         return out if x.ndim else reshape(out, ())
