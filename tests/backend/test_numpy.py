@@ -34,6 +34,39 @@ def test_where_takes_arrays_that_are_not_contiguous_and_leaves_them_as_they_are(
     assert np.array_equal(x, kept)
 
 
+def arrays_to_expand():
+    x = np.arange(24.0).reshape(2, 3, 4)
+    return [x[:, :1], x[:, :1, ::-2], x.T[:, :1], x[0, 0, 0], np.float32(2).reshape(1), x[:0, :1], x > 3]
+
+
+def test_broadcast_to_returns_numpys_views():
+    for x in map(np.asarray, arrays_to_expand()):
+        for shape in ((2, 3, 4), x.shape, (5, *x.shape), (0, *x.shape), (3, 2, 3, 4)):
+            try:
+                expected = np.broadcast_to(x, shape)
+            except ValueError:
+                with pytest.raises(ValueError, match="broadcast"):
+                    xp.broadcast_to(x, shape)
+                continue
+            found = xp.broadcast_to(x, shape)
+            assert found.dtype == expected.dtype
+            assert not found.flags.writeable
+            assert np.array_equal(found, expected)
+            assert np.shares_memory(found, x) == (expected.size > 0)
+            assert found.base is (x if x.base is None else x.base)
+
+
+def test_broadcast_to_refuses_fewer_dimensions_and_negative_sizes():
+    for shape in ((3,), (-1, 3), (2, -3)):
+        with pytest.raises(ValueError, match=r"broadcast|dimensions|negative"):
+            xp.broadcast_to(np.zeros((1, 3)), shape)
+
+
+def test_a_view_of_an_expanded_array_keeps_its_memory():
+    view = xp.broadcast_to(np.full((1, 3), 7.0), (1000, 3))
+    assert view.sum() == 21_000
+
+
 def test_functions_imported_on_first_use_are_those_of_their_modules():
     for names, module in xp._FUNCTIONS.items():
         assert sorted(names.split()) == sorted(module().__all__)

@@ -14,7 +14,8 @@ from retrograd.ops import recurrent
 
 ROOT = Path(retrograd.__file__).parent
 ENTRIES = sorted(name for name, value in vars(reference).items() if name[0] != "_" and not inspect.ismodule(value))
-NUMPYS = {"add", "subtract", "multiply", "true_divide", "multiply_matrices", "empty"}  # functions of NumPy
+# Functions of NumPy.
+NUMPYS = {"add", "subtract", "multiply", "true_divide", "multiply_matrices", "empty", "broadcast_to"}
 # What operators and namespaces call a kernel of rows.
 NAMES = {name.removesuffix("_rows") for name in ENTRIES} | {"class_loss", "class_grad", "class_residual"}
 # NumPy's functions that formulas of kernels are made of, and that a call of a kernel does not need.

@@ -211,14 +211,9 @@ def transpose(x, axes):
     return x.transpose(axes)
 
 
-_BROADCASTING = ["multi_index", "refs_ok", "zerosize_ok"]
-
-
 def broadcast_to(x, shape):
-    """Return NumPy's `broadcast_to`: what it calls, without its checks."""
-    if not on_host or type(x) is not np.ndarray:
-        return np.broadcast_to(x, shape)
-    return np.nditer((x,), _BROADCASTING, ["readonly"], itershape=shape, order="C").itviews[0]
+    """Return NumPy's `broadcast_to`."""
+    return kernels.broadcast_to(x, shape) if on_host and type(x) is np.ndarray else np.broadcast_to(x, shape)
 
 
 def argwhere(x):

@@ -221,6 +221,36 @@ PyObject* empty(PyObject*, PyObject* const* args, Py_ssize_t count) {
     return result;
 }
 
+// NumPy makes an iterator for this, which takes most of the time on few elements.
+PyObject* broadcast_to(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count != 2 || !PyArray_Check(args[0]))
+        return PyErr_SetString(PyExc_TypeError, "broadcast_to: expected an array and a shape"), nullptr;
+    PyArrayObject* x = reinterpret_cast<PyArrayObject*>(args[0]);
+    PyArray_Dims shape = {nullptr, 0};
+    if (!PyArray_IntpConverter(args[1], &shape)) return nullptr;
+    const int lead = shape.len - PyArray_NDIM(x);
+    npy_intp strides[NPY_MAXDIMS] = {};
+    bool fits = lead >= 0;
+    for (int d = 0; fits && d < shape.len; d++) {
+        const npy_intp old = d < lead ? 1 : PyArray_DIM(x, d - lead);
+        fits = shape.ptr[d] >= 0 && (old == 1 || old == shape.ptr[d]);
+        if (old != 1) strides[d] = PyArray_STRIDE(x, d - lead);
+    }
+    PyArrayObject* result = nullptr;
+    if (fits) {
+        PyArray_Descr* dtype = PyArray_DESCR(x);
+        Py_INCREF(dtype);  // taken by the result
+        const int flags = PyArray_FLAGS(x) & ~NPY_ARRAY_WRITEABLE;
+        result = reinterpret_cast<PyArrayObject*>(PyArray_NewFromDescr(&PyArray_Type, dtype, shape.len, shape.ptr, strides,
+                                                                       PyArray_DATA(x), flags, nullptr));
+        if (result && PyArray_SetBaseObject(result, Py_NewRef(args[0])) < 0) Py_CLEAR(result);
+    } else {
+        PyErr_SetString(PyExc_ValueError, "broadcast_to: the array does not broadcast to the shape");
+    }
+    PyDimMem_FREE(shape.ptr);
+    return reinterpret_cast<PyObject*>(result);
+}
+
 // The results of the function use the cached memory if its first operand is large.
 PyObject* call_caching(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
     CachedMemory memory(PyVectorcall_NARGS(flags) ? bytes_of(args[0]) : 0);
@@ -257,6 +287,8 @@ PyMethodDef methods[] = {
     {"set_cache_limit", set_limit, METH_O, "Keep at most this many bytes of free memory; return the previous limit."},
     {"cached_bytes", size, METH_NOARGS, "Return the number of bytes of free memory that are cached."},
     {"empty", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(empty)), METH_FASTCALL, "numpy.empty(shape, dtype)."},
+    {"broadcast_to", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(broadcast_to)), METH_FASTCALL,
+     "numpy.broadcast_to(x, shape)."},
     {"caching", caching_method, METH_O, "Return the function with its results in cached memory if its first operand is large."},
     {nullptr, nullptr, 0, nullptr},
 };

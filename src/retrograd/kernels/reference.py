@@ -31,7 +31,7 @@ from retrograd.kernels.segments_reference import segment_sum as segment_sum
 from retrograd.kernels.sigmoid_reference import sigmoid as sigmoid
 
 add, subtract, multiply, true_divide = np.add, np.subtract, np.multiply, np.true_divide
-multiply_matrices, empty = np.matmul, np.empty
+multiply_matrices, empty, broadcast_to = np.matmul, np.empty, np.broadcast_to
 
 # erf(x) / x in x^2 for |x| <= 3.95, where erf in single precision reaches 1: our weighted least-squares fit, with an
 # error of at most 2e-8; rounding in single precision adds 4e-7.

@@ -120,7 +120,7 @@ class expand(View, linear="x"):
         if size is not None:
             return size.broadcast(x, shape)
         count = numel(shape)
-        if count == numel(x.shape):  # no element is repeated, so the view may be written to
+        if count == x.size:  # no element is repeated, so the view may be written to
             return xp.reshape(x, shape)
         if count == 0:  # nor is one here
             return xp.reshape(x[None][:0], shape)
