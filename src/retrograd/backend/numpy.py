@@ -396,8 +396,8 @@ def var(x, axis=None, ddof=0, keepdims=False):
     if count > ddof and count > 0:
         if x.dtype.char not in "fd":
             return np.var(x, axis=axis, ddof=ddof, keepdims=keepdims)
-        apart = x - total / count  # as np.var, which spends most time elsewhere
-        return np.add.reduce(np.square(apart), axis, None, None, keepdims) / (count - ddof)
+        apart = subtract(x, total / count)  # as np.var, which spends most time elsewhere
+        return np.add.reduce(multiply(apart, apart, apart), axis, None, None, keepdims) / (count - ddof)
     squares = mean(np.square(np.abs(x - mean(x, axis=axis, keepdims=True))), axis=axis, keepdims=keepdims)
     with np.errstate(invalid="ignore"):
         return squares * math.inf
