@@ -1,7 +1,6 @@
 """Messages between ranks, over a channel within this process: ends of launches, and lost ranks."""
 
 import threading
-from collections import deque
 
 import pytest
 
@@ -12,7 +11,8 @@ from retrograd.pipelining.transports.interface import Aborted, PeerLost, RankMis
 from retrograd.pipelining.transports.rank_messaging import EMPTY, Kind, Peers
 from retrograd.pipelining.transports.serialization import pack
 from retrograd.pipelining.transports.spmd import launch
-from retrograd.pipelining.transports.thread_ranks import ThreadChannel
+from retrograd.pipelining.transports.subgroup import Subgroup
+from retrograd.pipelining.transports.thread_ranks import Box, ThreadChannel
 
 MESSAGE = Message("F", 0, 1, 0)
 
@@ -41,8 +41,9 @@ class TurnClock:
 
 
 def group(size):
-    boxes = [deque() for _ in range(size)]
-    return [Peers(ThreadChannel(rank, boxes)) for rank in range(size)]
+    boxes = [Box() for _ in range(size)]
+    channels = [ThreadChannel(rank, boxes) for rank in range(size)]
+    return [Peers(channel, sleep=channel.sleep) for channel in channels]
 
 
 def all_at_once(peers, work, timeout=None, leave=lambda rank: None, fingerprints=None):
@@ -162,7 +163,7 @@ def test_only_the_failure_is_raised_and_not_that_others_were_woken():
 
 def pair_with_silent_rank():
     """Return two ranks of three, the clock that they share, and the function to call when the part of one is over."""
-    boxes, clock = [deque() for _ in range(3)], TurnClock((0, 1))
+    boxes, clock = [Box() for _ in range(3)], TurnClock((0, 1))
     return [Peers(ThreadChannel(rank, boxes), clock.of(rank)) for rank in range(2)], clock.leave
 
 
@@ -176,7 +177,7 @@ def test_a_launch_without_a_timeout_ends_after_a_multiple_of_the_longest_one(mon
 
 
 def test_the_longest_launch_is_measured():
-    boxes, clock = [deque() for _ in range(2)], TurnClock((0, 1))
+    boxes, clock = [Box() for _ in range(2)], TurnClock((0, 1))
     peers = [Peers(ThreadChannel(rank, boxes), clock.of(rank)) for rank in range(2)]
     all_at_once(peers, lambda link: None, None, clock.leave)
     assert all(one.slowest > 0 for one in peers)
@@ -189,3 +190,23 @@ def test_a_rank_that_waits_long_says_once_for_what_and_for_whom(monkeypatch, cap
     hints = capsys.readouterr().err
     assert hints.count("retrograd: rank 1 has waited 20 s for F0>1.0 from rank 2") == 1
     assert "rank 2: no answer" in hints
+
+
+def test_a_rank_that_can_be_woken_sleeps_after_each_poll_that_finds_nothing():
+    """A thread that polled on would take turns of the interpreter from the rank that it waits for."""
+    slept = []
+    peers = Peers(ThreadChannel(0, [Box()]), TurnClock([0]).of(0), sleep=slept.append)
+    assert peers.until(lambda: len(slept) == 3, timeout=10, awake=5000)
+    member = Subgroup(peers, [0], "some", None).peers
+    assert member.until(lambda: len(slept) == 5, timeout=10, awake=5000)
+
+
+def test_a_packet_wakes_a_rank_also_if_it_arrives_between_a_poll_and_the_sleep():
+    boxes = [Box(), Box()]
+    sender, receiver = (ThreadChannel(rank, boxes) for rank in range(2))
+    assert receiver.poll() == []
+    sender.send(1, (0, "subject", b""), ())
+    assert boxes[1].arrival.is_set()  # so the sleep ends at once
+    receiver.sleep(60.0)
+    assert not boxes[1].arrival.is_set()  # the next one does not
+    assert receiver.poll() == [(0, (0, "subject", b""), [])]

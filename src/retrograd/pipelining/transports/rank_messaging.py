@@ -45,17 +45,20 @@ class Channel(Protocol):
 class Backoff:
     """Backoff between two polls: none at first, then yield the core, then sleep for increasing times.
 
-    awake: the number of polls before the first sleep.
+    awake: the number of polls before the first sleep.  sleep: of a channel that wakes its rank, as in `Peers`; then
+    all polls but the first follow a sleep.
     """
 
     SPINS, AWAKE, NAP, LONGEST = 10, 200, 2e-6, 1e-3
 
-    def __init__(self, awake: int = AWAKE) -> None:
-        self.turns, self.awake = 0, awake
+    def __init__(self, awake: int = AWAKE, sleep: Callable[[float], Any] | None = None) -> None:
+        self.turns, self.awake, self.sleep = 0, awake, sleep
 
     def __call__(self) -> None:
         self.turns += 1
-        if self.turns > self.awake:
+        if self.sleep is not None:
+            self.sleep(self.LONGEST)
+        elif self.turns > self.awake:
             time.sleep(min((self.turns - self.awake) * self.NAP, self.LONGEST))
         elif self.turns > self.SPINS:
             os.sched_yield()
@@ -125,6 +128,7 @@ class Peers:
     waited for an operation until its timeout.
     ranks: the numbers of the ranks in the group of all processes, by which all texts name them.  status: the file in
     which `retrograd top` finds what this rank does, or None.
+    sleep: sleeps for some seconds, or until a packet arrives; None if the channel must be polled to know that.
     slowest: seconds of the longest completed launch.  clock: returns the seconds that timeouts are measured in.
     """
 
@@ -135,8 +139,10 @@ class Peers:
         comm: Any = None,
         status: StatusFile | None = None,
         ranks: Sequence[int] = (),
+        sleep: Callable[[float], Any] | None = None,
     ) -> None:
         self.channel = channel
+        self.sleep = sleep
         self.comm = comm
         self.clock = clock
         self.rank, self.size = channel.rank, channel.size
@@ -241,7 +247,7 @@ class Peers:
 
         awake: as in `Backoff`.  wait: returns the text of the wait for the status file.
         """
-        backoff, start, shown = Backoff(awake), self.clock(), False
+        backoff, start, shown = Backoff(awake, self.sleep), self.clock(), False
         status = None if wait is None else self.status
         try:
             while not done():

@@ -18,7 +18,7 @@ class Subgroup:
 
     def __init__(self, peers: Peers, ranks: Sequence[int], key: Any, timeout: float | None, comm: Any = None) -> None:
         numbers = [peers.ranks[rank] for rank in ranks]
-        self.peers = Peers(_SubgroupChannel(peers, ranks, key), peers.clock, comm, peers.status, numbers)
+        self.peers = Peers(_SubgroupChannel(peers, ranks, key), peers.clock, comm, peers.status, numbers, peers.sleep)
         self.peers.operations = peers.operations
         self.timeout = timeout
         self.world: int | None = len(ranks)

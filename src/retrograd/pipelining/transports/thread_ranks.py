@@ -18,23 +18,42 @@ _rank_of_thread: ContextVar["ThreadRank | None"] = ContextVar("rank_of_thread", 
 
 
 class ThreadChannel:
-    """A channel whose packets are copied into lists of this process."""
+    """A channel whose packets are copied into lists of this process.
 
-    def __init__(self, rank: int, boxes: Sequence[deque[Packet]]) -> None:
+    It wakes a rank that sleeps: one that polled would take turns of the interpreter from the ranks that it waits for.
+    """
+
+    def __init__(self, rank: int, boxes: Sequence["Box"]) -> None:
         self.rank, self.size, self.boxes = rank, len(boxes), boxes
 
     def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
         """Append copies of the buffers to the list of the receiver."""
-        self.boxes[rank].append((self.rank, head, [bytearray(buffer) for buffer in buffers]))
+        box = self.boxes[rank]
+        box.packets.append((self.rank, head, [bytearray(buffer) for buffer in buffers]))
+        box.arrival.set()
 
     def poll(self) -> list[Packet]:
         """Return what has arrived."""
-        box = self.boxes[self.rank]
-        return [box.popleft() for _ in range(len(box))]
+        packets = self.boxes[self.rank].packets
+        return [packets.popleft() for _ in range(len(packets))]
 
     def moving(self) -> bool:
         """Return False: a packet has arrived as soon as it is sent."""
         return False
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep until a packet arrives."""
+        arrival = self.boxes[self.rank].arrival
+        arrival.wait(seconds)
+        arrival.clear()  # the next poll returns what has arrived before; what arrives from now on sets it again
+
+
+class Box:
+    """The packets that have arrived for a rank, and whether some came since it last slept."""
+
+    def __init__(self) -> None:
+        self.packets: deque[Packet] = deque()
+        self.arrival = threading.Event()
 
 
 class ThreadRank:
@@ -59,11 +78,12 @@ def rank_of_thread() -> ThreadRank | None:
 
 def outcomes_of_threads(ranks: int, script: Callable[[ThreadRank], Any], timeout: float | None = None) -> list[Any]:
     """Return by rank what `script(transport)` returns or raises in a thread for each rank."""
-    boxes: list[deque[Packet]] = [deque() for _ in range(ranks)]
+    boxes = [Box() for _ in range(ranks)]
     outcomes: list[Any] = [None] * ranks
 
     def run(rank: int) -> None:
-        peers = Peers(ThreadChannel(rank, boxes))
+        channel = ThreadChannel(rank, boxes)
+        peers = Peers(channel, sleep=channel.sleep)
         transport = ThreadRank(peers, timeout)
         _rank_of_thread.set(transport)
         try:
