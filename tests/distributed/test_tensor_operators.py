@@ -159,28 +159,39 @@ def over_leaves(change, value):
     return change(value) if isinstance(value, rg.Tensor) else value
 
 
+def first_sample(op):
+    """Return the operands, as tensors, and the parameters of an operator's first sample."""
+    args, params = next(iter(samples_of(op)))
+    return [rg.as_tensor(a) if isinstance(a, np.ndarray) else a for a in args], params
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("dim", [0, 1])
 def test_every_operator_gives_the_result_of_whole_tensors(dim):
+    samples = {name: first_sample(registry[name]) for name in names_of_operators()}
+
+    def script():
+        mesh = dist.init_device_mesh("cpu", (2,))
+
+        def part(x):
+            return distribute_tensor(x.detach(), mesh, [Shard(dim) if x.ndim > dim else Replicate()])
+
+        results = {}
+        for name, (args, params) in samples.items():
+            try:
+                found = tensors_in(run(registry[name], over_leaves(part, args), params))
+                whole = [x.full_tensor() if isinstance(x, DTensor) else x for x in found]
+            except Exception as error:
+                error.add_note(name)
+                raise
+            results[name] = whole, sum(isinstance(x, DTensor) and x.placements[0].is_shard() for x in found)
+        return results
+
     wrong, divided = [], 0
-    for name in names_of_operators():
-        op = registry[name]
-        args, params = next(iter(samples_of(op)))
-        args = [rg.as_tensor(a) if isinstance(a, np.ndarray) else a for a in args]
-        expected = tensors_in(run(op, args, params))
-
-        def script(op=op, args=args, params=params):
-            mesh = dist.init_device_mesh("cpu", (2,))
-
-            def part(x):
-                return distribute_tensor(x.detach(), mesh, [Shard(dim) if x.ndim > dim else Replicate()])
-
-            found = tensors_in(run(op, over_leaves(part, args), params))
-            return [(x.full_tensor() if isinstance(x, DTensor) else x, getattr(x, "placements", None)) for x in found]
-
-        for (found, placements), whole in zip(dist.run_threads(script, 2)[0], expected, strict=True):
-            divided += placements is not None and placements[0].is_shard()
-            if not np.allclose(found.detach().numpy(), whole.detach().numpy(), 1e-5, 1e-6, equal_nan=True):
+    for name, (found, parts) in dist.run_threads(script, 2)[0].items():
+        divided += parts
+        for x, whole in zip(found, tensors_in(run(registry[name], *samples[name])), strict=True):
+            if not np.allclose(x.detach().numpy(), whole.detach().numpy(), 1e-5, 1e-6, equal_nan=True):
                 wrong.append(name)
     assert not wrong
     assert divided > 200  # these are computed by parts
