@@ -16,7 +16,7 @@ ROOT = Path(retrograd.__file__).parent
 ENTRIES = sorted(name for name, value in vars(reference).items() if name[0] != "_" and not inspect.ismodule(value))
 # Functions of NumPy.
 NUMPYS = {"add", "subtract", "multiply", "true_divide", "multiply_matrices", "empty", "broadcast_to"}
-# What operators and namespaces call a kernel of rows.
+# The names by which operators and namespaces call kernels, also those of rows.
 NAMES = {name.removesuffix("_rows") for name in ENTRIES} | {"class_loss", "class_grad", "class_residual"}
 # NumPy's functions that formulas of kernels are made of, and that a call of a kernel does not need.
 ARITHMETIC = {
