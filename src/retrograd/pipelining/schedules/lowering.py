@@ -327,46 +327,52 @@ def _check_rank(rank: int, actions: Sequence[Action], graph: StageGraph) -> set[
     """Check one rank's order, and return its actions, each I also as B."""
     done: set[Action] = set()
     for position, action in enumerate(actions):
-        where = _format_position(rank, position, action)
-        if _as_backward(action) in done:
-            raise ValueError(f"{where}: this has been done before")
-        if action.peer is not None:
-            _check_transfer(where, rank, action, graph)
-        if action.peer is None:
-            _check_activations(where, action, done)
-        if action.kind.is_compute and (reduction := Action(Kind.REDUCE_GRAD, action.stage, 0)) in done:
-            raise ValueError(f"{where}: {reduction} before it sums gradients that are not final")
-        for dependency in graph.dependencies(action):
-            if dependency not in done:
-                raise ValueError(f"{where}: needs {dependency} before it on this rank")
         # An action that needs B may also run after I, because both compute the input gradients.
-        done |= {action, _as_backward(action)}
+        backward = _as_backward(action)
+        wrong = "this has been done before" if backward in done else _wrong(rank, action, graph, done)
+        if wrong:
+            raise ValueError(f"{_format_position(rank, position, action)}: {wrong}")
+        done.add(action)
+        done.add(backward)
     return done
 
 
-def _check_activations(where: str, action: Action, done: set[Action]) -> None:
-    """Check that activations exist, in memory, when the backward pass uses them."""
-    offload, fetch, again, backward = (
-        action._replace(kind=kind) for kind in (Kind.OFFLOAD, Kind.FETCH, Kind.R, Kind.B)
-    )
-    if action in (offload, again) and backward in done:
-        raise ValueError(f"{where}: the backward pass that needs this has been done before")
-    if (action == again and offload in done) or (action == offload and again in done):
-        raise ValueError(f"{where}: a forward pass that is repeated has no activations to offload")
-    if action.kind in (Kind.B, Kind.I) and offload in done and fetch not in done:
-        raise ValueError(f"{where}: needs {fetch} before it on this rank")
+def _wrong(rank: int, action: Action, graph: StageGraph, done: set[Action]) -> str:
+    """Return what is wrong with an action of a rank that has done others; "" if it is right."""
+    wrong = _wrong_activations(action, done) if action.peer is None else _wrong_transfer(rank, action, graph)
+    if wrong:
+        return wrong
+    if action.kind.is_compute and (reduction := Action(Kind.REDUCE_GRAD, action.stage, 0)) in done:
+        return f"{reduction} before it sums gradients that are not final"
+    for dependency in graph.dependencies(action):
+        if dependency not in done:
+            return f"needs {dependency} before it on this rank"
+    return ""
 
 
-def _check_transfer(where: str, rank: int, action: Action, graph: StageGraph) -> None:
+def _wrong_activations(action: Action, done: set[Action]) -> str:
+    """Return why a pass has no activations that it could use or move; "" if it has, or needs none."""
+    if action.kind in (Kind.OFFLOAD, Kind.R):
+        if action._replace(kind=Kind.B) in done:
+            return "the backward pass that needs this has been done before"
+        if action._replace(kind=Kind.R if action.kind is Kind.OFFLOAD else Kind.OFFLOAD) in done:
+            return "a forward pass that is repeated has no activations to offload"
+    elif action.kind in (Kind.B, Kind.I) and action._replace(kind=Kind.OFFLOAD) in done:
+        fetch = action._replace(kind=Kind.FETCH)
+        return "" if fetch in done else f"needs {fetch} before it on this rank"
+    return ""
+
+
+def _wrong_transfer(rank: int, action: Action, graph: StageGraph) -> str:
+    """Return why a send or receive is not of this rank and between two ranks; "" if it is."""
     _, source, target, _ = action.message
     ends = (source, target) if action.kind[-1] == "F" else (target, source)
     if ends not in graph.edges:
-        raise ValueError(f"{where}: the stage graph has no edge {ends[0]} -> {ends[1]}")
+        return f"the stage graph has no edge {ends[0]} -> {ends[1]}"
     home = graph.directions.rank(action.stage, action.micro_batch)
     if not graph.remote(source, [target], action.micro_batch):
-        raise ValueError(f"{where}: stages {source} and {target} are both on rank {home}")
-    if home != rank:
-        raise ValueError(f"{where}: stage {action.stage} is on rank {home}")
+        return f"stages {source} and {target} are both on rank {home}"
+    return "" if home == rank else f"stage {action.stage} is on rank {home}"
 
 
 def _check_complete(done: set[Action], graph: StageGraph, micro_batches: list[int]) -> None:
