@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from _pytest.doctest import DoctestModule
+from _pytest.doctest import DoctestItem, DoctestModule
 from _pytest.terminal import TerminalReporter
 
 import retrograd.cuda
@@ -135,7 +135,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that a pass leaves out, before `-m` selects."""
+    """Mark the tests that a pass leaves out, before `-m` selects, and sort those that were collected backwards."""
+    items.sort(
+        key=lambda item: (item.path.is_relative_to(ROOT / "src"), item.path.parts, isinstance(item, DoctestItem))
+    )
     once, listed = pytest.mark.once("the plain core cannot change what it finds"), functools.cache(is_listed)
     for item in items:
         if not listed(item.path, PLAIN_PASS):
@@ -169,6 +172,24 @@ def pytest_collection() -> Iterator[None]:
         return (yield)
     finally:
         gc.enable()
+
+
+class Backwards(pytest.Dir):
+    """A folder whose files and folders are collected from the last to the first."""
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        """Return the collectors of its files and folders."""
+        return reversed([*super().collect()])
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Let every second process collect the tests backwards.
+
+    If two begin at the same file, both compile all files. So each finds the bytecode of the other for half of them.
+    """
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    is_package = (path / "__init__.py").exists()
+    return Backwards.from_parent(parent, path=path) if number % 2 and not is_package else None
 
 
 @pytest.hookimpl(wrapper=True)
