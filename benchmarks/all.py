@@ -42,6 +42,7 @@ OPTIONS: dict[str, list[str]] = {
     "agreement": [],
     "all_reduce": [],
     "data_parallel": ["--rounds", "5"],
+    "many_ranks": ["--rounds", "3"],
     "pipelines": ["--rounds", "3"],
     "planning": ["--rounds", "5"],
     "auto_schedule": ["--rounds", "9"],
