@@ -1,6 +1,7 @@
 """Dtypes: the default, promotion as in PyTorch, and the dtypes of gradients."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -188,3 +189,26 @@ def test_no_integer_dtype_holds_unsigned_and_signed_ones_of_64_bits(signed):
     assert (ones("uint32") + ones("int32")).dtype == np.int64
     assert (ones("uint64") + 1).dtype == np.uint64
     assert (ones("uint64") + ones("float32")).dtype == np.float32
+
+
+def test_the_dtype_of_what_was_pickled_is_the_same_object():
+    for name in (*DTYPES, "float8_e5m2"):
+        dtype, array = getattr(rg, name), np.ones(2, as_dtype(name))
+        copied = pickle.loads(pickle.dumps(array))
+        tensors = [rg.from_numpy(copied), rg.tensor(copied), rg.as_tensor(copied), rg.asarray(copied)]
+        tensors += [
+            pickle.loads(pickle.dumps(tensors[0])),
+            pickle.loads(pickle.dumps(rg.nn.Parameter(tensors[0], False))),
+        ]
+        assert all(x.dtype is dtype for x in tensors), name
+        copied[0] = 0
+        assert tensors[0].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "make", [rg.Tensor.to_sparse, lambda x: rg.nested.nested_tensor([x[0], x[1]], layout=rg.jagged)]
+)
+def test_the_dtype_of_a_pickled_composite_tensor_is_the_same_object(make):
+    copied = pickle.loads(pickle.dumps(make(rg.eye(2))))
+    assert copied.dtype is rg.float32
+    assert copied.values().dtype is rg.float32

@@ -1,5 +1,6 @@
 """The kinds of arrays: each has a namespace of functions, registered under the array's type."""
 
+import copy
 import math
 import os
 
@@ -33,6 +34,21 @@ def as_array(data):
     """Return a copy of numbers, nested lists or an array as a NumPy array in native byte order."""
     array = np.asarray(data)
     return np.array(array) if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def share_dtype(array):
+    """Return an array whose dtype is the one object that `rg.float32` or another name has; the array, if it is.
+
+    NumPy copies dtypes with pickled arrays, and scripts compare them by `is`.
+    """
+    own = np.dtype(array.dtype.type)
+    if own is array.dtype:
+        return array
+    if hasattr(array, "view"):
+        return array.view(own)
+    composite = copy.copy(array)
+    composite.values = share_dtype(array.values)
+    return composite
 
 
 def is_buffer(obj):

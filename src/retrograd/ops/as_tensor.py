@@ -111,6 +111,7 @@ def _constant_tensor(array):
         raise ValueError(f"numbers of dtype {array.dtype.str} are in another order of bytes: rg.tensor copies them")
     device = current().device
     there = device is None or type(array) in array_devices
+    array = backend.share_dtype(array)
     out = make(array if there else device.from_host(array), None, None)
     if current().inference:
         mark_inference(out)

@@ -3,6 +3,7 @@
 import copy
 import copyreg
 
+from retrograd.backend import share_dtype
 from retrograd.backend.memory_layout import deep_copy, keep_layout, kept_array
 from retrograd.core import Tensor
 from retrograd.core.tensor import attributes_of, new_of_class
@@ -29,7 +30,7 @@ def _own_slots(kind):
 
 def _rebuild_leaf(kind, values, requires_grad, state):
     """Return a leaf of a class from what pickled data has of it."""
-    x = new_of_class(kind, kept_array(values), None, None, requires_grad)
+    x = new_of_class(kind, share_dtype(kept_array(values)), None, None, requires_grad)
     if state is not None:
         restore_state(x, state)
     return x
