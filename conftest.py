@@ -47,6 +47,7 @@ INTEGRATION = (
     "tests/bench/",
     "tests/cli/",
     "tests/distributed/test_collectives.py",
+    "tests/distributed/test_shared_training.py",
     "tests/distributed/test_spawned_ranks.py",
     "tests/distributed/test_state_dict.py",
     "tests/distributed/test_stores.py",

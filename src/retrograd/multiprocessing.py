@@ -1,4 +1,6 @@
-"""The names of `torch.multiprocessing`: those of Python's `multiprocessing`, which sends copies of tensors.
+"""The names of `torch.multiprocessing`: those of Python's `multiprocessing`.
+
+Tensors are sent as copies, except those of `Tensor.share_memory_`, of which all processes have the same memory.
 
 `spawn` starts the ranks of a script: `rg.distributed.init_process_group` connects them.
 """
@@ -17,7 +19,7 @@ from typing import Any
 
 
 def get_sharing_strategy() -> str:
-    """Return "file_descriptor", PyTorch's default: tensors are copied, so nothing depends on it."""
+    """Return "file_descriptor", PyTorch's default: shared tensors are sent by descriptors of files."""
     return "file_descriptor"
 
 

@@ -180,12 +180,46 @@ def test_memory_formats_order_the_strides():
         rg.ones(2, 3).contiguous(memory_format=rg.channels_last)
 
 
-def test_memory_is_neither_pinned_nor_shared():
+def test_memory_is_not_pinned_without_a_gpu():
     x = rg.ones(2)
     assert not any([x.is_pinned(), x.is_shared(), x.is_cuda, x.is_sparse, x.is_quantized])
-    for refused in (x.pin_memory, x.share_memory_):
-        with pytest.raises(RuntimeError, match=refused.__name__):
-            refused()
+    with pytest.raises(RuntimeError, match="pin_memory"):
+        x.pin_memory()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool", "bfloat16"])
+def test_share_memory_moves_the_elements_and_keeps_the_strides_and_the_graph(dtype):
+    x = rg.arange(6).reshape(2, 3).to(dtype).T.contiguous().T
+    strides, values = x.stride(), x.tolist()
+    assert x.share_memory_() is x
+    assert (x.is_shared(), x.stride(), x.tolist()) == (True, strides, values)
+    address = x.data_ptr()
+    assert x.share_memory_().data_ptr() == address
+    assert x[1:].is_shared()
+    assert x.untyped_storage().is_shared()
+    assert not x.clone().is_shared()
+    copied = pickle.loads(pickle.dumps(x))
+    assert (copied.is_shared(), copied.tolist()) == (False, values)
+
+
+def test_shared_parameters_are_trained_in_place():
+    model = rg.nn.Linear(2, 1)
+    square = (model(rg.ones(1, 2)) ** 2).sum()
+    assert model.share_memory() is model
+    square.backward()
+    optimizer = rg.optim.SGD(model.parameters(), lr=0.1)
+    weight, before = model.weight.detach(), model.weight.tolist()
+    optimizer.step()
+    assert weight.tolist() == model.weight.tolist() != before
+    assert all(p.is_shared() for p in model.parameters())
+    assert rg.zeros(0).share_memory_().is_shared()
+
+
+def test_share_memory_refuses_tensors_of_transforms_and_sparse_ones():
+    with pytest.raises(RuntimeError, match="share_memory_: only plain tensors"):
+        rg.func.vmap(lambda x: x.share_memory_())(rg.ones(2))
+    with pytest.raises((RuntimeError, NotImplementedError), match="share_memory_"):
+        rg.eye(2).to_sparse().share_memory_()
 
 
 def test_python_functions_replace_elements():

@@ -3,6 +3,7 @@
 import copy
 import math
 import os
+import sys
 
 import numpy as np
 
@@ -92,6 +93,17 @@ def pinned_copy(array):
 def is_pinned(array):
     """Return whether a NumPy array is in pinned memory."""
     return cupy_device().is_pinned(array)
+
+
+def shared_copy(array):
+    """Return a copy of a NumPy array in memory that other processes can share."""
+    return lazy_module("retrograd.backend.shared_memory").shared_copy(array)
+
+
+def is_shared(array):
+    """Return whether an array is in memory of `shared_copy`."""
+    module = sys.modules.get("retrograd.backend.shared_memory")  # without it, nothing is
+    return module is not None and module.mapping_of(array) is not None
 
 
 def address(array):

@@ -721,7 +721,7 @@ class Tensor:
     def is_set_to(self, tensor: Any) -> _bool:
         """Return whether two tensors are the same view of the same memory."""
     def is_shared(self) -> _bool:
-        """Whether the memory was moved by `share_memory_`: never."""
+        """Whether other processes can share the memory, by `share_memory_`; that of a GPU always is."""
     def is_signed(self) -> _bool:
         """Whether the dtype can represent negative values."""
     @property
@@ -1165,7 +1165,7 @@ class Tensor:
     def shape(self) -> tuple[_int, ...]:
         """Sizes of the dimensions, as a tuple of ints."""
     def share_memory_(self) -> Tensor:
-        """Raise: NumPy's memory can't move; make the array over multiprocessing.shared_memory, then use `from_numpy`."""
+        """Move the memory of this tensor to where other processes can share it; return the tensor."""
     def short(self, memory_format: Any = ...) -> Tensor:
         """The tensor in int16; itself if it is so already."""
     def sigmoid(self) -> Tensor:

@@ -454,7 +454,10 @@ class Module(ModuleTree):
         return self.to(device if is_device(device) else "cuda")
 
     def share_memory(self: Self) -> Self:
-        """Share the memory of parameters and buffers with other processes: RuntimeError, see `Tensor.share_memory_`."""
+        """Move parameters and buffers to memory that other processes share, by `Tensor.share_memory_`.
+
+        A process that is started with the module as an argument then trains these parameters in place.
+        """
         return self._apply(lambda tensor: tensor.share_memory_())
 
     def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:

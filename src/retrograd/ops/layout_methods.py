@@ -5,7 +5,7 @@ from retrograd.core import Tensor
 from retrograd.core.device import CPU
 from retrograd.core.dtype import is_extension
 from retrograd.core.op import compound
-from retrograd.core.tensor import make
+from retrograd.core.tensor import continue_version, make, preserve_snapshots, version_of
 from retrograd.ops.as_tensor import tensor
 from retrograd.ops.functions import check_callable, check_tensor, function
 from retrograd.ops.layout import (
@@ -28,6 +28,7 @@ from retrograd.ops.layout import (
     to_format,
 )
 from retrograd.ops.methods import attribute, check_complete, concrete, lost_derivatives, method
+from retrograd.ops.mutate import check_inference
 
 
 @function()
@@ -270,19 +271,33 @@ def is_pinned(x, device=None) -> bool:
 
 @method
 def share_memory_(x) -> Tensor:
-    """Raise: NumPy's memory can't move; make the array over multiprocessing.shared_memory, then use `from_numpy`."""
+    """Move the memory of this tensor to where other processes can share it; return the tensor.
+
+    Forked processes, and those that get the tensor as an argument of `multiprocessing.Process` or from a queue of
+    `multiprocessing`, read and write the same numbers.  Other pickled data has a copy.  Views of this tensor, and its
+    base, keep the old memory; in PyTorch they move too.  OSError if there is not enough memory.
+
+    >>> import retrograd as rg
+    >>> x = rg.ones(3).share_memory_()
+    >>> x.is_shared()
+    True
+    """
     check_has_storage("share_memory_", x)
-    raise RuntimeError(
-        "share_memory_: NumPy's memory can't be moved; make an array over multiprocessing.shared_memory and use "
-        "from_numpy(array)"
-    )
+    check_inference("share_memory_", x)
+    if x.level is not None or compound(x) is not None:
+        raise RuntimeError("share_memory_: only plain tensors outside of function transforms can be shared")
+    if array_device(x) is None and not is_shared(x):
+        array = backend.shared_copy(concrete(x))
+        preserve_snapshots(x)
+        x.value, x._view, x.version = array, None, continue_version(version_of(x))
+    return x
 
 
 @method
 def is_shared(x) -> bool:
-    """Whether the memory was moved by `share_memory_`: never."""
+    """Whether other processes can share the memory, by `share_memory_`; that of a GPU always is."""
     check_has_storage("is_shared", x)
-    return False
+    return array_device(x) is not None or backend.is_shared(concrete(x))
 
 
 # ------------------------------------------------------------------------------------- to and from Python

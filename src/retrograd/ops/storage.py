@@ -52,8 +52,8 @@ class _Storage:
         return self._array.tolist()
 
     def is_shared(self):
-        """Return whether other processes share the memory: never."""
-        return False
+        """Return whether other processes can share the memory, by `Tensor.share_memory_`."""
+        return backend.is_shared(self._array)
 
     def is_pinned(self, device=None):
         """Return whether the memory is locked for a GPU: never."""
