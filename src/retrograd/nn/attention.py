@@ -93,15 +93,16 @@ class MultiheadAttention(Module):
                 init.xavier_normal_(getattr(self, name))
 
     def _add_weights(self, device: Any, dtype: Any) -> None:
-        if self.kdim == self.vdim == self.embed_dim:
+        self._qkv_same_embed_dim = self.kdim == self.vdim == self.embed_dim  # PyTorch's name, which libraries read
+        if self._qkv_same_embed_dim:
             sizes = {"in_proj_weight": (3 * self.embed_dim, self.embed_dim)}
         else:
             widths = {"q": self.embed_dim, "k": self.kdim, "v": self.vdim}
             sizes = {f"{name}_proj_weight": (self.embed_dim, width) for name, width in widths.items()}
-            self.register_parameter("in_proj_weight", None)
-        for name, size in sizes.items():
-            self.register_parameter(name, empty_parameter(True, size, device, dtype))
-            init.xavier_uniform_(getattr(self, name))
+        for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
+            self.register_parameter(name, empty_parameter(name in sizes, sizes.get(name, ()), device, dtype))
+            if name in sizes:
+                init.xavier_uniform_(getattr(self, name))
 
     def forward(
         self,

@@ -25,6 +25,8 @@ class _ConvNd(Module):
     dims: int
     bias: Any
     padding: Any
+    transposed = False
+    padding_mode = "zeros"
 
     def _init_settings(self, in_channels: int, out_channels: int, kernel_size: Sizes, **settings: Any) -> None:
         """Check all settings, then store them."""
@@ -103,7 +105,7 @@ class _Conv(_ConvNd):
             raise ValueError(f"{type(self).__name__}: padding_mode must be {', '.join(MODES)}, got {padding_mode!r}")
         settings = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
         self._init_settings(in_channels, out_channels, kernel_size, **settings)
-        self.padding_mode = padding_mode
+        self.padding_mode, self.output_padding = padding_mode, (0,) * self.dims
         self._sides = self._padding_of_sides()
         self._init_parameters(out_channels, in_channels, bias, device, dtype)
 
@@ -144,6 +146,8 @@ class _ConvTransposeNd(_ConvNd):
     """Base of transposed convolutions: the transpose of a convolution from out_channels to in_channels."""
 
     convolve: Callable[..., Tensor]
+
+    transposed = True
 
     def __init__(
         self,

@@ -39,9 +39,9 @@ class _WindowPool(_Pool):
         self.stride = self.kernel_size if self.stride is None else self.stride
 
 
-def _store_per_dim(layer: Any, ndim: int) -> None:
+def _store_per_dim(layer: Any, ndim: int, *names: str) -> None:
     """Store sizes of one integer as tuples of one for each dimension."""
-    for name in ("kernel_size", "stride", "padding"):
+    for name in names:
         size = getattr(layer, name)
         setattr(layer, name, (size,) * ndim if isinstance(size, int) else size)
 
@@ -71,7 +71,7 @@ class _MaxUnpoolNd(Settings):
     def __post_init__(self) -> None:
         """Use the window's size as the stride if there is none; store a size for each dimension, as PyTorch does."""
         self.stride = self.kernel_size if self.stride is None else self.stride
-        _store_per_dim(self, self.ndim)
+        _store_per_dim(self, self.ndim, "kernel_size", "stride", "padding")
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Return larger images from the values and indices of a pool."""
@@ -219,6 +219,7 @@ class _FractionalMaxPool(_Pool):
         ratios = (ratio,) if isinstance(ratio, (int, float)) else ratio or ()
         if not all(0 < one < 1 for one in ratios):
             raise ValueError(f"{name}: output_ratio must be between 0 and 1, got {ratio}")
+        _store_per_dim(self, self.ndim, "kernel_size", "output_size")
 
     def forward(self, input: Tensor) -> Any:
         """Map images to smaller images."""
@@ -284,7 +285,7 @@ class AvgPool1d(_AvgPoolNd):
     def __post_init__(self) -> None:
         """Store the sizes as tuples of one integer, as PyTorch does in this class alone."""
         super().__post_init__()
-        _store_per_dim(self, 1)
+        _store_per_dim(self, 1, "kernel_size", "stride", "padding")
 
 
 @layer

@@ -33,6 +33,7 @@ class Upsample(Settings):
 
     def __post_init__(self) -> None:
         """Store factors as floats, as PyTorch does."""
+        self.name = type(self).__name__
         factor = self.scale_factor
         if factor is not None:
             self.scale_factor = tuple(map(float, factor)) if isinstance(factor, Sequence) else float(factor)
