@@ -1,6 +1,6 @@
 """Collective operations: all ranks of a group exchange and combine tensors."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -16,6 +16,7 @@ from retrograd.pipelining.transports.interface import RankMismatchError
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
 NO_FIELDS: Mapping[str, Any] = {}
+CHUNK = 1 << 20  # bytes that are sent and combined at a time
 
 
 def all_reduce(
@@ -56,16 +57,52 @@ def reduce_all(call: str, x: Tensor, op: ReduceOp, group: ProcessGroup | None, a
 
 
 def _all_reduce(exchange: Exchange, x: Tensor, op: ReduceOp) -> Steps:
-    """Let each rank combine one part, and send it to all."""
-    size = exchange.group.size()
-    for rank, part in enumerate(x.detach().reshape(-1).tensor_split(size)):
-        exchange.send(rank, part)
-    received = yield from exchange.receive(range(size))
-    combined = combine(op, [received[rank] for rank in range(size)])
-    for rank in range(size):
-        exchange.send(rank, combined, 1)
-    parts = yield from exchange.receive(range(size), 1)
-    return [_write(exchange, x, registry["cat"]([parts[rank] for rank in range(size)]))]
+    """Let each rank combine one part, and send it to all.
+
+    A rank that sends a combined chunk has received this rank's own chunk, which may be written to then.
+    """
+    flat = x.detach().reshape(-1)
+    parts = [_chunks(part) for part in flat.tensor_split(exchange.group.size())]
+    others = _others(exchange)
+
+    def share(index: int, combined: Tensor) -> None:
+        for rank in others:
+            exchange.send(rank, combined, ~index)
+        _write(exchange, parts[exchange.group.rank()][index], combined)
+
+    yield from _combine_chunks(exchange, parts, op, share)
+    for rank in others:
+        for index, chunk in enumerate(parts[rank]):
+            received = yield from exchange.receive_early([rank], ~index)
+            _write(exchange, chunk, received[rank])
+    return [x if flat.data_ptr() == x.data_ptr() else _write(exchange, x, flat)]
+
+
+def _combine_chunks(
+    exchange: Exchange, parts: Sequence[Sequence[Tensor]], op: ReduceOp, take: Callable[[int, Tensor], Any]
+) -> Steps:
+    """Send the chunks of each rank to it; call a function with the index of each own chunk and the ranks' combination.
+
+    A chunk is combined while the next ones arrive, and the processor still has it in its caches.
+    """
+    own, others = exchange.group.rank(), _others(exchange)
+    for rank in others:
+        for index, chunk in enumerate(parts[rank]):
+            exchange.send(rank, chunk, index)
+    for index, chunk in enumerate(parts[own]):
+        received = yield from exchange.receive_early(others, index)
+        received[own] = chunk
+        take(index, combine(op, [received[rank] for rank in range(len(parts))]))
+    return []
+
+
+def _chunks(vector: Tensor) -> Sequence[Tensor]:
+    return vector.split(CHUNK // vector.element_size())
+
+
+def _others(exchange: Exchange) -> list[int]:
+    """Return the ranks of the group except this one."""
+    return [rank for rank in range(exchange.group.size()) if rank != exchange.group.rank()]
 
 
 def reduce(
@@ -137,9 +174,9 @@ def broadcast_all(
 
 def _broadcast(exchange: Exchange, tensors: Sequence[Tensor], src: int) -> Steps:
     if exchange.group.rank() == src:
-        for rank in range(exchange.group.size()):
-            if rank != src:
-                exchange.send(rank, list(tensors))
+        for rank in _others(exchange):
+            exchange.send(rank, list(tensors))
+        yield exchange.delivered
         return list(tensors)
     received = yield from exchange.receive([src])
     return [_write(exchange, x, value, src) for x, value in zip(tensors, received[src], strict=True)]
@@ -248,10 +285,15 @@ def reduce_scatter_tensor(
 
 
 def _reduce_scatter(exchange: Exchange, output: Tensor, parts: Sequence[Tensor], op: ReduceOp) -> Steps:
-    for rank, part in enumerate(parts):
-        exchange.send(rank, part)
-    received = yield from exchange.receive(range(len(parts)))
-    return [_write(exchange, output, combine(op, [received[rank] for rank in range(len(parts))]))]
+    flat = output.detach().reshape(-1)
+    targets = _chunks(flat)
+
+    def write(index: int, combined: Tensor) -> None:
+        _write(exchange, targets[index], combined)
+
+    yield from _combine_chunks(exchange, [_chunks(part.detach().reshape(-1)) for part in parts], op, write)
+    yield exchange.delivered
+    return [output if flat.data_ptr() == output.data_ptr() else _write(exchange, output, flat)]
 
 
 def gather(
@@ -286,6 +328,7 @@ def _gathered(exchange: Exchange, x: Any, root: int) -> Any:
     """Return the tensors of all ranks on one of them; an empty list on the others."""
     exchange.send(root, x)
     if exchange.group.rank() != root:
+        yield exchange.delivered
         return []
     received = yield from exchange.receive(range(exchange.group.size()))
     return [received[rank] for rank in range(exchange.group.size())]

@@ -8,7 +8,7 @@ from retrograd.distributed.work import Steps, Work, abandon, fail_running
 from retrograd.pipelining.transports.fingerprint import DIGEST, Fingerprint, describe_mismatch
 from retrograd.pipelining.transports.interface import RankMismatchError
 from retrograd.pipelining.transports.process_group import ProcessGroup
-from retrograd.pipelining.transports.rank_messaging import Kind
+from retrograd.pipelining.transports.rank_messaging import Kind, Sent, at_once
 from retrograd.pipelining.transports.serialization import pack, unpack
 
 
@@ -34,17 +34,30 @@ class Exchange:
         self.fingerprint = Fingerprint.of_call(call, **fields)
         self.number = group.calls
         group.calls += 1
+        self._sent: list[Sent] = []
 
     def send(self, rank: int, payload: Any, phase: int = 0) -> None:
-        """Send a payload to a rank, this one included; copies of its tensors are sent.
+        """Send a payload to a rank, this one included, from the memory of its tensors.
 
-        phase: the index of the message among those from this rank to that one.
+        They must not be written to until `delivered` is true.
+        phase: the number of the message among those from this rank to that one.
         """
-        packet = dict(self.fingerprint.fields), _copied(payload)
-        send_direct(self.group, rank, self._subject(phase), packet)
+        packet = dict(self.fingerprint.fields), payload
+        self._sent.append(send_direct(self.group, rank, self._subject(phase), packet))
+
+    def delivered(self) -> bool:
+        """Return whether the tensors that were sent may be written to again."""
+        self._sent = [sent for sent in self._sent if not sent()]
+        return not self._sent
 
     def receive(self, ranks: Iterable[int], phase: int = 0) -> Generator[Any, None, dict[int, Any]]:
-        """Wait for the payloads of ranks; return them by rank.  Raises RankMismatchError."""
+        """Wait for the payloads of ranks and until all is delivered; return them by rank.  Raises RankMismatchError."""
+        found = yield from self.receive_early(ranks, phase)
+        yield self.delivered
+        return found
+
+    def receive_early(self, ranks: Iterable[int], phase: int) -> Generator[Any, None, dict[int, Any]]:
+        """Wait for the payloads of ranks, while this rank's own may still be read."""
         direct, sources, subject = self.group.peers.direct, list(ranks), self._subject(phase)
         yield lambda: all((rank, subject) in direct for rank in sources)
         return {rank: self._take(rank, phase) for rank in sources}
@@ -135,14 +148,15 @@ def nothing() -> Steps:
     yield  # makes it a generator
 
 
-def send_direct(group: ProcessGroup, rank: int, subject: Any, payload: Any) -> None:
-    """Send a payload to a rank of the group, outside of launches; its tensors must not be written to."""
+def send_direct(group: ProcessGroup, rank: int, subject: Any, payload: Any) -> Sent:
+    """Send a payload to a rank of the group, outside of launches; return whether its tensors may be written to."""
     peers, packed = group.peers, pack(payload)
     if rank == group.rank():
         peers.accept_direct(rank, subject, packed)
-    else:
-        peers.send(rank, Kind.DIRECT, subject, packed)
-        peers.poll()
+        return at_once
+    sent = peers.send(rank, Kind.DIRECT, subject, packed)
+    peers.poll()
+    return sent
 
 
 def take_direct(group: ProcessGroup, rank: int, subject: Any) -> Any:
@@ -174,10 +188,3 @@ def _with_agreement(exchange: Exchange, steps: Steps) -> Steps:
         return result or []
     yield ready
     return (yield from steps)
-
-
-def _copied(payload: Any) -> Any:
-    """Return tensors, also those in a list, as copies that this rank will not write to."""
-    if isinstance(payload, Tensor):
-        return payload.detach().clone()
-    return [_copied(part) for part in payload] if isinstance(payload, list) else payload

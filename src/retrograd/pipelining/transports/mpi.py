@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from retrograd.backend import memory
 from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import Link
-from retrograd.pipelining.transports.rank_messaging import LEAVING, SMALL, Backoff, Head, Packet, Peers
+from retrograd.pipelining.transports.rank_messaging import LEAVING, SMALL, Backoff, Head, Packet, Peers, Sent
 from retrograd.pipelining.transports.spmd import default_timeout, launch
 from retrograd.pipelining.transports.staging_ring import StagingRing, huge_pages
 from retrograd.pipelining.transports.status_file import open_status_file
@@ -154,7 +154,7 @@ class _MPIChannel:
         self._incoming: deque[_Incoming] = deque()
         self._moving = False
 
-    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
+    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> Sent:
         """Start to send; small arrays, which are not in huge pages, are sent from a staged copy that is."""
         parts = [buffer.nbytes if buffer.nbytes > SMALL else bytearray(buffer) for buffer in buffers]
         requests = [self._comm.Isend([pickle.dumps((head, parts), 5), self._byte], rank, _HEAD)]
@@ -163,6 +163,7 @@ class _MPIChannel:
                 source = self._staging.add_copy(buffer) if buffer.nbytes < LARGE else buffer
                 requests.append(self._comm.Isend([source, self._byte], rank, _BUFFER))
         self._outgoing.append(_Outgoing(requests, self._staging.end))
+        return lambda: bool(self._all_done(requests))
 
     def poll(self) -> list[Packet]:
         """Receive headers, start to receive their buffers, and return the complete packets."""

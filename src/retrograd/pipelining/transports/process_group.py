@@ -9,7 +9,7 @@ from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.transports import get_transport
 from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import Link, RankMismatchError, Transport
-from retrograd.pipelining.transports.rank_messaging import Head, Packet, Peers
+from retrograd.pipelining.transports.rank_messaging import Head, Packet, Peers, Sent
 from retrograd.pipelining.transports.subgroup import Subgroup
 
 ROUND = 1 << 32  # operations are numbered from a multiple of it
@@ -99,7 +99,7 @@ class _Alone:
 
     rank, size = 0, 1
 
-    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
+    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> Sent:
         """Raise, because there is no other rank."""
         raise ValueError(f"there is no rank {rank} in a group of one")
 

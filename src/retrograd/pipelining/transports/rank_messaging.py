@@ -19,6 +19,7 @@ Packed = tuple[bytes, Sequence[Any]]  # the result of `wire.pack`: a header, buf
 Head = tuple[int, Any, bytes]  # the `Kind` of packet, plain data, and the header of the packed payload
 Subject = tuple[str, int, int, int]  # a `Message` as a plain tuple, which equals it
 Packet = tuple[int, Head, Sequence[Any]]  # the sender's rank, a header, buffers
+Sent = Callable[[], bool]  # returns whether what was sent may be written to again
 Origin = tuple[int, str]  # the rank that has raised an error, and the error's first line
 EMPTY: Packed = (b"", ())
 SMALL = 8192  # bytes up to which a channel sends a buffer with its header
@@ -32,14 +33,19 @@ class Channel(Protocol):
     rank: int
     size: int
 
-    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
-        """Send without blocking; the channel holds the buffers until they are delivered."""
+    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> Sent:
+        """Send without blocking; the channel reads the buffers until the function that it returns is true."""
 
     def poll(self) -> list[Packet]:
         """Make progress without blocking, and return what has arrived."""
 
     def moving(self) -> bool:
         """Return whether the last poll found a packet in transit to this rank, or one of its own delivered."""
+
+
+def at_once() -> bool:
+    """Return True: a channel has copied what it sends."""
+    return True
 
 
 class Backoff:
@@ -218,10 +224,10 @@ class Peers:
         """Return the known failures of the present launch, the first one first."""
         return sorted((end for end in self.ends.values() if end.failed), key=lambda end: (end.at, end.rank))
 
-    def send(self, rank: int, kind: Kind, subject: Any, packed: Packed = EMPTY) -> None:
-        """Send a packet to another rank."""
+    def send(self, rank: int, kind: Kind, subject: Any, packed: Packed = EMPTY) -> Sent:
+        """Send a packet to another rank; return what `Channel.send` returns."""
         header, buffers = packed
-        self.channel.send(rank, (int(kind), subject, header), buffers)
+        return self.channel.send(rank, (int(kind), subject, header), buffers)
 
     def broadcast(self, kind: Kind, subject: Any, packed: Packed = EMPTY) -> None:
         """Send a packet to all others."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import Link
-from retrograd.pipelining.transports.rank_messaging import Head, Kind, Packet, Peers
+from retrograd.pipelining.transports.rank_messaging import Head, Kind, Packet, Peers, Sent, at_once
 from retrograd.pipelining.transports.spmd import launch
 
 Deliver = Callable[[int, int, Head, Sequence[Any]], None]  # call another actor: sender, number, header, buffers
@@ -87,12 +87,13 @@ class Mailbox:
         self._next = [0] * size  # by sender, the number of the next packet
         self._early: dict[tuple[int, int], Packet] = {}  # by sender and number, packets that arrived early
 
-    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
+    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> Sent:
         """Call the other actor, which copies the buffers, so the caller may continue at once."""
         with self.sending:  # a number without its packet would make the receiver wait for it, and for all later ones
             number = self._sent[rank]
             self.others[rank](self.rank, number, head, [pickle.PickleBuffer(buffer) for buffer in buffers])
             self._sent[rank] = number + 1
+        return at_once
 
     def poll(self) -> list[Packet]:
         """Return what has arrived."""

@@ -16,12 +16,13 @@ from typing import Any, Protocol
 from retrograd.backend import memory
 from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import Link
-from retrograd.pipelining.transports.rank_messaging import LEAVING, SMALL, Head, Kind, Packet, Peers
+from retrograd.pipelining.transports.rank_messaging import LEAVING, SMALL, Head, Kind, Packet, Peers, Sent
 from retrograd.pipelining.transports.spmd import default_timeout, launch
 from retrograd.pipelining.transports.status_file import open_status_file
 from retrograd.pipelining.transports.uncaught import error_at_end, report_uncaught_errors
 
 PARTS = 512  # buffers in one call of the system, which takes 1,024
+TURN = 1 << 20  # bytes that are received before the next ones are sent
 TOKEN = 32  # bytes that only processes with the store know
 _SIZE, _RANK = Struct(">Q"), Struct(">I")
 
@@ -80,7 +81,7 @@ class _Connected:
     def __init__(self, rank: int, size: int, store: KeyValueStore, host: str, timeout: float | None) -> None:
         seconds = default_timeout(0) if timeout is None else timeout
         self.store, self.channel = store, SocketChannel(rank, connect(rank, size, store, host, seconds))
-        self.peers = Peers(self.channel, status=open_status_file())
+        self.peers = Peers(self.channel, status=open_status_file(), sleep=self.channel.sleep)
         report_uncaught_errors(self.peers)
         Finalize(None, self._leave, exitpriority=0)  # runs at the end of processes of `multiprocessing` too
 
@@ -168,7 +169,7 @@ class SocketChannel:
             self._selector.register(one.socket, selectors.EVENT_READ, one)
         self._moving = False
 
-    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
+    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> Sent:
         """Send as much as the connection takes now; `poll` continues."""
         raw = [pickle.PickleBuffer(buffer).raw() for buffer in buffers]
         packet = pickle.dumps((head, [b.nbytes if b.nbytes > SMALL else bytes(b) for b in raw]), 5)
@@ -176,6 +177,8 @@ class SocketChannel:
         connection.outgoing.append(memoryview(_SIZE.pack(len(packet)) + packet))
         connection.outgoing.extend(b for b in raw if b.nbytes > SMALL)
         connection.flush()
+        end = connection.removed + len(connection.outgoing)
+        return lambda: connection.removed >= end
 
     def poll(self) -> list[Packet]:
         """Send what waits to be sent, and return the complete packets."""
@@ -195,6 +198,16 @@ class SocketChannel:
         """Return whether data were sent or received by the last poll."""
         return self._moving
 
+    def sleep(self, seconds: float) -> None:
+        """Sleep until a connection has data, or takes what waits to be sent."""
+        open_ = self._selector.get_map()
+        sending = [one for one in self._connections.values() if one.outgoing and one.socket in open_]
+        for one in sending:
+            self._selector.modify(one.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, one)
+        self._selector.select(seconds)
+        for one in sending:
+            self._selector.modify(one.socket, selectors.EVENT_READ, one)
+
     def pending(self) -> bool:
         """Return whether packets of this rank are not sent yet."""
         return any(one.outgoing for one in self._connections.values())
@@ -212,6 +225,7 @@ class _Connection:
     def __init__(self, rank: int, connection: socket.socket) -> None:
         self.rank, self.socket = rank, connection
         self.outgoing: deque[memoryview] = deque()
+        self.removed = 0  # the number of buffers that were sent
         self._packets: list[Packet] = []
         self._left = self._lost = False
         self._targets = self._parse()
@@ -230,6 +244,7 @@ class _Connection:
                 break
             self._remove(sent)
         if self._lost:
+            self.removed += len(self.outgoing)
             self.outgoing.clear()
         return bool(sent)
 
@@ -241,13 +256,18 @@ class _Connection:
                 self.outgoing.appendleft(first[sent:])
                 return
             sent -= first.nbytes
+            self.removed += 1
 
     def receive(self, packets: list[Packet]) -> bool:
-        """Append the packets that are complete to a list; return False at the end of the connection."""
-        open_ = True
-        while open_:
+        """Append the packets that are complete to a list; return False at the end of the connection.
+
+        It reads a part of what has arrived, so that data flow in both directions at the same time.
+        """
+        open_, left = True, TURN
+        while open_ and left > 0:
             try:
                 count = self.socket.recv_into(self._target)
+                left -= count
             except BlockingIOError:
                 break
             except OSError:

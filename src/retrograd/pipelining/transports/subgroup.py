@@ -5,7 +5,7 @@ from typing import Any
 
 from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import Link
-from retrograd.pipelining.transports.rank_messaging import Head, Kind, Packet, Peers
+from retrograd.pipelining.transports.rank_messaging import Head, Kind, Packet, Peers, Sent
 from retrograd.pipelining.transports.spmd import launch
 
 
@@ -39,10 +39,10 @@ class _SubgroupChannel:
         self._peers, self._ranks, self._key = peers, list(ranks), key
         self._left: set[int] = set()
 
-    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
+    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> Sent:
         """Send a packet to a member."""
         kind, subject, header = head
-        self._peers.send(self._ranks[rank], Kind.GROUP, (self._key, kind, subject), (header, buffers))
+        return self._peers.send(self._ranks[rank], Kind.GROUP, (self._key, kind, subject), (header, buffers))
 
     def poll(self) -> list[Packet]:
         """Return the packets of the members; one whose script has ended has left the group too."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from retrograd.pipelining.transports.fingerprint import Fingerprint
 from retrograd.pipelining.transports.interface import Link
-from retrograd.pipelining.transports.rank_messaging import Head, Kind, Packet, Peers
+from retrograd.pipelining.transports.rank_messaging import Head, Kind, Packet, Peers, Sent, at_once
 from retrograd.pipelining.transports.spmd import launch
 
 _rank_of_thread: ContextVar["ThreadRank | None"] = ContextVar("rank_of_thread", default=None)
@@ -26,11 +26,12 @@ class ThreadChannel:
     def __init__(self, rank: int, boxes: Sequence["Box"]) -> None:
         self.rank, self.size, self.boxes = rank, len(boxes), boxes
 
-    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> None:
+    def send(self, rank: int, head: Head, buffers: Sequence[Any]) -> Sent:
         """Append copies of the buffers to the list of the receiver."""
         box = self.boxes[rank]
         box.packets.append((self.rank, head, [bytearray(buffer) for buffer in buffers]))
         box.arrival.set()
+        return at_once
 
     def poll(self) -> list[Packet]:
         """Return what has arrived."""
