@@ -285,6 +285,54 @@ def differentiable_operations(lib, dist, rank):
     return [with_gradient(lib, rank, each) for each in cases]
 
 
+@case
+def objects_of_users_are_joined(lib, dist, rank):
+    join = importlib.import_module(f"{lib.__name__}.distributed.algorithms.join")
+
+    class Sums(join.Joinable, join.JoinHook):
+        """Sums a number over the ranks in each iteration."""
+
+        join_device = lib.device("cpu")
+        join_process_group = dist.group.WORLD
+
+        def __init__(self):
+            super().__init__()
+            self.found = []
+
+        def add(self, number):
+            total = lib.tensor(number)
+            dist.all_reduce(total)
+            self.found.append(total.item())
+
+        def count(self):
+            join.Join.notify_join_context(self)
+            self.add(1)
+
+        def join_hook(self, **kwargs):
+            self.found.append(sorted(kwargs.items()))
+            return self
+
+        def main_hook(self):
+            self.add(0)
+
+        def post_hook(self, is_last_joiner):
+            self.found.append(is_last_joiner)
+
+    first, second = Sums(), Sums()
+    with join.Join([first, second], option=3):
+        for _ in range(1 + 2 * rank):
+            first.count()
+            second.count()
+    stopped = Sums()
+
+    def stop():
+        with join.Join([stopped], throw_on_early_termination=True):
+            for _ in range(1 + 2 * rank):
+                stopped.count()
+
+    return [first.found, second.found, outcome(stop), stopped.found, outcome(lambda: join.Join([]))]
+
+
 if __name__ == "__main__":
     library = importlib.import_module(sys.argv[2])
     importlib.import_module(f"{sys.argv[2]}.distributed.device_mesh")

@@ -123,10 +123,3 @@ def test_a_group_is_split_by_the_numbers_of_its_own_ranks():
         return ranks
 
     assert dist.run_threads(script, 4) == [[0, 3], ([1], [1]), None, ([0, 3], [3])]
-
-
-def test_optimizers_whose_steps_are_exchanged_are_not_joined():
-    from retrograd.distributed.algorithms.join import Join
-
-    with pytest.raises(NotImplementedError, match=r"DistributedSampler\(drop_last=True\)"):
-        Join([rg.optim.SGD([rg.ones(1, requires_grad=True)], lr=1.0)])

@@ -8,6 +8,7 @@ from retrograd.autograd import is_grad_enabled
 from retrograd.autograd.running_pass import OncePerPass
 from retrograd.core import Tensor
 from retrograd.core.blocks import generator_block
+from retrograd.distributed.algorithms.join import Join, Joinable, JoinHook
 from retrograd.distributed.collectives import broadcast_all, reduce_all
 from retrograd.distributed.communication_hooks import GradBucket
 from retrograd.distributed.exchange import agree, agree_on_parameters
@@ -24,7 +25,7 @@ from retrograd.pipelining.transports.process_group import ProcessGroup
 BUCKET_MB = 25
 
 
-class DistributedDataParallel(Module):
+class DistributedDataParallel(Module, Joinable):
     """Call a module, and average the gradients of its parameters over the ranks during each backward pass.
 
     All ranks make it with the same module.  It begins with the parameters and buffers of rank 0 (`init_sync`); before
@@ -134,7 +135,7 @@ class DistributedDataParallel(Module):
             allow_unused=find_unused_parameters,
             static=static_graph,
         )
-        self._join: _Join | None = None
+        self._joined: _Joined | None = None
         self._averaging = OncePerPass(self._gradients.begin, self._gradients.finish)
         note_exchange([p for _, p in self._named], self, self.process_group.ranks)
         for _, p in self._named:
@@ -144,10 +145,17 @@ class DistributedDataParallel(Module):
         """Return the result of the module."""
         sends_buffers = self.broadcast_buffers and self.require_forward_param_sync
         averages = is_grad_enabled() and self.require_backward_grad_sync
-        if self._join is not None:
-            self._join.count(self._gradients, sends_buffers, averages, False)
+        source = 0
+        Join.notify_join_context(self)
+        if self._joined is not None:
+            if self._join_config.enable:
+                self._joined.count(sends_buffers, averages, has_batch=True)
+                source = self._joined.last
+            else:
+                self._joined.reset()
+                self._joined = None
         if sends_buffers:
-            self._send_buffers(0 if self._join is None else self._join.last)
+            self._send_buffers(source)
         self.require_forward_param_sync = averages
         return self.module(*inputs, **kwargs)
 
@@ -173,10 +181,9 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
-    @generator_block
     def join(
         self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
-    ) -> Iterator[None]:
+    ) -> Join:
         """Let ranks have different numbers of batches: those that are done take part in the reductions of the others.
 
         At the end all have the parameters and buffers of a rank that was among the last.  divide_by_initial_world_size:
@@ -195,21 +202,23 @@ class DistributedDataParallel(Module):
         >>> dist.run_threads(script, 2)
         [1.0, 0.5]
         """
-        if not enable or self.process_group.size() == 1:
-            yield
-            return
-        self._join = _Join(self.process_group, divide_by_initial_world_size, throw_on_early_termination)
-        try:
-            yield
-            while self._join.count(self._gradients, False, False, True):
-                if self._join.buffers:
-                    self._send_buffers(self._join.last)
-                if self._join.gradients:
-                    self._gradients.take_part()
-            broadcast_all([*self.module.parameters(), *self.module.buffers()], self.process_group, self._join.last)
-        finally:
-            self._join = None
-            self._gradients.divisor = self._gradients.active = self.process_group.size()
+        options = {"divide_by_initial_world_size": divide_by_initial_world_size}
+        return Join([self], enable, throw_on_early_termination, **options)
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """Return what takes part in the reductions of the other ranks; kwargs: divide_by_initial_world_size."""
+        self._joined = _Joined(self, kwargs.get("divide_by_initial_world_size", True))
+        return self._joined
+
+    @property
+    def join_device(self) -> Any:
+        """Return the device of the parameters."""
+        return self._named[0][1].device
+
+    @property
+    def join_process_group(self) -> ProcessGroup:
+        """Return the ranks that have a replica."""
+        return self.process_group
 
     def register_comm_hook(self, state: Any, hook: Callable[[Any, GradBucket], Future[Tensor]]) -> None:
         """Let `hook(state, bucket)` exchange the gradients of each bucket, in place of their average over the ranks.
@@ -256,34 +265,45 @@ class DistributedDataParallel(Module):
         self._gradients.add(p)
 
 
-class _Join:
-    """How many ranks still have batches.  last: the last of them."""
+class _Joined(JoinHook):
+    """How a rank without batches takes part in the reductions of the others.  last: the last rank that had some."""
 
-    def __init__(self, group: ProcessGroup, divide_by_all: bool, throw: bool) -> None:
-        self._group, self._divide_by_all, self._throw = group, divide_by_all, throw
+    def __init__(self, replicas: DistributedDataParallel, divide_by_all: bool) -> None:
+        self._replicas, self._divide_by_all = replicas, divide_by_all
         self.last = 0
         self.buffers = self.gradients = False
 
-    def count(self, gradients: GradientBuckets, sends_buffers: bool, averages: bool, done: bool) -> int:
-        """Return the number of ranks with batches; set whether they send buffers and average gradients.
+    def main_hook(self) -> None:
+        """Take part in one pass; other objects of the context, as an optimizer, get the means of its gradients."""
+        self.count(False, False, has_batch=False)
+        if self.buffers:
+            self._replicas._send_buffers(self.last)
+        if self.gradients:
+            self._replicas._gradients.take_part(writes=not self._replicas._join_config.is_only)
 
-        Raises RuntimeError if a rank has none, if that is to be an error.
-        """
-        size = self._group.size()
+    def post_hook(self, is_last_joiner: bool) -> None:
+        """Take the parameters and buffers of a rank that was among the last."""
+        module = self._replicas.module
+        broadcast_all([*module.parameters(), *module.buffers()], self._replicas.process_group, self.last)
+        self.reset()
+
+    def reset(self) -> None:
+        """Average over all ranks again."""
+        gradients = self._replicas._gradients
+        gradients.divisor = gradients.active = self._replicas.process_group.size()
+
+    def count(self, sends_buffers: bool, averages: bool, has_batch: bool) -> None:
+        """Count the ranks with batches; set whether they send buffers and average gradients."""
+        gradients, group = self._replicas._gradients, self._replicas.process_group
+        size = group.size()
         flags = functions["zeros"](size + 2, dtype="int32")
-        if not done:
-            flags[self._group.rank()] = 1
+        if has_batch:
+            flags[group.rank()] = 1
             flags[size], flags[size + 1] = int(sends_buffers), int(averages)
-        reduce_all("join", flags, ReduceOp.SUM, self._group, False)
+        reduce_all("join", flags, ReduceOp.SUM, group, False)
         *active, buffers, averaging = flags.tolist()
         self.buffers, self.gradients = bool(buffers), bool(averaging)
         if any(active):
             self.last = max(rank for rank, flag in enumerate(active) if flag)
             gradients.active = sum(active)
             gradients.divisor = size if self._divide_by_all else gradients.active
-        if self._throw and 0 < sum(active) < size:
-            raise RuntimeError(
-                f"join: rank {self._group.ranks[active.index(0)]} has no more batches, while other ranks have; "
-                f"all ranks stop because of throw_on_early_termination"
-            )
-        return sum(active)

@@ -87,15 +87,19 @@ class GradientBuckets:
             for bucket in self._buckets:
                 bucket.finish(used)
 
-    def take_part(self) -> None:
-        """Take part in the reductions of a pass in which this rank has no gradients."""
+    def take_part(self, writes: bool = False) -> None:
+        """Take part in the reductions of a pass in which this rank has no gradients; write the means into `.grad`."""
         for number, bucket in enumerate(self._buckets):
             bucket.fill_with_zeros()
             bucket.reduce(self.group, self.divisor, self._exchange(number))
         self._arrived = set()
-        self._used_on_any_rank([])
-        for bucket in self._buckets:
-            bucket.drop()
+        used = self._used_on_any_rank([])
+        with no_grad():
+            for bucket in self._buckets:
+                if writes:
+                    bucket.finish(used)
+                else:
+                    bucket.drop()
 
     def _is_complete(self, bucket: "_Bucket") -> bool:
         return not bucket.missing or (self._always_used is not None and bucket.missing.isdisjoint(self._always_used))

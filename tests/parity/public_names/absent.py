@@ -37,9 +37,6 @@ ABSENT = {
     "names of types, which annotations use": """
         distributed.checkpoint.state_dict.* distributed.checkpoint.stateful.StatefulT
     """,
-    "only DistributedDataParallel can be joined": """
-        distributed.algorithms.join.Joinable distributed.algorithms.join.JoinHook
-    """,
     "tensors with a scale and a zero point (decision 38)": """
         choose_qparams_optimized empty_quantized fbgemm_* fused_moving_avg_obs_fake_quant
         int_repr q_* qscheme quantize* quint* qint*

@@ -1,5 +1,5 @@
 """Algorithms around data parallelism, as in `torch.distributed.algorithms`."""
 
-from retrograd.distributed.algorithms.join import Join
+from retrograd.distributed.algorithms.join import Join, Joinable, JoinHook
 
-__all__ = ["Join"]
+__all__ = ["Join", "JoinHook", "Joinable"]

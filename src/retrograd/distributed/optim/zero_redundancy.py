@@ -8,6 +8,7 @@ from typing import Any
 from retrograd.autograd import enable_grad, no_grad
 from retrograd.core import Tensor, registry
 from retrograd.core.blocks import generator_block
+from retrograd.distributed.algorithms.join import Join, Joinable, JoinHook
 from retrograd.distributed.exchange import agree_on_parameters
 from retrograd.distributed.groups import chosen_rank, initialized_group
 from retrograd.distributed.objects import all_gather_object, gather_object
@@ -20,7 +21,7 @@ BUCKET_MB = 25
 PLAIN = (bool, int, float, complex, str, tuple, list, Tensor, type(None))
 
 
-class ZeroRedundancyOptimizer(Optimizer):
+class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """An optimizer whose state is divided among the ranks; each rank updates its share and gets those of the others.
 
     Optimizers that update each element by itself, as Adam and SGD do, are divided by elements, so each of r ranks has
@@ -133,6 +134,11 @@ class ZeroRedundancyOptimizer(Optimizer):
         if closure is not None:
             with enable_grad():
                 loss = closure()
+        Join.notify_join_context(self)
+        self._update_share()
+        return loss
+
+    def _update_share(self) -> None:
         self._share_settings()
         # Those of a step of a pipeline, whose replicas have summed them, are in `.grad` also if gradients are divided.
         whole = [piece for piece in self._pieces if gradient_holder(piece.param) not in self._gradients]
@@ -149,7 +155,29 @@ class ZeroRedundancyOptimizer(Optimizer):
             for shard in self._shards:
                 shard.exchange_values(settings)
         self.consolidated = None
-        return loss
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """Return what updates this rank's share while other ranks still have batches.
+
+        Its gradients come from a `DistributedDataParallel`, which is before this optimizer in the list of the `Join`.
+        Raises NotImplementedError with shard_gradients.
+        """
+        if self._shards_gradients:
+            raise NotImplementedError(
+                "Join: a ZeroRedundancyOptimizer with shard_gradients reduces gradients while the backward pass runs, "
+                "which ranks without batches have none of; use DistributedDataParallel"
+            )
+        return _JoinedOptimizer(self)
+
+    @property
+    def join_device(self) -> Any:
+        """Return the device of the parameters."""
+        return self._params()[0].device
+
+    @property
+    def join_process_group(self) -> ProcessGroup:
+        """Return the ranks that share the state."""
+        return self.process_group
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients of all parameters, and those of this rank's share."""
@@ -255,6 +283,15 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def _part_of_state(self, state: Any, piece: Piece) -> State:
         return {name: _part(value, piece) for name, value in state.items()}
+
+
+class _JoinedOptimizer(JoinHook):
+    def __init__(self, optimizer: ZeroRedundancyOptimizer) -> None:
+        self._optimizer = optimizer
+
+    def main_hook(self) -> None:
+        """Update this rank's share by the mean of the gradients of the other ranks."""
+        self._optimizer._update_share()
 
 
 def _settings(groups: Iterable[Group]) -> dict[str, Any]:
