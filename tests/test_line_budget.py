@@ -21,7 +21,7 @@ BUDGET = {
     "distributed": 9800,
     "distributions": 5900,
     "export": 3900,
-    "foundation": 1420,
+    "foundation": 1425,
     "func": 3200,
     "fx": 7200,
     "higher_order": 800,

@@ -67,8 +67,8 @@ UNDECIDED = {
     "stored without a look, and used later": (
         "autograd.graph.disable_saved_tensors_hooks(error_message) autograd.graph.saved_tensors_hooks(pack_hook) "
         "autograd.graph.saved_tensors_hooks(unpack_hook) distributed.GradBucket(buffer) "
-        "distributed.GradBucket(index) distributed.GradBucket(parameters) distributed.PrefixStore(prefix) "
-        "distributed.PrefixStore(store) export.ExportGraphSignature(input_specs) "
+        "distributed.GradBucket(index) distributed.GradBucket(is_last) distributed.GradBucket(parameters) "
+        "distributed.PrefixStore(prefix) distributed.PrefixStore(store) export.ExportGraphSignature(input_specs) "
         "export.ExportGraphSignature(output_specs) fx.replace_pattern(replacement) library.Library(ns) "
         "library.custom_op(name) library.register_kernel(device_types) nn.DataParallel(module) "
         "nn.TransformerDecoder(decoder_layer) nn.TransformerEncoder(encoder_layer) "
@@ -118,6 +118,7 @@ UNDECIDED = {
         "nn.parallel.gather(target_device) nn.utils.convert_conv2d_weight_memory_format(memory_format) "
         "pipelining.PipelineStage(device) utils.data.ArrowDataset(table)"
     ),
+    "only asked whether it is true, as in PyTorch": "nn.functional.multi_head_attention_forward(add_zero_attn)",
     "an int may be the number of an open file": ("interop.safetensors.load_slices(path) pipelining.read_csv(path)"),
 }
 

@@ -1784,7 +1784,7 @@ def set_deterministic_debug_mode(debug_mode: Any) -> Any:
 def set_float32_matmul_precision(precision: Any) -> Any:
     """Set how precise products of float32 matrices need to be: "highest", "high" or "medium"."""
 
-def set_flush_denormal(mode: Any) -> Any:
+def set_flush_denormal(mode: _bool) -> Any:
     """Return False: numbers below the smallest normal one are never replaced by 0."""
 
 def set_printoptions(precision: Any = None, threshold: Any = None, edgeitems: Any = None, linewidth: Any = None, profile: Any = None, sci_mode: Any = None) -> None:
@@ -1793,7 +1793,7 @@ def set_printoptions(precision: Any = None, threshold: Any = None, edgeitems: An
 def set_rng_state(new_state: Any) -> Any:
     """Restore a state of the default generator that `get_rng_state` returned."""
 
-def set_warn_always(b: Any) -> None:
+def set_warn_always(b: _bool) -> None:
     """Accept the setting without effect: Python's filters decide how often warnings are shown."""
 
 def sgn(x: _Operand) -> Tensor:
@@ -2142,7 +2142,7 @@ def unsqueeze(x: _Operand, dim: _int) -> Tensor:
 def unsqueeze_copy(x: Tensor, dim: _int, *, out: Any = None) -> Tensor:
     """Return a copy of what `unsqueeze` shows, in memory of its own."""
 
-def use_deterministic_algorithms(mode: Any, *, warn_only: Any = False) -> Any:
+def use_deterministic_algorithms(mode: _bool, *, warn_only: _bool = False) -> Any:
     """Accept whether operators must be deterministic.  All are, so the setting has no effect."""
 
 def values_copy(input: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from retrograd.core import Tensor, current
 from retrograd.core.blocks import Block
 from retrograd.core.state import Watcher
 from retrograd.core.views import memory_of
+from retrograd.foundation.number_arguments import as_switch
 from retrograd.foundation.source_location import warn_user
 
 
@@ -175,8 +176,10 @@ class set_detect_anomaly(Block):
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        enabled = as_switch("set_detect_anomaly: mode", mode)
+        watcher = _AnomalyWatcher(as_switch("set_detect_anomaly: check_nan", check_nan))
         self._previous = _active_watcher()
-        _set_watcher(_AnomalyWatcher(bool(check_nan)) if mode else None)
+        _set_watcher(watcher if enabled else None)
 
     def _enter(self) -> None:
         """Do nothing, since the mode is set already."""

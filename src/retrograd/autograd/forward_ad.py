@@ -8,6 +8,7 @@ from retrograd.core.aval import describe_difference
 from retrograd.core.blocks import Block
 from retrograd.core.dispatch import as_operand
 from retrograd.core.dtype import is_differentiable
+from retrograd.foundation.number_arguments import as_switch
 from retrograd.levels import tangent_table
 from retrograd.levels.dual import forward_mode_switch
 from retrograd.levels.tangent_table import TangentTableLevel, forward_levels
@@ -236,8 +237,8 @@ class set_fwd_grad_enabled(Mode):
     """
 
     def __init__(self, mode: bool) -> None:
-        super().__init__(_ForwardModeBlock(bool(mode)))
-        self._mode = bool(mode)
+        self._mode = as_switch("set_fwd_grad_enabled: mode", mode)
+        super().__init__(_ForwardModeBlock(self._mode))
 
     def _block(self) -> _ForwardModeBlock:
         return _ForwardModeBlock(self._mode)

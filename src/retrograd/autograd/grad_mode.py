@@ -9,6 +9,7 @@ from typing import Any
 from retrograd.core import Tensor, current, override_state
 from retrograd.core.blocks import Block, Blocks, GradBlock, InferenceBlock
 from retrograd.core.tensor import count_of, version_of
+from retrograd.foundation.number_arguments import as_switch
 from retrograd.foundation.source_location import warn_user
 
 
@@ -180,7 +181,8 @@ class set_grad_enabled(_GradMode):
     """
 
     def __init__(self, mode: bool) -> None:
-        super().__init__(bool(mode), override_state("grad_enabled", bool(mode)))
+        enabled = mode if mode is True or mode is False else as_switch("set_grad_enabled: mode", mode)
+        super().__init__(enabled, override_state("grad_enabled", enabled))
 
     def clone(self) -> "set_grad_enabled":
         """Return a new mode with the same setting."""
@@ -225,8 +227,8 @@ class set_multithreading_enabled(Mode):
     """
 
     def __init__(self, mode: bool) -> None:
-        super().__init__(override_state("multithreading", bool(mode)))
-        self._mode = bool(mode)
+        self._mode = as_switch("set_multithreading_enabled: mode", mode)
+        super().__init__(override_state("multithreading", self._mode))
 
     def _block(self) -> override_state:
         return override_state("multithreading", self._mode)
@@ -251,7 +253,7 @@ class enforce_grad_layout_policy(Mode):
 
     def __init__(self, enable: bool = True) -> None:
         super().__init__()
-        self._mode = bool(enable)
+        self._mode = as_switch("enforce_grad_layout_policy: enable", enable)
 
     def _block(self) -> nullcontext:
         return nullcontext()
@@ -271,6 +273,7 @@ class _force_original_view_tracking(Mode):
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
+        as_switch("_force_original_view_tracking: mode", mode)
 
     def _block(self) -> nullcontext:
         return nullcontext()

@@ -6,6 +6,7 @@ from numpy import generic, ndarray
 
 from retrograd.core import dtype as dtypes
 from retrograd.core.arithmetic import Arithmetic
+from retrograd.core.errors import OperandTypeError
 from retrograd.core.hooks import grad_dtype_of
 from retrograd.core.level import grad_at, graph_level, set_grad_at
 from retrograd.core.overrides import as_subclass, default_override, prepare_subclass
@@ -75,8 +76,8 @@ class Tensor(Arithmetic):
 
     @requires_grad.setter
     def requires_grad(self, flag):
-        if not isinstance(flag, bool):
-            raise RuntimeError(f"requires_grad must be a bool, got {type(flag).__name__}")
+        if type(flag).__name__ != "bool":  # NumPy's is as good
+            raise OperandTypeError(f"requires_grad must be a bool, got {type(flag).__name__}")
         if synced_grad_fn(self) is not None:
             raise RuntimeError(
                 f"requires_grad: you can only change requires_grad flags of leaf variables, and this one is the result "
@@ -90,7 +91,7 @@ class Tensor(Arithmetic):
                 raise RuntimeError(
                     "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed; use a clone()"
                 )
-        self._requires_grad = flag
+        self._requires_grad = bool(flag)
 
     @requires_grad.deleter
     def requires_grad(self):

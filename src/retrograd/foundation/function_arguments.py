@@ -111,8 +111,8 @@ def fits_kind(value, annotation):
         return annotation.__bound__ is None or fits_kind(value, annotation.__bound__)
     if annotation is None or annotation is types.NoneType:
         return value is None
-    if not inspect.isclass(origin) or origin in (bool, inspect.Parameter.empty):
-        return True
+    if origin is bool or not inspect.isclass(origin) or origin is inspect.Parameter.empty:
+        return origin is not bool or is_switch(value)
     if _overrides(type(value)):  # a class of its own, which handles operators
         return origin is not str
     if origin in _NUMBERS:
@@ -127,6 +127,11 @@ def fits_kind(value, annotation):
         return isinstance(value, origin) or (hasattr(origin, "__array__") and hasattr(value, "__array__"))
     except TypeError:  # a protocol that can't be asked for
         return True
+
+
+def is_switch(value):
+    """Return whether a value is True, False, an integer, or None, which counts as False."""
+    return value is None or isinstance(value, int) or type(value).__name__ == "bool"  # NumPy's is no int
 
 
 def _overrides(kind):

@@ -8,6 +8,7 @@ import typing
 from collections.abc import Iterable, Sequence
 
 from retrograd.foundation.describe_value import describe
+from retrograd.foundation.function_arguments import is_switch
 from retrograd.foundation.suggestions import SuggestsKeywords
 
 _COUNTS = {2: "two", 3: "three"}
@@ -22,11 +23,6 @@ def is_number(value):
     return hasattr(type(value), "__float__") and math.prod(getattr(value, "shape", ())) == 1
 
 
-def is_switch(value):
-    """Return whether a value is True, False, an integer, or None, which counts as False."""
-    return value is None or isinstance(value, int) or type(value).__name__ == "bool"  # NumPy's is no int
-
-
 def check_number(name, annotation, value):
     """Raise TypeError if an annotation asks for numbers, or True or False, and the value is something else.
 
@@ -38,6 +34,12 @@ def check_number(name, annotation, value):
     if not _fits(annotation, value):
         kind = " (str)" if isinstance(value, str) else ""
         raise TypeError(f"{name} must be {' or '.join(_words(annotation))}, got {describe(value)}{kind}")
+
+
+def as_switch(name, value):
+    """Return an argument as True or False; raise TypeError if it is neither."""
+    check_number(name, bool, value)
+    return bool(value)
 
 
 class ChecksNumbers(SuggestsKeywords):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from numbers import Number
 from typing import Any
 
-from retrograd.foundation.number_arguments import is_switch
+from retrograd.foundation.function_arguments import is_switch
 from retrograd.foundation.source_location import warn_user
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]

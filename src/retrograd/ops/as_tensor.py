@@ -35,7 +35,7 @@ def tensor(data, dtype=None, requires_grad=False, *, device=None, pin_memory=Fal
         with making_on(find_device(device)):
             out = _constant_tensor(_to_array("tensor", data, dtype))
     if requires_grad:
-        out.requires_grad = True
+        out.requires_grad = requires_grad
     return out
 
 
@@ -196,7 +196,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
     """
     out = _constant_tensor(backend.from_buffer(buffer, dtypes.as_dtype(dtype), count, offset))
     if requires_grad:
-        out.requires_grad = True
+        out.requires_grad = requires_grad
     return out
 
 

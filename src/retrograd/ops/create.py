@@ -108,7 +108,7 @@ def factory(make, *names):
         if memory_format is not None:
             tensor = to_format(tensor, memory_format)
         if requires_grad:
-            tensor.requires_grad = True
+            tensor.requires_grad = requires_grad
         return tensor
 
     create.__name__ = create.__qualname__ = make.__name__.rpartition(".")[2]

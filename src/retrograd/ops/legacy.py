@@ -9,6 +9,7 @@ from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.lazy_imports import own_attribute
+from retrograd.foundation.number_arguments import as_switch
 from retrograd.ops.as_tensor import as_tensor, tensor
 from retrograd.ops.create import arange, factory, zeros
 from retrograd.ops.functions import check_tensor, derived_function, function
@@ -152,10 +153,10 @@ _warn_always = False
 
 
 @function()
-def set_warn_always(b) -> None:
+def set_warn_always(b: bool) -> None:
     """Accept the setting without effect: Python's filters decide how often warnings are shown."""
     global _warn_always
-    _warn_always = bool(b)
+    _warn_always = as_switch("set_warn_always: b", b)
 
 
 @function()

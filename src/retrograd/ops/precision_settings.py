@@ -1,6 +1,7 @@
 """Settings of PyTorch that trade precision or repeatability for speed; kernels for the CPU make neither trade."""
 
 from retrograd.backend.devices import cupy_device
+from retrograd.foundation.number_arguments import as_switch
 from retrograd.ops.functions import function
 
 _PRECISIONS = ("highest", "high", "medium")
@@ -37,7 +38,7 @@ def get_float32_matmul_precision():
 
 
 @function()
-def use_deterministic_algorithms(mode, *, warn_only=False):
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False):
     """Accept whether operators must be deterministic.  All are, so the setting has no effect.
 
     Only the program's own threads that add to the same `.grad` do so in an order that may vary.
@@ -47,7 +48,9 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
     True
     >>> use_deterministic_algorithms(False)
     """
-    _settings["deterministic"], _settings["warn_only"] = bool(mode), bool(mode and warn_only)
+    mode = as_switch("use_deterministic_algorithms: mode", mode)
+    warn_only = as_switch("use_deterministic_algorithms: warn_only", warn_only)
+    _settings["deterministic"], _settings["warn_only"] = mode, mode and warn_only
 
 
 @function()
@@ -108,10 +111,11 @@ def get_deterministic_debug_mode():
 
 
 @function()
-def set_flush_denormal(mode):
+def set_flush_denormal(mode: bool):
     """Return False: numbers below the smallest normal one are never replaced by 0.
 
     >>> set_flush_denormal(True)
     False
     """
+    as_switch("set_flush_denormal: mode", mode)
     return False

@@ -17,6 +17,7 @@ from retrograd.autograd import no_grad
 from retrograd.core import Tensor
 from retrograd.core.blocks import generator_block
 from retrograd.core.state import is_recording
+from retrograd.foundation.number_arguments import as_switch, check_number
 from retrograd.foundation.source_location import warn_user
 from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.utils.chain_checkpoint import run_chain
@@ -261,7 +262,7 @@ def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
     >>> with set_checkpoint_early_stop(False):
     ...     pass
     """
-    return _set_in_block(_early_stop, enable)
+    return _set_in_block(_early_stop, as_switch("set_checkpoint_early_stop: enable", enable))
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
@@ -270,6 +271,7 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager
     >>> with set_checkpoint_debug_enabled(True):
     ...     pass
     """
+    check_number("set_checkpoint_debug_enabled: enabled", bool | None, enabled)
     return _set_in_block(_debug, enabled)
 
 
