@@ -240,7 +240,8 @@ def test_dispatch_of_a_class_is_refused_by_name():
             return NotImplemented
 
     for kind in (Wrapper, Derived, Overriding):
-        for make in (rg.ones(2).as_subclass, lambda kind: kind(rg.ones(2)), lambda kind: kind([1.0])):
+        makers = rg.ones(2).as_subclass, lambda kind: kind(rg.ones(2)), lambda kind: kind([1.0])
+        for make in (*makers, lambda kind: rg.Tensor._make_wrapper_subclass(kind, (2,), dtype=rg.float32)):
             with pytest.raises(NotImplementedError, match=f"{kind.__name__}: __torch_dispatch__ of a class is not"):
                 make(kind)
 

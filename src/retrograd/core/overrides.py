@@ -167,14 +167,19 @@ class OverriddenAttribute:
         return access(*args)
 
 
+def no_wrappers(kind):
+    """Return the error for a class whose objects would wrap tensors."""
+    return NotImplementedError(
+        f"{kind.__name__}: __torch_dispatch__ of a class is not supported, as tensors have no wrappers; define "
+        f"__tensor_function__, or a mode (retrograd.utils._python_dispatch.TorchDispatchMode)"
+    )
+
+
 class _Refused:
     """The `_class_overrides` of a class with `__torch_dispatch__`: libraries define some, and need no instances."""
 
     def __get__(self, tensor, kind):
-        raise NotImplementedError(
-            f"{kind.__name__}: __torch_dispatch__ of a class is not supported, as tensors have no wrappers; define "
-            f"__tensor_function__, or a mode (retrograd.utils._python_dispatch.TorchDispatchMode)"
-        )
+        raise no_wrappers(kind)
 
 
 REFUSED = _Refused()

@@ -9,7 +9,7 @@ from retrograd.core.arithmetic import Arithmetic
 from retrograd.core.errors import OperandTypeError
 from retrograd.core.hooks import grad_dtype_of
 from retrograd.core.level import grad_at, graph_level, set_grad_at
-from retrograd.core.overrides import as_subclass, default_override, prepare_subclass
+from retrograd.core.overrides import as_subclass, default_override, no_wrappers, prepare_subclass
 from retrograd.core.state import current
 from retrograd.core.tensor import TENSOR_SLOTS, TensorBase, count_of, new_of_class, set_tensor_class
 from retrograd.core.views import requires_grad_synced, synced_grad_fn
@@ -68,6 +68,10 @@ class Tensor(Arithmetic):
         out = as_subclass(data.detach(), cls)
         out.requires_grad = require_grad
         return out
+
+    @staticmethod
+    def _make_wrapper_subclass(cls, *args, **kwargs):
+        raise no_wrappers(cls)
 
     @property
     def requires_grad(self):
