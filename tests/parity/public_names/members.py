@@ -25,10 +25,10 @@ ABSENT_MEMBERS = {
     """,
     "lists of operations that PyTorch's own dispatch reads": "Partial.*_REDUCE_OPS",
     "replicas in one process, and hooks of collectives:": """
-        DataParallel.* DistributedDataParallel.* Joinable.*
+        DataParallel.* DistributedDataParallel.*
     """,
     "ranks exchange tensors by functions, over the connections of the launcher": """
-        Backend.* ProcessGroup.* ReduceOp.* Work.* TCPStore.libuvBackend Join.notify_join_context
+        Backend.* ProcessGroup.* ReduceOp.* Work.* TCPStore.libuvBackend
     """,
     "blocks of fully_shard gather and reduce in one way": "FSDPModule.* Shard.local_shard_size_and_offset",
     "a checkpoint is a manifest and safetensors in a folder, without plans and other storages": """
