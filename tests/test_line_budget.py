@@ -28,7 +28,7 @@ BUDGET = {
     "hips": 900,
     "implicit": 700,
     "interop": 7000,
-    "kernels": 10300,
+    "kernels": 10400,
     "levels": 1700,
     "library": 3600,
     "nested": 6300,
