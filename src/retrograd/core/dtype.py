@@ -103,13 +103,14 @@ def as_dtype(value):
     (dtype('float32'), dtype(bfloat16))
     """
     try:
-        return np.dtype(value)
+        found = np.dtype(value)
     except TypeError:
-        if not isinstance(value, str):
-            raise
-        if value not in EXTENSIONS:
-            raise TypeError(f"expected a dtype or the name of one, got {describe(value)}") from None
-        return getattr(lazy_module("retrograd.core.extension_dtypes"), value)
+        if isinstance(value, str) and value in EXTENSIONS:
+            return getattr(lazy_module("retrograd.core.extension_dtypes"), value)
+        found = None
+    if found is None or not (found.kind in "fiubc" or is_extension(found)):
+        raise TypeError(f"expected a dtype or the name of one, got {describe(value)}")
+    return found
 
 
 def is_bfloat16(dtype):

@@ -81,7 +81,8 @@ def unfit_argument(function, parameter, type_name, value, dtypes=(), takes_list=
     hint = did_you_mean(value, dtypes) if isinstance(value, str) and type_name.startswith("dtype") else ""
     if takes_list and shape is not None:
         hint = f"; put the tensors into a list: {function}([a, b])"
-    return f"{function}(): {parameter} must be {type_name}, got {got}{hint}"
+    expected = f"{type_name[:-1]} or None" if type_name.endswith("?") else type_name
+    return f"{function}(): {parameter} must be {expected}, got {got}{hint}"
 
 
 class MissingNameError(AttributeError):
