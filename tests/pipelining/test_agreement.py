@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import itertools
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.pipelining import pipeline_trainer
+from retrograd.pipelining.runtime import agreement
 from retrograd.pipelining.runtime.agreement import _checksum, describe_function
 from retrograd.pipelining.transports.fingerprint import differing_fields
 
@@ -52,6 +54,14 @@ def test_a_difference_between_the_ranks_ends_all_of_them(on_threads, case):
 
 def test_equal_ranks_train(on_threads):
     assert {name for name, _ in on_threads({})} == {"nothing"}
+
+
+def test_ranks_with_other_versions_do_not_train(on_threads, monkeypatch):
+    numbers = itertools.count()
+    monkeypatch.setattr(agreement, "library_versions", lambda: {"version of NumPy": next(numbers)})
+    found = on_threads({})
+    assert {name for name, _ in found} == {"RankMismatchError"}
+    assert all("version of NumPy: " in text and "install the same versions" in text for _, text in found)
 
 
 @pytest.mark.skipif("RETROGRAD_PURE" in os.environ, reason="the compiled pass has run it")

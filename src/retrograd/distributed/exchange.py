@@ -5,7 +5,7 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.distributed.work import Steps, Work, abandon, fail_running
-from retrograd.pipelining.transports.fingerprint import DIGEST, Fingerprint, describe_mismatch
+from retrograd.pipelining.transports.fingerprint import DIGEST, Fingerprint, describe_mismatch, library_versions
 from retrograd.pipelining.transports.interface import RankMismatchError
 from retrograd.pipelining.transports.process_group import ProcessGroup
 from retrograd.pipelining.transports.rank_messaging import Kind, Sent, at_once
@@ -31,8 +31,8 @@ class Exchange:
         group.peers.operations.raise_mismatch()
         self.group = group
         self.call = call
-        self.fingerprint = Fingerprint.of_call(call, **fields)
         self.number = group.calls
+        self.fingerprint = Fingerprint.of_call(call, **({} if self.number else library_versions()), **fields)
         group.calls += 1
         self._sent: list[Sent] = []
 

@@ -18,7 +18,7 @@ from retrograd.pipelining.split.capture_cache import Captured
 from retrograd.pipelining.split.manual_stages import AnyPipe
 from retrograd.pipelining.split.meta_model import lacks_memory
 from retrograd.pipelining.split.pipe import Pipe
-from retrograd.pipelining.transports.fingerprint import Fingerprint, digest_of, qualified_name
+from retrograd.pipelining.transports.fingerprint import Fingerprint, digest_of, library_versions, qualified_name
 from retrograd.pipelining.transports.serialization import buffers_of
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -71,8 +71,10 @@ class Agreement:
         programs: list[_ProgramParts] = [one.compared or _add_program(one) for one in dict.fromkeys(captured)]
         sources = dict.fromkeys([source for one in programs for source in one.sources])
         checksums = {"generator state": _positions(sources), **self._checksums} if sources else self._checksums.copy()
-        if not self.state_checked and not lacks_memory(model):
-            checksums["parameters"] = _checksum(model.state_dict().values())
+        if not self.state_checked:
+            fields = {**library_versions(), **fields}
+            if not lacks_memory(model):
+                checksums["parameters"] = _checksum(model.state_dict().values())
         texts = {one.digest: one.text for one in programs}
         return self._fingerprint({**fields, "program": tuple(texts)}, checksums, {"program": "\n".join(texts.values())})
 

@@ -1,6 +1,7 @@
 """Fingerprints of launches: short texts that must be the same on all ranks."""
 
 import hashlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby, pairwise, zip_longest
@@ -15,6 +16,7 @@ REMEDIES = {
     "values": "pass the whole batch on every rank, in the same order: shuffle with the same seed",
     "parameters": "seed all ranks alike before the model is made, or load the same state on all of them",
     "call": "call the same methods in the same order on all ranks",
+    "version": "install the same versions on all ranks",
 }
 GENERAL_REMEDY = "run the same script with the same options and data on all ranks"
 
@@ -53,6 +55,16 @@ class Fingerprint(NamedTuple):
     def of_work(work: Callable[..., Any]) -> "Fingerprint":
         """Return a fingerprint that has only the name of the function that the ranks run."""
         return Fingerprint.of_call(qualified_name(work))
+
+
+def library_versions() -> dict[str, str]:
+    """Return the versions of the libraries that compute the numbers, as fields of the first fingerprint of ranks.
+
+    >>> list(library_versions())
+    ['version of retrograd', 'version of NumPy']
+    """
+    libraries = {"retrograd": "retrograd", "numpy": "NumPy"}  # modules that have been imported long before
+    return {f"version of {name}": sys.modules[module].__version__ for module, name in libraries.items()}
 
 
 def digest_of(fields: Mapping[str, str]) -> bytes:
