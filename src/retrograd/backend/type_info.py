@@ -130,11 +130,11 @@ def _is_within(limits, number):
 @lru_cache
 def _limits_of_numbers(dtype):
     """Return the range of a dtype, and whether it has infinities; unsigned ones wrap negative values."""
-    if stores_only(dtype):
-        return -math.inf, math.inf, True
     if category(dtype) == 1:
         known = _limits("iinfo", dtype)
         return int(known.min) or -int(known.max), int(known.max), False
+    if stores_only(dtype):
+        return -math.inf, math.inf, True
     known = _limits("finfo", dtype)
     return float(known.min), float(known.max), True
 

@@ -71,7 +71,7 @@ class Tensor(Arithmetic):
 
     @staticmethod
     def _make_wrapper_subclass(cls, *args, **kwargs):
-        raise no_wrappers(cls)
+        raise no_wrappers(cls if isinstance(cls, type) else type(cls))
 
     @property
     def requires_grad(self):

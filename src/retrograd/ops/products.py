@@ -7,6 +7,7 @@ from retrograd.backend.type_info import check_number_fits
 from retrograd.core import dtype as dtypes
 from retrograd.core import op, registry
 from retrograd.core.hooks import conjugate
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.older_forms import numbers_among_tensors
 from retrograd.ops.constants import constant_in
 from retrograd.ops.diagonal import diagonal
@@ -319,7 +320,7 @@ class addr(Composite, in_place=True):
         dtype = dtypes.result_type(x, vec1, vec2)
         for name, number in (("beta", beta), ("alpha", alpha)):
             if dtype.kind in "biu" and not isinstance(number, int):
-                raise RuntimeError(f"addr: {name} must be an int for integer tensors, got {number!r}")
+                raise RuntimeError(f"addr: {name} must be an int for integer tensors, got {describe(number)}")
             check_number_fits(f"addr: {name}", number, dtype)
         return add_scaled(in_dtype(x, dtype), outer(in_dtype(vec1, dtype), vec2), beta, alpha)
 
