@@ -16,6 +16,17 @@ namespace {
 constexpr npy_intp BLOCK = 512;
 constexpr int32_t INFINITE = 0x7f800000;  // the bits of float32: exponents of 8 bits, significands of 23
 
+INLINE uint32_t bits_of(float x) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+INLINE float float_of(uint32_t bits) {
+    float x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 // A conversion of n elements; it returns whether a finite number became infinite.
 template <class From, class To>
 using Convert = void (*)(const From* x, To* out, npy_intp n, bool* overflow);

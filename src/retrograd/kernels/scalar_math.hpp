@@ -41,24 +41,6 @@ INLINE T clamp(T x, T low, T high) {
     return x > high ? high : x;
 }
 
-INLINE uint32_t bits_of(float x) {
-    uint32_t bits;
-    std::memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-INLINE float float_of(uint32_t bits) {
-    float x;
-    std::memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-// The smaller one of two nonnegative numbers, by their bits: one instruction, where a choice by a comparison of floats,
-// which NaN may take part in, is several.  NaN counts as larger than all numbers.
-INLINE float smaller(float x, float y) {
-    const int32_t bits = bits_of(x), others = bits_of(y);
-    return float_of(bits < others ? bits : others);
-}
-
 // 2^(k + more) for integers k and `more`, within the range of exponents; given k + shift.
 template <class T>
 INLINE T power_of_two(T moved, int more = 0) {
@@ -184,7 +166,7 @@ INLINE T softplus_of(T x, T beta, T threshold) {
 
 // The rational function of reference.py.
 INLINE float erf_of(float x) {
-    float size = smaller(std::fabs(x), 3.95f), z = size * size;
+    float y = clamp(x, -3.95f, 3.95f), z = y * y;
     float above = 2.0117344511229603e-06f;
     above = above * z + 2.8760165552651037e-04f;
     above = above * z + 3.917361155784924e-03f;
@@ -197,9 +179,10 @@ INLINE float erf_of(float x) {
     below = below * z + 1.1559116622713242e-01f;
     below = below * z + 5.052920314920322e-01f;
     below = below * z + 1.0f;
-    // Compilers compute the value at the end themselves, and not all of them find 1.
-    float found = size >= 3.95f ? 1.0f : smaller(size * (above / below), 1.0f);
-    return x == x ? std::copysign(found, x) : x;
+    // Compilers compute the values at the ends themselves, and not all of them find 1.
+    float found = clamp(y * (above / below), -1.0f, 1.0f);
+    found = x >= 3.95f ? 1.0f : found;
+    return x <= -3.95f ? -1.0f : found;
 }
 // n / d for |x| <= 0.46875 and erfc(y) = exp(-y^2) n / d above, both by the rational functions of reference.py (Cody 1969).
 // The second one serves beyond 4 too: erfc(4) is 1.5e-8, so that few of its digits are left in 1 - erfc(y).
