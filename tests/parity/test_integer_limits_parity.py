@@ -18,7 +18,6 @@ _PHASE = "far from 0 the phase is SciPy's, from rounded arguments"
 
 # Operators that differ from PyTorch, and why.
 CONVENTIONS = {
-    "addcmul": "a value that is a fraction gives floats; PyTorch cuts it off, to 0 for -0.5",
     "gcd": _SMALLEST,
     "hardsigmoid": _WRAPS,
     "lcm": _SMALLEST,

@@ -87,11 +87,11 @@ def _limits(name, dtype):
 def check_number_fits(name, value, dtype):
     """Raise RuntimeError for a Python number beyond the range of a dtype; values of other types are not checked.
 
-    For complex numbers it is a TypeError too. Fractions are truncated, unsigned dtypes wrap negative values, and
+    For complex numbers it is a TypeError too. Fractions are truncated, unsigned dtypes wrap negative integers, and
     infinities fit floating dtypes, as in PyTorch.
     """
     kind = type(value)
-    if (kind is float or kind is int) and -127 <= value <= 127:
+    if (kind is float or kind is int) and 0 <= value <= 127:
         return  # most numbers: all dtypes hold them
     if (kind is float or kind is int or kind is complex) and not _holds(dtype, value):
         words = f"{value}: value cannot be converted to type {dtype} without overflow"
@@ -119,6 +119,8 @@ def _holds(dtype, number):
     if kind == "c":
         parts = _limits_of_numbers(real_of(dtype))
         return _is_within(parts, number.real) and _is_within(parts, number.imag)
+    if type(number) is not int and number.real < 0 and category(dtype) == 1 and _limits("iinfo", dtype).min == 0:
+        return False
     return number.imag == 0 and _is_within(_limits_of_numbers(dtype), number.real)
 
 
@@ -129,7 +131,7 @@ def _is_within(limits, number):
 
 @lru_cache
 def _limits_of_numbers(dtype):
-    """Return the range of a dtype, and whether it has infinities; unsigned ones wrap negative values."""
+    """Return the range of a dtype, and whether it has infinities; unsigned ones wrap negative integers."""
     if category(dtype) == 1:
         known = _limits("iinfo", dtype)
         return int(known.min) or -int(known.max), int(known.max), False

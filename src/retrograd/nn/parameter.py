@@ -174,7 +174,8 @@ class UninitializedTensorMixin(_SharedLeaf):
 
 
 def _refuse_uninitialized(name: str) -> Any:
-    raise ValueError(
+    # PyTorch's errors are of these classes.
+    raise (RuntimeError if name == "share_memory_" else ValueError)(
         f"{name}: attempted to use an uninitialized parameter or buffer; call the module once with a batch, so that "
         "it infers the shape"
     )
@@ -190,7 +191,9 @@ def _add_refusals(cls: type, names: tuple[str, ...]) -> None:
         setattr(cls, name, refuse)
 
 
-_add_refusals(UninitializedTensorMixin, ("copy_", "fill_", "item", "numel", "numpy", "size", "tolist", "zero_"))
+_add_refusals(
+    UninitializedTensorMixin, ("copy_", "fill_", "item", "numel", "numpy", "share_memory_", "size", "tolist", "zero_")
+)
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):

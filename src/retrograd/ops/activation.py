@@ -3,6 +3,7 @@
 # Kernels write into one result array instead of making a temporary per step, and use minima and maxima instead of
 # masks, which cost several times as much.  `asarray` converts NumPy scalars to arrays.
 
+from math import trunc
 from operator import index
 
 from retrograd.backend.type_info import check_factor_fits, check_number_fits
@@ -215,6 +216,10 @@ class hardtanh(Pointwise, in_place="argument", home="nn.functional"):
 
     def impl(xp, x, *, min_val, max_val):
         _check_bounds(xp, x, min_val, max_val)
+        if x.dtype.kind in "iu":
+            min_val, max_val = trunc(min_val), trunc(max_val)
+            if x.dtype.kind == "u" and min_val < 0:
+                raise RuntimeError("hardtanh: cannot do hardtanh on an unsigned type with negative limits")
         check_number_fits("hardtanh", min_val, x.dtype)
         check_number_fits("hardtanh", max_val, x.dtype)
         return xp.clip(x, x.dtype.type(min_val), x.dtype.type(max_val))
