@@ -136,10 +136,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that a pass leaves out, before `-m` selects, and sort those that were collected backwards."""
-    items.sort(
-        key=lambda item: (item.path.is_relative_to(ROOT / "src"), item.path.parts, isinstance(item, DoctestItem))
-    )
+    """Mark the tests that a pass leaves out, before `-m` selects, and sort those that were collected backwards.
+
+    One process alone keeps the order of the command line.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(
+            key=lambda item: (item.path.is_relative_to(ROOT / "src"), item.path.parts, isinstance(item, DoctestItem))
+        )
     once, listed = pytest.mark.once("the plain core cannot change what it finds"), functools.cache(is_listed)
     for item in items:
         if not listed(item.path, PLAIN_PASS):
