@@ -172,7 +172,7 @@ def test_numpy_names_of_arguments_are_accepted():
         (lambda x: rg.sin(), TypeError, "missing argument 'x'"),
         (lambda x: rg.sin(x, x), TypeError, "takes 1 positional argument"),
         (lambda x: x.sum(dims=1, size=2), TypeError, "unexpected keyword argument 'size'"),
-        (lambda x: x.sum(dim="a"), TypeError, r"dim must be int\[\]\?, got 'a' \(str\)"),
+        (lambda x: x.sum(dim="a"), TypeError, r"dim must be int\[\] or None, got 'a' \(str\)"),
         (lambda x: x.sum(dim=2), IndexError, "dim 2 is out of range for a tensor of 2 dimensions"),
     ],
 )

@@ -306,7 +306,7 @@ def test_a_kernel_gets_all_arguments_with_their_defaults(recording_operator, arg
         ((ONE, []), {"s": 3.0}, r"s must be float\[\], got 3.0"),
         ((ONE, []), {"s": ["a"]}, r"s must be float\[\], got \['a'\]"),
         ((ONE, []), {"mode": 3}, "mode must be str, got 3"),
-        ((ONE, []), {"t": "nothing"}, r"t must be dtype\?, got 'nothing'"),
+        ((ONE, []), {"t": "nothing"}, r"t must be dtype or None, got 'nothing'"),
     ],
 )
 def test_a_call_that_does_not_fit_says_the_argument(recording_operator, args, kwargs, message):
