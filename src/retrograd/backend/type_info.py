@@ -119,9 +119,7 @@ def _holds(dtype, number):
     if kind == "c":
         parts = _limits_of_numbers(real_of(dtype))
         return _is_within(parts, number.real) and _is_within(parts, number.imag)
-    if type(number) is not int and number.real < 0 and category(dtype) == 1 and _limits("iinfo", dtype).min == 0:
-        return False
-    return number.imag == 0 and _is_within(_limits_of_numbers(dtype), number.real)
+    return number.imag == 0 and _is_within(_limits_of_numbers(dtype, wraps=type(number) is int), number.real)
 
 
 def _is_within(limits, number):
@@ -130,11 +128,12 @@ def _is_within(limits, number):
 
 
 @lru_cache
-def _limits_of_numbers(dtype):
-    """Return the range of a dtype, and whether it has infinities; unsigned ones wrap negative integers."""
+def _limits_of_numbers(dtype, wraps=True):
+    """Return the range of a dtype, and whether it has infinities; wraps: whether unsigned ones wrap negative values."""
     if category(dtype) == 1:
         known = _limits("iinfo", dtype)
-        return int(known.min) or -int(known.max), int(known.max), False
+        low = -int(known.max) if wraps and known.min == 0 else int(known.min)
+        return low, int(known.max), False
     if stores_only(dtype):
         return -math.inf, math.inf, True
     known = _limits("finfo", dtype)

@@ -562,7 +562,9 @@ def save_tensors(
                 modules = []
             modules.append((value, f"{prefix}{name}."))
         elif kind == BUFFER:
-            buffers = [*(buffers or ()), name]
+            if buffers is None:
+                buffers = []
+            buffers.append(name)
     for name in buffers or ():  # after the parameters, as in PyTorch
         found[prefix + name] = values[name]
     return modules

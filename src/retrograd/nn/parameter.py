@@ -173,27 +173,25 @@ class UninitializedTensorMixin(_SharedLeaf):
         return type(self), (self.requires_grad, None, self.dtype)
 
 
-def _refuse_uninitialized(name: str) -> Any:
-    # PyTorch's errors are of these classes.
-    raise (RuntimeError if name == "share_memory_" else ValueError)(
+def _refuse_uninitialized(name: str, kind: type[Exception] = ValueError) -> Any:
+    raise kind(
         f"{name}: attempted to use an uninitialized parameter or buffer; call the module once with a batch, so that "
         "it infers the shape"
     )
 
 
-def _add_refusals(cls: type, names: tuple[str, ...]) -> None:
+def _add_refusals(cls: type, names: tuple[str, ...], kind: type[Exception] = ValueError) -> None:
     """Let methods that are no operators refuse an uninitialized tensor as well."""
     for name in names:
 
         def refuse(self: Any, *args: Any, name: str = name, **kwargs: Any) -> Any:
-            return _refuse_uninitialized(name)
+            return _refuse_uninitialized(name, kind)
 
         setattr(cls, name, refuse)
 
 
-_add_refusals(
-    UninitializedTensorMixin, ("copy_", "fill_", "item", "numel", "numpy", "share_memory_", "size", "tolist", "zero_")
-)
+_add_refusals(UninitializedTensorMixin, ("copy_", "fill_", "item", "numel", "numpy", "size", "tolist", "zero_"))
+_add_refusals(UninitializedTensorMixin, ("share_memory_",), RuntimeError)  # as PyTorch's error is
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):

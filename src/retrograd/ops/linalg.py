@@ -474,8 +474,9 @@ def add_scaled(x, product, beta, alpha):
     """
     if x.dtype.kind == product.dtype.kind == "b":
         beta, alpha = bool(beta), bool(alpha)
+    dtype = dtypes.result_type(x, product)
     for number in (beta, alpha):
-        check_factor_fits("beta and alpha", number, dtypes.result_type(x, product))
+        check_factor_fits("beta and alpha", number, dtype)
     if x.dtype.kind in "iu" and product.dtype.kind in "iu":
         beta, alpha = math.trunc(beta), math.trunc(alpha)
     product = product if alpha == 1 else alpha * product
