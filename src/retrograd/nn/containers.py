@@ -1,7 +1,7 @@
 """Containers of modules or parameters: sequences, lists, dicts."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from itertools import groupby
 from operator import index
 from typing import Any, Self
@@ -250,17 +250,17 @@ class _KeyedContainer(Module):
     def __len__(self) -> int:
         return len(self._names())
 
-    def keys(self) -> Iterable[str]:
-        """The keys."""
-        return list(self._names())
+    def keys(self) -> KeysView[str]:
+        """The keys, as of a dict."""
+        return dict.fromkeys(self._names()).keys()
 
-    def values(self) -> Iterable[Any]:
-        """The entries."""
-        return [self[key] for key in self]
+    def values(self) -> ValuesView[Any]:
+        """The entries, as of a dict."""
+        return {key: self[key] for key in self}.values()
 
-    def items(self) -> Iterable[tuple[str, Any]]:
-        """Pairs of key and entry."""
-        return [(key, self[key]) for key in self]
+    def items(self) -> ItemsView[str, Any]:
+        """Pairs of key and entry, as of a dict."""
+        return {key: self[key] for key in self}.items()
 
     def update(self, entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Add the entries of a mapping or of pairs; existing keys are replaced."""
@@ -373,8 +373,13 @@ class ParameterDict(_KeyedContainer):
         ParameterDict.update(self, {key: value})  # not the update of a subclass
 
     def update(self, entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
-        """Add the parameters of a mapping or of pairs; existing keys are replaced."""
-        for key, value in dict(entries).items():
+        """Add the parameters of a mapping or of pairs; existing keys are replaced.
+
+        The entries of a plain dict are added in the order of their keys, as in PyTorch, where it orders `parameters()`.
+        """
+        has_order = isinstance(entries, OrderedDict | ParameterDict) or not isinstance(entries, Mapping)
+        pairs = dict(entries)
+        for key, value in pairs.items() if has_order else sorted(pairs.items()):
             value = _as_parameter(value)
             if isinstance(value, Parameter) or not isinstance(key, str):
                 self.register_parameter(key, value)

@@ -87,8 +87,7 @@ class ModuleTree(ChecksNumbers):
                 raise
             stored_attributes(self)[name] = value
         if kind is not None and name in stored_attributes(self) and kinds.get(name) != kind:
-            kinds.pop(name, None)
-            kinds[name] = kind
+            _list_member(kinds, name, kind)
 
     def _after_hooks(self, kind: str, name: str, value: Any) -> Any:
         """Return the member to be registered, which hooks may replace; an absent parameter has none, as in PyTorch."""
@@ -154,9 +153,9 @@ class ModuleTree(ChecksNumbers):
         if value is not None and not isinstance(value, expected):
             words = f"cannot assign {type(value).__name__!r} object to {kind} {name!r} ({words} or None required)"
             raise TypeError(words if kind != MODULE else f"{type(value).__name__} is not a Module subclass: {words}")
-        self._kinds.pop(name, None)
-        self._kinds[name] = kind
-        object.__setattr__(self, name, self._after_hooks(kind, name, value))
+        value = self._after_hooks(kind, name, value)
+        _list_member(self._kinds, name, kind)
+        object.__setattr__(self, name, value)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Register a parameter by name; None reserves the name of an absent one."""
@@ -392,6 +391,13 @@ def _kind_of(value: Any) -> str | None:
     if isinstance(value, Buffer):
         return BUFFER if value.persistent else TRANSIENT
     return None
+
+
+def _list_member(kinds: dict[str, str], name: str, kind: str) -> None:
+    """List a member under its kind: last, unless one of that name and kind is replaced, as in PyTorch's dicts."""
+    if kinds.get(name) not in (BUFFERS if kind in BUFFERS else (kind,)):
+        kinds.pop(name, None)
+    kinds[name] = kind
 
 
 def _member_by_getattr(self: ModuleTree, name: str) -> Any:
