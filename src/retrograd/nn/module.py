@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from retrograd.autograd import no_grad
 from retrograd.core import Tensor, operator_named
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import detach_all
@@ -36,7 +37,7 @@ from retrograd.nn.hooks import (
 )
 from retrograd.nn.layer_notes import note_layer
 from retrograd.nn.module_tree import BUFFER, MODULE, PARAMETER, TRANSIENT, ModuleTree, dict_property
-from retrograd.nn.parameter import convert_dtype, convert_format, empty_on, move_to
+from retrograd.nn.parameter import apply_to_tensor, convert_dtype, convert_format, empty_on, move_to
 from retrograd.nn.state_loading import EXTRA_STATE, IncompatibleKeys, empty_state, load_own, load_state
 from retrograd.ops.create import zeros
 from retrograd.ops.layout import find_device, is_device
@@ -410,14 +411,15 @@ class Module(ModuleTree):
         return self
 
     def _apply(self: Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replace parameters and buffers by `fn` of them; a shared tensor once."""
+        """Replace parameters, their gradients and buffers by `fn` of them, without recording; a shared tensor once."""
         replaced: dict[int, Tensor] = {}
-        for module in self.modules() if recurse else (self,):
-            for name, tensor in module._members(PARAMETER, BUFFER, TRANSIENT):
-                if tensor is not None:
-                    if id(tensor) not in replaced:
-                        replaced[id(tensor)] = fn(tensor)
-                    object.__setattr__(module, name, replaced[id(tensor)])
+        with no_grad():
+            for module in self.modules() if recurse else (self,):
+                for name, tensor in module._members(PARAMETER, BUFFER, TRANSIENT):
+                    if tensor is not None:
+                        if id(tensor) not in replaced:
+                            replaced[id(tensor)] = apply_to_tensor(tensor, fn)
+                        object.__setattr__(module, name, replaced[id(tensor)])
         return self
 
     def bfloat16(self: Self) -> Self:
@@ -430,8 +432,8 @@ class Module(ModuleTree):
         return self.to(dtypes.as_dtype("bfloat16"))
 
     def type(self: Self, dst_type: Any) -> Self:
-        """Convert to a dtype, given by name too."""
-        return self.to(dst_type)
+        """Convert all parameters and buffers, those of integers too, to a dtype, given by name too."""
+        return self._apply(lambda tensor: tensor.type(dst_type))
 
     def half(self: Self) -> Self:
         """Convert to float16."""

@@ -23,7 +23,9 @@ class _SharedLeaf(Tensor):
 
     __tensor_function__ = staticmethod(disabled_override)
 
-    def __new__(cls, data: Tensor) -> Self:
+    def __new__(cls, data: Tensor | None) -> Self:
+        if data is None:
+            data = functions["empty"](0)
         if not isinstance(data, Tensor):
             raise TypeError(f"{cls.__name__}: expected a Tensor, got {type(data).__name__}; see rg.tensor")
         ground = data.level is None
@@ -37,7 +39,8 @@ class Parameter(_SharedLeaf):
     """A trainable tensor of a module: a leaf that requires grad, registered when it is assigned to an attribute.
 
     `data` is a floating or complex tensor of any shape; the parameter shares its memory.  If it is of a subclass of
-    Tensor, so is the parameter, with its attributes; operators on it are overridden as by that subclass.
+    Tensor, so is the parameter, with its attributes; operators on it are overridden as by that subclass.  Without data
+    it has no elements.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -48,7 +51,7 @@ class Parameter(_SharedLeaf):
 
     _printed_name = ""
 
-    def __new__(cls, data: Tensor, requires_grad: bool = True) -> Self:
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
         keeps_class = isinstance(data, Tensor) and data._overrides
         kind = _parameter_class(type(data)) if keeps_class and cls is Parameter else cls  # type: ignore[arg-type]
         self: Any = _SharedLeaf.__new__(kind, data)
@@ -116,7 +119,7 @@ class Buffer(_SharedLeaf):
     _printed_name = ""
     persistent: bool
 
-    def __new__(cls, data: Tensor, *, persistent: bool = True) -> Self:
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Self:
         self = _SharedLeaf.__new__(cls, data)
         self.persistent = persistent
         return self
@@ -234,20 +237,19 @@ def is_lazy(param: Any) -> bool:
 
 
 def convert_dtype(tensor: Tensor, dtype: Any) -> Tensor:
-    """Convert a floating or complex tensor to a dtype: a parameter and its gradient in place, others as new
-    tensors."""
+    """Return a floating or complex tensor in a dtype; others as they are."""
     if not is_differentiable(tensor.dtype) or tensor.dtype == dtype:
         return tensor
     return _convert(tensor, lambda x: _to(x, dtype))
 
 
 def move_to(tensor: Tensor, target: Any) -> Tensor:
-    """Move a tensor to an `ArrayDevice`, None being host memory: a parameter and its gradient in place."""
+    """Return a tensor on an `ArrayDevice`, None being host memory."""
     return tensor if array_device(tensor) is target else _convert(tensor, lambda x: place(x, target))
 
 
 def empty_on(tensor: Tensor, target: Any) -> Tensor:
-    """Return a tensor of undefined values on an `ArrayDevice`, None being host memory: a parameter in place."""
+    """Return a tensor of the same shape with undefined values on an `ArrayDevice`, None being host memory."""
     with making_on(target):
         return _convert(tensor, lambda x: functions["empty"](tuple(x.shape), dtype=x.dtype))
 
@@ -266,10 +268,7 @@ def give_memory(tensor: Tensor) -> None:
 
 
 def convert_format(tensor: Tensor, memory_format: Any) -> Tensor:
-    """Lay out a tensor of 4 dimensions, or of 5 for `channels_last_3d`, in a memory format; return others as they are.
-
-    A parameter and its gradient are converted in place.
-    """
+    """Return a tensor of 4 dimensions, or of 5 for `channels_last_3d`, in a memory format; others as they are."""
     dims = {channels_last: 4, channels_last_3d: 5}.get(memory_format)
     if (dims is not None and tensor.ndim != dims) or has_format(tensor, memory_format):
         return tensor
@@ -277,21 +276,33 @@ def convert_format(tensor: Tensor, memory_format: Any) -> Tensor:
 
 
 def _convert(tensor: Tensor, convert: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the converted tensor: a parameter itself, with its gradient, so that optimizers keep it."""
+    """Return the converted tensor; of a parameter that is divided among ranks, this rank's elements."""
+    return convert(_detach(local_tensor(tensor) if isinstance(tensor, Parameter) else tensor))
+
+
+def apply_to_tensor(tensor: Tensor, fn: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return what a module has in place of a tensor after `fn`: a buffer's result; a parameter itself.
+
+    The parameter and its gradient get the values of their results, so that optimizers keep it.
+    """
+    result = fn(tensor)
     if not isinstance(tensor, Parameter):
-        return convert(_detach(tensor))
-    converted = convert(_detach(local_tensor(tensor)))
-    grad, tensor.grad = tensor.grad, None
-    _replace_value(tensor, converted)
-    if grad is not None:
-        converted = convert(_detach(local_tensor(grad)))
-        if grad.grad_fn is None:
-            _replace_value(grad, converted)
-        tensor.grad = grad if grad.grad_fn is None else converted
+        return result
+    grad: Any = tensor.grad
+    converted = None if grad is None else fn(local_tensor(grad))
+    tensor.grad = None  # it may not fit the new value
+    _replace_value(tensor, result)
+    if grad is not None and grad.grad_fn is None:
+        _replace_value(grad, converted)
+        tensor.grad = grad
+    else:
+        tensor.grad = converted
     return tensor
 
 
-def _replace_value(tensor: Tensor, converted: Tensor) -> None:
+def _replace_value(tensor: Tensor, result: Any) -> None:
     """Give a tensor the value of another one, in place."""
-    tensor.value = converted.value
+    if result is tensor or result.value is tensor.value:
+        return
+    tensor.value = result.value
     version_of(tensor).count += 1  # a graph that saved the old values must not use the new ones

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.convolution import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
 from retrograd.nn.module import Module
-from retrograd.nn.parameter import convert_format
+from retrograd.nn.parameter import apply_to_tensor, convert_format
 
 M = TypeVar("M", bound=Module)
 
@@ -30,7 +30,7 @@ def convert_conv3d_weight_memory_format(module: M, memory_format: Any) -> M:
 def _convert(module: M, memory_format: Any, kinds: tuple[type, ...]) -> M:
     for layer in module.modules():
         if isinstance(layer, kinds):
-            convert_format(layer.weight, memory_format)
+            apply_to_tensor(layer.weight, lambda weight: convert_format(weight, memory_format))
     return module
 
 
