@@ -190,9 +190,16 @@ def test_an_infinite_norm_is_an_error_if_requested_and_scales_nothing():
     assert p.grad.tolist() == [float("inf"), 1.0]
 
 
-def test_clipping_refuses_bad_norms_and_bounds():
-    with pytest.raises(ValueError, match="greater than 0"):
-        nn.utils.clip_grad_norm_(with_grad(1.0), 1.0, norm_type=0.0)
+@pytest.mark.parametrize(
+    ("order", "norm"), [(0, 1), (-1, 4 / 3), (0.5, (2**0.5 + 2) ** 2), ("inf", 4), (float("inf"), 4)]
+)
+def test_clipping_takes_norms_of_every_order(order, norm):
+    p = with_grad(2.0, -4.0)
+    assert float(nn.utils.clip_grad_norm_(p, 1.0, norm_type=order)) == pytest.approx(norm)
+    assert p.grad.tolist() == pytest.approx([2.0 / norm, -4.0 / norm], rel=1e-5)
+
+
+def test_clipping_refuses_bad_bounds():
     with pytest.raises(ValueError, match="at least 0, got -1"):
         nn.utils.clip_grad_value_(with_grad(1.0), -1)
 

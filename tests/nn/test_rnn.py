@@ -218,7 +218,7 @@ def test_a_network_prints_what_differs_from_the_defaults():
         (lambda: nn.GRUCell(3, 4)(rg.zeros(2, 2, 3)), ValueError, "1 or 2 dimensions"),
         (lambda: nn.GRUCell(3, 4)(rg.zeros(2, 5)), RuntimeError, "input_size=3"),
         (lambda: nn.GRUCell(3, 4)(rg.zeros(2, 3), rg.zeros(3, 4)), RuntimeError, r"state of shape \(2, 4\)"),
-        (lambda: nn.GRUCell(3, 0), ValueError, "hidden_size"),
+        (lambda: nn.GRUCell(3, -1), ValueError, "hidden_size"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(make, error, pattern):

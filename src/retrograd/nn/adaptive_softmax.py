@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor, operator_named
-from retrograd.core.errors import OperandValueError
+from retrograd.core.errors import OperandIndexError, OperandValueError
 from retrograd.nn import functional as F
 from retrograd.nn.containers import ModuleList, Sequential
 from retrograd.nn.linear import Linear
@@ -87,7 +87,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"or ({self.in_features},) and (), got {input.shape} and {target.shape}"
             )
         if bool(((target < 0) | (target >= self.n_classes)).any()):
-            raise IndexError(f"AdaptiveLogSoftmaxWithLoss: a target is no class from 0 to {self.n_classes - 1}")
+            raise OperandIndexError(f"AdaptiveLogSoftmaxWithLoss: a target is no class from 0 to {self.n_classes - 1}")
 
     def forward(self, input_: Tensor, target_: Tensor) -> Likelihood:
         """Features (n, in_features) and classes (n,), or (in_features,) and ()."""

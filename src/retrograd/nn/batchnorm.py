@@ -6,6 +6,7 @@ from typing import Any
 from retrograd.core import Tensor, operator_named
 from retrograd.nn import functional as F
 from retrograd.nn.normalization import Affine
+from retrograd.nn.parameter import is_on_meta
 from retrograd.ops.create import ones, zeros
 from retrograd.ops.mutate import check_write
 
@@ -60,8 +61,11 @@ class _NormBase(Affine):
 
     def _complete_state(self, state_dict: dict[str, Any], prefix: str) -> None:
         # Checkpoints from before PyTorch 0.4.1, and converted ones, have no count of batches.
-        if self.num_batches_tracked is not None:
-            state_dict.setdefault(f"{prefix}num_batches_tracked", self.num_batches_tracked)
+        count = self.num_batches_tracked
+        if count is not None:
+            state_dict.setdefault(
+                f"{prefix}num_batches_tracked", zeros((), dtype="int64") if is_on_meta(count) else count
+            )
 
     def _check_input(self, input: Tensor) -> None:
         if input.ndim not in self.input_ndims:

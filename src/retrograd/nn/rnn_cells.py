@@ -20,8 +20,8 @@ class RNNCellBase(Module, Generic[Next]):
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool, mode: str, device: Any, dtype: Any) -> None:
         super().__init__()
-        if hidden_size < 1:
-            raise ValueError(f"{type(self).__name__}: hidden_size must be at least 1, got {hidden_size}")
+        if hidden_size < 0:
+            raise ValueError(f"{type(self).__name__}: hidden_size must be at least 0, got {hidden_size}")
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.bias = bias
@@ -35,7 +35,7 @@ class RNNCellBase(Module, Generic[Next]):
 
     def reset_parameters(self) -> None:
         """Reset the parameters to values uniform within ±1 / sqrt(hidden_size)."""
-        bound = 1 / math.sqrt(self.hidden_size)
+        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size else 0.0
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 

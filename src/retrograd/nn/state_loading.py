@@ -44,9 +44,15 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
     >>> state
     {'weight': 1, 'bias': 2}
     """
-    renamed = {name.removeprefix(prefix): value for name, value in state_dict.items()}
-    state_dict.clear()
-    state_dict.update(renamed)
+    _rename(state_dict, lambda name: name.removeprefix(prefix))
+    inner = prefix.removesuffix(".")  # the name of the module whose metadata the outer one's are replaced by
+    _rename(getattr(state_dict, "_metadata", {}), lambda name: "" if name == inner else name.removeprefix(prefix))
+
+
+def _rename(named: dict[str, Any], rename: Callable[[str], str]) -> None:
+    renamed = {rename(name): value for name, value in named.items()}
+    named.clear()
+    named.update(renamed)
 
 
 ASSIGN = "assign_to_params_buffers"  # in the metadata of a module, as in PyTorch

@@ -5,6 +5,7 @@ from itertools import accumulate
 
 from retrograd.core import Internal, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.errors import OperandTypeError
 from retrograd.foundation.older_forms import older_reduction
 from retrograd.ops.activation import logsigmoid
 from retrograd.ops.create import tensor
@@ -519,7 +520,10 @@ IMPOSSIBLE = -1e30  # the logarithm of no probability: finite, so that differenc
 
 def _check_lengths(what, lengths, n, most):
     """The lengths, one per sample, from 0 to `most`, as a tensor."""
-    lengths = reshape(tensor(lengths, dtype=dtypes.int64), (-1,))
+    lengths = tensor(lengths)
+    if lengths.numel() and lengths.dtype.kind not in "iu":
+        raise OperandTypeError(f"ctc_loss: {what} must be integral, got {lengths.dtype}")
+    lengths = reshape(to(lengths, dtypes.int64), (-1,))
     if lengths.shape != (n,):
         raise ValueError(f"ctc_loss: expected {n} lengths of inputs and of targets, got {lengths.shape[0]}")
     return within(lengths, what=f"ctc_loss: {what}", low=0, high=most)

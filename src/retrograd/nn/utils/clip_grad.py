@@ -39,8 +39,7 @@ def get_total_norm(
     >>> get_total_norm([rg.tensor([3.0]), rg.tensor([4.0])])
     tensor(5.)
     """
-    if not norm_type > 0:
-        raise ValueError(f"norm_type must be greater than 0 (float('inf') is the largest element), got {norm_type}")
+    norm_type = float(norm_type)
     listed = [tensors] if isinstance(tensors, Tensor) else tensors
     total = total_of_norms(norms_of([x for x in listed if x.numel()], norm_type), norm_type)
     if error_if_nonfinite and not math.isfinite(float(total)):
@@ -76,7 +75,8 @@ def clip_grad_norm_(
 ) -> Tensor:
     """Scale the gradients of parameters in place so that their total norm is at most `max_norm`.
 
-    Returns the norm before scaling. `error_if_nonfinite` raises RuntimeError if it is infinite or NaN, before anything
+    Returns the norm before scaling. `norm_type` is any order of `linalg.vector_norm`, infinity also as "inf".
+    `error_if_nonfinite` raises RuntimeError if it is infinite or NaN, before anything
     is scaled. `foreach` has no effect. If gradients are divided among ranks, as by `fully_shard`, a `Pipeline` over
     processes, and `ZeroRedundancyOptimizer(shard_gradients=True)`, the norm is that of the whole ones, and all ranks
     must call it.
@@ -89,6 +89,7 @@ def clip_grad_norm_(
     >>> round(float(x.grad[0]), 3)
     0.6
     """
+    norm_type = float(norm_type)
     whole, divided = split_by_division(list_tensors("clip_grad_norm_", parameters))
     grads = [p.grad.detach() for p in whole]
     norms = list(grads)
