@@ -166,6 +166,35 @@ def test_subclasses_choose_the_leaf_modules(block):
     assert graph.find_nodes(op="call_module") == []
 
 
+def test_tracers_decide_by_the_class_of_a_module(block):
+    seen = []
+
+    class ByClass(fx.Tracer):
+        def is_leaf_module(self, m, module_qualified_name):
+            seen.append(type(m))
+            return type(m) is Block
+
+        def call_module(self, m, forward, args, kwargs):
+            seen.append(type(m))
+            return super().call_module(m, forward, args, kwargs)
+
+    graph = ByClass().trace(nn.Sequential(block))
+    assert [n.target for n in graph.find_nodes(op="call_module")] == ["0"]
+    assert seen == [Block, Block]
+
+
+def test_a_tracer_and_its_proxies_can_be_copied(block):
+    class Named(fx.Tracer):
+        name = "mine"
+
+    tracer = Named()
+    x = tracer.trace(block).find_nodes(op="placeholder")[0]
+    copied = copy.deepcopy(fx.Proxy(x, tracer))
+    assert copied.tracer is not tracer
+    assert copied.tracer.name == "mine"
+    assert str(copied.tracer.graph) == str(tracer.graph)
+
+
 def test_nodes_know_their_modules_and_lines(block):
     class Inside(fx.Tracer):
         def is_leaf_module(self, m, module_qualified_name):
@@ -173,7 +202,7 @@ def test_nodes_know_their_modules_and_lines(block):
 
     graph = Inside().trace(block)
     [linear, _] = graph.find_nodes(op="call_function", target=rg.nn.functional.linear)
-    assert linear.meta["nn_module_stack"] == {"lin": ("lin", "Linear")}
+    assert linear.meta["nn_module_stack"] == {"lin": ("lin", nn.Linear)}
     assert "test_proxy.py" in linear.meta["stack_trace"]
 
 
@@ -228,6 +257,27 @@ def test_a_transformer_writes_a_new_graph(block):
         halved.lin.weight.div_(2)
         halved.lin.bias.div_(2)
     assert_close(new(x)[0], halved(x)[0])
+
+
+def test_a_transformer_keeps_the_code_generator():
+    class OfList(fx.graph.CodeGen):
+        def gen_fn_def(self, free_vars, maybe_return_annotation):
+            return f"def forward(self, args):\n    {', '.join(free_vars)} = args"
+
+        def process_inputs(self, *inputs):
+            return inputs[0]
+
+        def generate_output(self, output_args):
+            return f"return list({output_args!r})"
+
+        def process_outputs(self, outputs):
+            return list(outputs)
+
+    module = fx.symbolic_trace(lambda x, y: (x - y, x + y))
+    module.graph.set_codegen(OfList())
+    module.recompile()
+    for run in (module, fx.Interpreter(module).run, fx.Transformer(module).transform()):
+        assert run([5, 3]) == [2, 8]
 
 
 def test_a_transformer_keeps_the_signature_of_traced_modules():

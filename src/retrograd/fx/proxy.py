@@ -77,7 +77,7 @@ class TracerBase:
     trace_asserts = False
     traced_func_name = "forward"
     scope: Scope
-    module_stack: dict[str, tuple[str, str]]  # the running modules: qualified name -> (name, class)
+    module_stack: dict[str, tuple[str, type]]  # the running modules: qualified name -> (name, class)
     node_name_to_scope: dict[str, tuple[str, Any]]
 
     def begin_graph(self, graph: Graph) -> None:

@@ -1,5 +1,6 @@
 """Symbolic tracing: code runs on proxies instead of tensors; modules, methods and functions stay calls."""
 
+import copy
 import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -90,6 +91,7 @@ class Tracer(TracerBase):
         self._registered: set[int] = set()  # ids of parameters and buffers
         self._constants: dict[str, Tensor] = {}
         self._attributes: dict[str, Proxy] = {}
+        self._calls: dict[str, int] = {}  # qualified name of a module -> the number of its latest call, from 0
 
     def trace(self, root: Module | Callable, concrete_args: dict[str, Any] | tuple | None = None) -> Graph:
         """Return the graph of `root`; `concrete_args` are values of arguments by name, or of all in a tuple."""
@@ -131,7 +133,7 @@ class Tracer(TracerBase):
         # Reversed, so that an object with several names gets the first one.
         self._paths = {id(value): name for name, value in reversed(tensors_and_modules(module))}
         self._registered = {id(tensor) for tensor in (*module.parameters(), *module.buffers())}
-        self._constants, self._attributes = {}, {}
+        self._constants, self._attributes, self._calls = {}, {}, {}
 
     def end(self, result: Any, module: Module, type_expr: Any = None) -> None:
         """Finish the graph with the result of the code, and its annotation."""
@@ -217,9 +219,10 @@ class Tracer(TracerBase):
     def call_module(self, m: Module, forward: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Return the result of a submodule's call; `forward` is its own implementation."""
         path = self.path_of_module(m)
-        if self.is_leaf_module(m, path):
-            return self.create_proxy("call_module", path, args, kwargs)
-        return forward(*args, **kwargs)
+        with self.module_scope(m):
+            if self.is_leaf_module(m, path):
+                return self.create_proxy("call_module", path, args, kwargs)
+            return forward(*args, **kwargs)
 
     def path_of_module(self, mod: Module) -> str:
         """Return the qualified name of a submodule; raise NameError if it is none."""
@@ -268,14 +271,23 @@ class Tracer(TracerBase):
 
     @generator_block
     def module_scope(self, module: Module) -> Iterator[None]:
-        """Record the module in the metadata of nodes within the block."""
-        path = self._paths.get(id(module), "")
-        with ScopeContextManager(self.scope, Scope(path, type(module))):
-            self.module_stack[path] = path, type(module).__name__
+        """Record a call of a module in the metadata of nodes within the block; "path@1" is the key of the second."""
+        path, kind = self.path_of_module(module), type(module)
+        number = self._calls[path] = self._calls.get(path, -1) + 1
+        key = f"{path}@{number}" if number else path
+        with ScopeContextManager(self.scope, Scope(path, kind)):
+            self.module_stack[key] = path, kind
             try:
                 yield
             finally:
-                del self.module_stack[path]
+                del self.module_stack[key]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Tracer":
+        """Return a copy with a copy of the graph; autowrapped modules and functions are shared."""
+        copied = memo[id(self)] = type(self).__new__(type(self))
+        for name, value in vars(self).items():
+            setattr(copied, name, value if name == "_autowrapped" else copy.deepcopy(value, memo))
+        return copied
 
 
 _IS_TRACING: ContextVar[bool] = ContextVar("is_tracing", default=False)
@@ -304,16 +316,29 @@ def _intercept_modules(root: Module, tracer: Tracer) -> Iterator[None]:
     # Python looks up `__call__` and `__getattribute__` in the class, so each module gets another class.
     modules = list(root.modules())
     classes = [type(module) for module in modules]
-    subclasses: dict[type, type] = {}
+    subclasses = {cls: _intercepting_class(cls, tracer) for cls in dict.fromkeys(classes)}
     try:
         for module in modules:
-            if type(module) not in subclasses:
-                subclasses[type(module)] = _intercepting_class(type(module), tracer)
-            object.__setattr__(module, "__class__", subclasses[type(module)])
+            _set_class(module, subclasses[type(module)])
         yield
     finally:
         for module, cls in zip(modules, classes, strict=True):
-            object.__setattr__(module, "__class__", cls)
+            _set_class(module, cls)
+
+
+def _set_class(module: Module, cls: type) -> None:
+    object.__setattr__(module, "__class__", cls)
+
+
+@generator_block
+def _as_class(module: Module, cls: type) -> Iterator[None]:
+    """Give a module another class within the block."""
+    previous = type(module)
+    _set_class(module, cls)
+    try:
+        yield
+    finally:
+        _set_class(module, previous)
 
 
 def _intercepting_class(base: Any, tracer: Tracer) -> type:
@@ -321,10 +346,12 @@ def _intercepting_class(base: Any, tracer: Tracer) -> type:
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         def forward(*args: Any, **kwargs: Any) -> Any:
-            with tracer.module_scope(self):
+            with _as_class(self, intercepting):
                 return base.__call__(self, *args, **kwargs)
 
-        return tracer.call_module(self, forward, args, kwargs)
+        # A tracer decides by the module's own class, often by `type(module) is ...`.
+        with _as_class(self, base):
+            return tracer.call_module(self, forward, args, kwargs)
 
     def attribute(self: Any, name: str) -> Any:
         value = base.__getattribute__(self, name)
@@ -337,4 +364,5 @@ def _intercepting_class(base: Any, tracer: Tracer) -> type:
         "__module__": base.__module__,
         "__qualname__": base.__qualname__,
     }
-    return type(base.__name__, (base,), own)
+    intercepting = type(base.__name__, (base,), own)
+    return intercepting
