@@ -81,6 +81,15 @@ def test_copies_run_identically_and_own_their_parameters(module, duplicate):
         twin([x])
 
 
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies_keep_submodules_that_the_graph_does_not_use(module, duplicate):
+    module.add_submodule("later.relu", nn.ReLU())
+    module.add_submodule("spare", nn.Linear(2, 2))
+    copied = duplicate(module)
+    assert isinstance(copied.get_submodule("later.relu"), nn.ReLU)
+    assert isinstance(copied.spare, nn.Linear)
+
+
 def test_a_trained_copy_gets_its_own_gradients(module):
     twin = copy.deepcopy(module)
     twin(rg.ones(1, 3))["out"].sum().backward()

@@ -87,6 +87,14 @@ def test_boxed_arguments_are_freed_after_their_last_use():
         fx.Interpreter(module).boxed_run((1,))
 
 
+@pytest.mark.parametrize(("given", "wrong"), [(1, "missing arguments: y"), (4, "extra arguments")])
+def test_wrong_numbers_of_boxed_arguments_are_refused_before_the_list_is_emptied(given, wrong):
+    args = [1] * given
+    with pytest.raises(RuntimeError, match=wrong):
+        fx.Interpreter(fx.symbolic_trace(lambda x, y, z=3: x + y + z)).boxed_run(args)
+    assert args == [1] * given
+
+
 def test_modules_and_methods_are_steps():
     net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
 

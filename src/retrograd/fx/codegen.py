@@ -160,6 +160,13 @@ class CodeGen:
         return _Writer(list(nodes), self, root_module).code()
 
 
+class _Code(str):
+    """An expression. Its repr is the expression too: overrides of `generate_output` write `repr(output_args)`."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
 class _Line(str):
     """A line of the function's body, and the node that the line computes."""
 
@@ -235,7 +242,8 @@ class _Writer:
             shape = f"  # {_one_line(node.meta['val'])}" if "val" in node.meta else ""
             self._body.append(_Line(f"{self._statement(node)}{ending}{shape}", node))
         elif node.op == "output":
-            self._body.append(_Line(self._codegen.generate_output(self._value(node.args[0])), node))
+            result = _Code(self._value(node.args[0]))
+            self._body.append(_Line(self._codegen.generate_output(result), node))
 
     def _parameters(self, inputs: list[Node]) -> Iterator[str]:
         """Return the parameters; a required one after optional ones is keyword-only."""

@@ -182,7 +182,8 @@ class GraphModule(GraphHooks, Module):
             raise
 
     def __reduce__(self) -> tuple:
-        names = tensor_names(self)
+        # Submodules that the graph does not use are kept too: a pass may have added them for later.
+        names = [*tensor_names(self), *dict(self.named_children())]
         others = {name: value for name, value in all_attributes(self).items() if name not in (*self._kinds, *_DERIVED)}
         return _rebuild, (extract(self, [*names, *_targets_read(self._graph)]), self._graph, names), others
 

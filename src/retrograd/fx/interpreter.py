@@ -1,5 +1,6 @@
 """Interpret a graph node by node, or rebuild it, with overridable steps."""
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -90,16 +91,30 @@ class Interpreter:
         return signature.finish(self._run_all(inputs, initial_env), inputs, self.module)
 
     def boxed_run(self, args_list: list) -> Any:
-        """Run on a list of arguments, which is emptied, so that each is freed after its last use."""
+        """Run on a list of arguments, which is emptied, so that each is freed after its last use.
+
+        Raises RuntimeError, with the list unchanged, for too many or too few arguments.
+        """
         if not isinstance(args_list, list):
             raise TypeError(f"boxed_run: expected the arguments in a list, got {type(args_list).__name__}")
         signature = self.graph.signature
         given = list(args_list) if signature is None else signature.flatten(tuple(args_list), {})
+        if signature is None:
+            self._check_count(len(given))
         args_list.clear()
         if signature is None:
             return self._run_all(_pop_in_order(given))
         kept = given.copy() if signature.mutations else []  # targets of writes are needed at the end
         return signature.finish(self._run_all(_pop_in_order(given)), kept, self.module)
+
+    def _check_count(self, given: int) -> None:
+        """Check that `given` values are enough for the placeholders without defaults, and not too many."""
+        inputs = self.graph.find_nodes(op="placeholder")
+        required = [str(n.target) for n in inputs[given:] if not n.args and not n.target.startswith("*")]
+        if required:
+            raise RuntimeError(f"boxed_run: missing arguments: {', '.join(required)}")
+        if given > len(inputs) and not any(n.target.startswith("*") for n in inputs):
+            raise RuntimeError(f"boxed_run: extra arguments: expected {len(inputs)}, got {given}")
 
     def _run_all(self, args: Iterable, initial_env: Mapping[Node, Any] | None = None) -> Any:
         nodes = list(self.graph.nodes)
@@ -231,6 +246,7 @@ class Transformer(Interpreter):
         self.tracer.begin(self.module)
         self.tracer.end(self._run_all(()), self.module, self.graph.output_node().type)
         self.tracer.graph.signature = self.graph.signature
+        self.tracer.graph.set_codegen(copy.deepcopy(self.graph._codegen))
         keep = tensor_names(self.module) if self.graph.signature is not None else []
         return GraphModule(self.tracer.home(self.module, keep), self.tracer.graph, keep=keep)
 
