@@ -2088,7 +2088,7 @@ def trunc_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`trunc`, written into the tensor; returns it."""
 
 def typename(obj: Any) -> _str:
-    """Return the name of an object's class with its module; for tensors, of the class by dtype."""
+    """Return the name of a class or function with its module; for other objects, of their class; for tensors by dtype."""
 
 def unbind(x: _Operand, dim: _int = 0) -> tuple[Tensor, ...]:
     """A tuple of views, the slices along `dim`, without that dimension."""

@@ -151,6 +151,7 @@ def test_classes_by_dtype_make_tensors_and_know_them():
     assert rg.ones(1).half().type() == rg.typename(rg.ones(1).half()) == "retrograd.HalfTensor"
     assert rg.ones(1).cfloat().type() == "retrograd.ComplexFloatTensor"
     assert rg.typename(rg.nn.Linear(1, 1)) == "retrograd.nn.linear.Linear"
+    assert rg.typename(math.sqrt) == "math.sqrt"
     with pytest.raises(TypeError, match="LongTensor: expected dtype int64, got float32"):
         rg.LongTensor(rg.ones(2))
 

@@ -137,16 +137,16 @@ def _type_name(dtype):
 
 @function()
 def typename(obj) -> str:
-    """Return the name of an object's class with its module; for tensors, of the class by dtype.
+    """Return the name of a class or function with its module; for other objects, of their class; for tensors by dtype.
 
     >>> import retrograd as rg
-    >>> rg.typename(rg.ones(1)), rg.typename(3)
-    ('retrograd.FloatTensor', 'int')
+    >>> rg.typename(rg.ones(1)), rg.typename(3), rg.typename(rg.nn.Linear), rg.typename(len)
+    ('retrograd.FloatTensor', 'int', 'retrograd.nn.linear.Linear', 'len')
     """
     if isinstance(obj, Tensor):
         return type(obj)
-    cls = obj if isinstance(obj, builtins.type) else obj.__class__
-    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+    named = obj if hasattr(obj, "__qualname__") else obj.__class__
+    return named.__qualname__ if named.__module__ in ("builtins", None) else f"{named.__module__}.{named.__qualname__}"
 
 
 _warn_always = False
