@@ -143,3 +143,12 @@ def test_threads_share_the_device(monkeypatch):
     found.append(devices.device_named("meta"))
     other.join()
     assert found == made * 2
+
+
+@pytest.mark.parametrize("make", [rg.zeros_like, rg.ones_like, rg.empty_like, rg.rand_like, rg.randn_like])
+def test_a_tensor_without_memory_is_a_model_of_one_in_host_memory(make):
+    model = rg.empty(3, 2, device="meta").T
+    made = make(model, device="cpu")
+    assert not made.is_meta
+    assert (made.shape, made.stride(), made.dtype) == (model.shape, model.stride(), model.dtype)
+    made.tolist()

@@ -9,7 +9,7 @@ from retrograd.core import Aval, Internal, Tensor, call, current, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.errors import OperandValueError
-from retrograd.core.op import is_foreign
+from retrograd.core.op import compound, is_foreign
 from retrograd.core.overrides import check_out_shape, function_result, override_result, write_result
 from retrograd.foundation.function_arguments import explain_kind
 from retrograd.foundation.suggestions import suggest_keyword
@@ -89,6 +89,8 @@ def factory(make, *names):
         if device is not None:
             rest = {"out": out, "memory_format": memory_format, "requires_grad": requires_grad}
             with making_on(find_device(device)):
+                if is_like and args:
+                    args = (_model_on(args[0], current().device), *args[1:])
                 return place(create(*args, **rest, **own), current().device)
         if listed and (type(args[0]) is int if args else "size" not in own):
             args = (args,)  # sizes as separate arguments, or none; a tuple also binds faster
@@ -120,6 +122,13 @@ def factory(make, *names):
 
 
 _LIKE = {"zeros_like": "zeros", "ones_like": "ones", "full_like": "full", "empty_like": "empty"}
+
+
+def _model_on(x, target):
+    """Return a tensor of any values on an `ArrayDevice`, with the shape, strides and dtype of one that is elsewhere."""
+    if not isinstance(x, Tensor) or array_device(x) is target or compound(x) is not None:
+        return x
+    return functions["empty_strided"](x.shape, x.stride(), dtype=x.dtype)
 
 
 def _in_layout(name, layout, args, own):
@@ -325,9 +334,7 @@ class _logspace(Factory):
 
 def _steps_aval(name, steps, dtype):
     if steps < 0:
-        raise ValueError(
-            f"{name}: number of steps must be non-negative: steps must not be negative, got {steps}"
-        )
+        raise ValueError(f"{name}: number of steps must be non-negative: steps must not be negative, got {steps}")
     return Aval((steps,), dtype)
 
 
