@@ -370,7 +370,8 @@ def test_a_reduction_that_is_not_linear_has_no_gradient():
         (lambda: dist.all_gather(rg.ones(1), rg.ones(1)), TypeError, "expected a list of tensors, got Tensor"),
         (lambda: dist.new_group([0], backend="nope"), ValueError, "new_group: there is no backend 'nope'"),
         (lambda: dist.scatter_object_list([], [1]), ValueError, "list of size at least 1"),
-        (lambda: dist.init_device_mesh("cpu", (2,)), ValueError, "needs 2 ranks, and there are 1"),
+        (lambda: dist.init_device_mesh("cpu", (2,)), RuntimeError, "needs 2 ranks, and there are 1"),
+        (lambda: dist.init_device_mesh("cpu", (1,))["a"], RuntimeError, "without mesh_dim_names"),
         (lambda: dist.init_device_mesh("cpu", (1,), mesh_dim_names=("a", "b")), RuntimeError, "1 different names"),
     ],
 )

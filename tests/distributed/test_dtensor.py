@@ -125,6 +125,95 @@ def test_a_parameter_of_a_part_is_a_part_and_so_are_its_copies():
     assert dist.run_threads(script, 2) == [True, True]
 
 
+def test_a_deep_copy_keeps_whether_it_requires_grad_and_its_gradient():
+    def script():
+        x = distribute_tensor(values(0, 5, 2), mesh(), [Shard(0)]).requires_grad_()
+        (x * x).sum().backward()
+        copied = copy.deepcopy(x)
+        assert copied.requires_grad
+        assert isinstance(copied.grad, DTensor)
+        assert copied.grad.data_ptr() != x.grad.data_ptr()
+        assert rg.equal(copied.grad, x.grad)
+        assert not copy.deepcopy(x.detach()).requires_grad
+
+    dist.run_threads(script, 2)
+
+
+def test_a_hook_gets_its_part_of_the_gradient_of_the_whole_tensor():
+    def script():
+        x = distribute_tensor(values(0, 5, 2), mesh(), [Shard(0)]).requires_grad_()
+        sums = []
+
+        def double(grad):
+            sums.append(grad.sum().item())
+            return 2 * grad
+
+        x.register_hook(double)
+        (3 * x).sum().backward()
+        assert sums == [30.0]
+        return x.grad.full_tensor().tolist()
+
+    assert dist.run_threads(script, 2) == [[[6.0, 6.0]] * 5] * 2
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (2, 0, 1)])
+def test_strides_are_those_of_the_whole_tensor(order):
+    whole = values(0, 4, 6, 5).permute(order)
+
+    def script():
+        for dim in range(3):
+            part = DTensor.from_local(whole.chunk(2, dim)[dist.get_rank()], mesh(), [Shard(dim)])
+            assert part.stride() == whole.stride()
+            assert part.stride(1) == whole.stride(1)
+        expanded = DTensor.from_local(rg.ones(3, 1).expand(3, 4), mesh(), [Shard(0)])
+        assert expanded.stride() == (1, 0)
+
+    dist.run_threads(script, 2)
+
+
+def test_a_new_tensor_of_the_same_shape_is_divided_as_its_model():
+    def script():
+        model = distribute_tensor(values(0, 5, 2), mesh(), [Shard(0)])
+        for made in (model.new_zeros(5, 2), model.new_empty_strided((5, 2), (2, 1), requires_grad=True)):
+            assert made.placements == model.placements
+            assert made.to_local().shape == model.to_local().shape
+        assert model.new_ones(3).placements == (Replicate(),)
+        made.sum().backward()
+        assert isinstance(made.grad, DTensor)
+
+    dist.run_threads(script, 2)
+
+
+def test_a_tensor_without_memory_is_a_model_of_one_with_memory():
+    def script():
+        model = distribute_tensor(rg.empty(5, 2, device="meta"), mesh(), [Shard(0)])
+        made = rg.zeros_like(model, device="cpu")
+        assert model.is_meta
+        assert not made.is_meta
+        return made.full_tensor().tolist()
+
+    assert dist.run_threads(script, 2) == [[[0.0, 0.0]] * 5] * 2
+
+
+def test_the_mesh_of_a_block_is_the_default():
+    def script():
+        rows = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))
+        with rows:
+            with rows["b"] as inner:
+                assert distribute_tensor(values(0, 4), placements=[Shard(0)]).device_mesh is inner
+            part = DTensor.from_local(values(0, 2), placements=[Shard(0), Replicate()])
+            assert part.device_mesh is rows
+            assert part.shape == (4,)
+        return distribute_tensor(values(0, 4)).device_mesh.shape
+
+    assert dist.run_threads(script, 4) == [(4,)] * 4
+
+
+def test_placements_print_as_their_kind():
+    assert [str(p) for p in (Shard(1), Replicate(), Partial("avg"))] == ["S(1)", "R", "P(avg)"]
+    assert repr((Shard(1), Replicate(), Partial())) == "(Shard(dim=1), Replicate(), Partial(sum))"
+
+
 def test_tensors_that_share_memory_with_a_part_are_parts():
     def script():
         model = fully_shard(rg.nn.Linear(4, 6))

@@ -109,3 +109,21 @@ def test_terms_are_combined_by_their_operation(reduce_op):
     combine = {"sum": np.sum, "avg": np.mean, "product": np.prod, "min": np.min, "max": np.max}[reduce_op]
     expected = combine([np.arange(1.0, 5.0) * k for k in (1, 2, 3)], axis=0).tolist()
     assert dist.run_threads(script, 3) == [[expected] * 2] * 3
+
+
+@pytest.mark.parametrize("gradient_dtype", [None, rg.bfloat16, rg.float32])
+@pytest.mark.parametrize("dtype", [None, rg.bfloat16, rg.float32])
+def test_parts_and_gradients_are_exchanged_in_the_given_dtypes(dtype, gradient_dtype):
+    whole = rg.tensor([1.0, 1 + 2**-20])
+
+    def script():
+        mesh = dist.init_device_mesh("cpu", (2,))
+        x = distribute_tensor(whole, mesh, [Shard(0)]).requires_grad_()
+        y = x.redistribute(placements=[Replicate()], forward_dtype=dtype, backward_dtype=gradient_dtype)
+        assert rg.equal(y.to_local(), whole.to(dtype or whole.dtype))
+        grad = distribute_tensor(whole, mesh, [Replicate()]).to(y.dtype)
+        y.backward(grad)
+        expected = whole.to(y.dtype).to(gradient_dtype or y.dtype).to(rg.float32)
+        assert rg.equal(x.grad.full_tensor(), expected)
+
+    dist.run_threads(script, 2)

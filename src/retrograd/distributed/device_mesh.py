@@ -1,6 +1,8 @@
 """`DeviceMesh`: the ranks of a script as an array with named dimensions, and a group along each."""
 
 from collections.abc import Sequence
+from contextvars import ContextVar
+from math import prod
 from typing import Any
 
 from retrograd.core import Tensor
@@ -9,12 +11,15 @@ from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
+_entered: ContextVar[tuple["DeviceMesh", ...]] = ContextVar("entered", default=())  # the last one is the innermost
+
 
 class DeviceMesh:
     """Ranks in an array; those that differ only in their index along one dimension form a group.
 
     All ranks of the default group must make it.  mesh: the numbers of ranks.  mesh_dim_names: names of the dimensions.
-    A name, or several in the order of the dimensions, as an index give the part of the mesh that has this rank.
+    A name, or several in the order of the dimensions, as an index give the part of the mesh that has this rank.  In a
+    `with` block, the mesh is that of tensors that are divided without saying which.
 
     Raises ValueError for ranks that repeat or do not exist, another number of names, and before `init_process_group`.
 
@@ -106,8 +111,17 @@ class DeviceMesh:
         """Return the groups of this rank along all dimensions."""
         return list(self._groups)
 
+    def __enter__(self) -> "DeviceMesh":
+        _entered.set((*_entered.get(), self))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _entered.set(_entered.get()[:-1])
+
     def __getitem__(self, names: str | tuple[str, ...]) -> "DeviceMesh":
         chosen = (names,) if isinstance(names, str) else tuple(names)
+        if self.mesh_dim_names is None:
+            raise RuntimeError(f"Cannot slice a DeviceMesh without mesh_dim_names: there is no dimension {names!r}")
         dims = [self._dimension("DeviceMesh", name) for name in chosen]
         if dims != sorted(set(dims)):
             raise KeyError(f"Invalid mesh_dim_names {chosen}: they must be in the order of {self.mesh_dim_names}")
@@ -160,10 +174,12 @@ def init_device_mesh(
     mesh_dim_names: Sequence[str] | None = None,
     backend_override: Any = None,
 ) -> DeviceMesh:
-    """Return a mesh of this shape with all ranks in ascending order; the last dimension varies fastest.
+    """Return a mesh of this shape with the first ranks in ascending order; the last dimension varies fastest.
 
-    Raises ValueError unless the mesh has as many ranks as the default group, and RuntimeError for names that repeat or
-    whose number differs from that of the dimensions.
+    All ranks of the default group must make it, also if the mesh has fewer.
+
+    Raises RuntimeError if the mesh has more ranks than the default group, and for names that repeat or whose number
+    differs from that of the dimensions.
 
     >>> from retrograd.distributed import run_threads
     >>> run_threads(lambda: init_device_mesh("cpu", (2, 2)).get_coordinate(), 4)
@@ -172,13 +188,15 @@ def init_device_mesh(
     shape, names = tuple(mesh_shape), None if mesh_dim_names is None else tuple(mesh_dim_names)
     if names is not None and (len(set(names)) != len(names) or len(names) != len(shape)):
         raise RuntimeError(f"init_device_mesh: mesh_dim_names {names} must be {len(shape)} different names")
-    ranks = as_tensor(list(range(initialized_group().size())))
-    size = 1
-    for n in shape:
-        size *= n
-    if size != ranks.numel():
-        raise ValueError(f"init_device_mesh: a mesh of shape {shape} needs {size} ranks, and there are {ranks.numel()}")
-    return DeviceMesh(device_type, ranks.reshape(shape), mesh_dim_names=names)
+    size, world = prod(shape), initialized_group().size()
+    if size > world:
+        raise RuntimeError(f"init_device_mesh: a mesh of shape {shape} needs {size} ranks, and there are {world}")
+    return DeviceMesh(device_type, as_tensor(list(range(size))).reshape(shape), mesh_dim_names=names)
+
+
+def current_mesh() -> DeviceMesh | None:
+    """Return the mesh of the innermost `with` block; None outside of one."""
+    return _entered.get()[-1] if _entered.get() else None
 
 
 def joined_mesh(first: DeviceMesh, second: DeviceMesh) -> DeviceMesh | None:

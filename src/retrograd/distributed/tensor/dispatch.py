@@ -35,6 +35,8 @@ def run(func: Any, args: Arguments, kwargs: Keywords) -> Any:
         return _run_backward(func, args, kwargs)
     if name.endswith("_like"):
         return _run_like(func, args, kwargs)
+    if name.startswith("new_"):
+        return _run_new(func, args, kwargs)
     if name == "set_item":
         return _write_whole(func, args, kwargs)
     if name.endswith("_") and not name.endswith("__"):
@@ -196,6 +198,18 @@ def _run_like(func: Any, args: Arguments, kwargs: Keywords) -> Any:
     if model.division.is_partial:
         local = exchange(local.detach(), model.division, division.placements)
     return wrap(func(local, *args[1:], **kwargs), division)
+
+
+def _run_new(func: Any, args: Arguments, kwargs: Keywords) -> Any:
+    """Return a new tensor that is divided as another one if it has its shape; otherwise every rank has all of it."""
+    model: DTensor = args[0]
+    made = func(local_of(model).detach(), *[_gather(a) for a in args[1:]], **kwargs)
+    division = Division(tuple(made.shape), model.division.mesh, (Replicate(),) * model.division.mesh.ndim)
+    if made.shape == model.shape:
+        division = Division(division.shape, division.mesh, cotangent_placements(model.division.placements))
+    found = wrap(division.taken(made.detach()).contiguous(), division)
+    found.requires_grad = made.requires_grad
+    return found
 
 
 def _run_in_place(name: str, func: Any, args: Arguments, kwargs: Keywords) -> Any:

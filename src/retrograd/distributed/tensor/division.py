@@ -136,7 +136,9 @@ def divide(shape: Sequence[int], mesh: DeviceMesh, placements: Sequence[Placemen
     for placement in placements:
         if isinstance(placement, Shard):
             if not -ndim <= placement.dim < ndim:
-                raise ValueError(f"DTensor: {placement} needs that dimension, and the tensor has shape {tuple(shape)}")
+                raise ValueError(
+                    f"DTensor: {placement!r} needs that dimension, and the tensor has shape {tuple(shape)}"
+                )
             placement = replace(placement, dim=placement.dim % ndim)
         found.append(placement)
     return Division(tuple(shape), mesh, tuple(found))

@@ -1,13 +1,16 @@
 """`DTensor`: the part of a whole tensor that this rank has."""
 
+import copy
 from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 from retrograd.core import Aval, Tensor, current, operator_named
+from retrograd.core.hooks import check_callable
 from retrograd.core.overrides import as_subclass
+from retrograd.core.state import override_state
 from retrograd.distributed.collectives import all_gather_into_tensor, all_reduce, broadcast_all
-from retrograd.distributed.device_mesh import DeviceMesh
+from retrograd.distributed.device_mesh import DeviceMesh, current_mesh
 from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.local_slice import LocalSlice, move_to_front
 from retrograd.distributed.tensor.division import Division, divide
@@ -20,6 +23,7 @@ from retrograd.ops.functions import functions
 _alias = operator_named("alias")
 _gradient: Any = Tensor.grad
 _shape: Any = Tensor.shape
+_stride: Any = Tensor.stride
 
 
 class DTensor(TensorPart):
@@ -58,6 +62,12 @@ class DTensor(TensorPart):
     def size(self, dim: int | None = None) -> Any:
         """Return the shape of the whole tensor, or one of its sizes."""
         return self.shape if dim is None else self.shape[dim]
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Return the strides of the whole tensor, whose dimensions are in memory in the order of the part's."""
+        local = _stride(self)
+        found = local if current().overrides_off else _whole_strides(local, self.division.shape)
+        return found if dim is None else found[dim]
 
     def numel(self) -> int:
         """Return the number of elements of the whole tensor."""
@@ -149,6 +159,18 @@ class DTensor(TensorPart):
     def grad(self) -> None:
         _gradient.__delete__(self)
 
+    def register_hook(self, hook: Any) -> Any:
+        """Call `hook(grad)` as `Tensor.register_hook` does, with the same part of the gradient of the whole tensor."""
+        check_callable(hook)
+        division = self.division
+
+        def on_part(grad: Tensor) -> Tensor | None:
+            with override_state("overrides_off", 0):  # a backward pass computes with parts, the hook with whole tensors
+                found = hook(_gradient_part(grad, division))
+                return None if found is None else local_of(found)
+
+        return super().register_hook(on_part)
+
     @staticmethod
     def from_local(
         local_tensor: Tensor,
@@ -227,8 +249,7 @@ class DTensor(TensorPart):
 
     def as_gradient(self, x: Tensor) -> "DTensor":
         """Return this rank's part of a gradient, which is whole where this tensor has terms."""
-        d = self.division
-        return wrap(local_of(x), Division(d.shape, d.mesh, cotangent_placements(d.placements)))
+        return _gradient_part(x, self.division)
 
     def part_of(self, whole: Tensor) -> Tensor:
         """Return the elements of this part, given those of the whole tensor.  ValueError for another shape."""
@@ -243,6 +264,8 @@ class DTensor(TensorPart):
         placements: Sequence[Placement] | None = None,
         *,
         async_op: bool = False,
+        forward_dtype: Any = None,
+        backward_dtype: Any = None,
     ) -> "DTensor":
         """Return the whole tensor divided in another way; all ranks of the mesh must call it.
 
@@ -250,7 +273,8 @@ class DTensor(TensorPart):
         terms, `Partial` to `Shard` gives each rank its part of the sum, `Shard` to `Replicate` gathers the parts.
 
         device_mesh: by default that of this tensor, and no other.  placements: by default the same.  async_op has no
-        effect.
+        effect.  forward_dtype: that of the result, in which the parts are exchanged.  backward_dtype: that in which
+        gradients are exchanged; they then get the dtype of this tensor.
 
         Raises ValueError for another mesh, and what `distribute_tensor` raises.
         """
@@ -258,7 +282,7 @@ class DTensor(TensorPart):
         if device_mesh is not None and device_mesh != d.mesh:
             raise ValueError(f"redistribute: the tensor is on {d.mesh}, and cannot be moved to {device_mesh}")
         new = divide(d.shape, d.mesh, _checked("redistribute", d.mesh, placements or d.placements))
-        found = exchange(local_of(self), d, new.placements)
+        found = exchange(local_of(self), d, new.placements, dtype=forward_dtype, gradient_dtype=backward_dtype)
         return wrap(found.clone() if d == new else found, new)
 
     def stack_over_ranks(self, x: Tensor) -> Tensor:
@@ -270,7 +294,9 @@ class DTensor(TensorPart):
         return found
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "DTensor":
-        memo[id(self)] = copied = self.as_part(local_of(self).detach().clone())  # of the same ranks
+        memo[id(self)] = copied = self.as_part(copy.deepcopy(self.local_tensor()))  # of the same ranks
+        copied.requires_grad = self.requires_grad
+        copied.grad = copy.deepcopy(self.grad, memo)
         return copied
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -291,7 +317,7 @@ def distribute_tensor(
 ) -> DTensor:
     """Return this rank's part of a whole tensor, which is a leaf of the graph; all ranks of the mesh must call it.
 
-    device_mesh: by default all ranks, along one dimension.
+    device_mesh: by default that of the innermost `with mesh:` block, otherwise all ranks, along one dimension.
     placements: one for each dimension of the mesh: `Shard(dim)`, `Partial()` or `Replicate()`, which is the default.
     src_data_rank: the rank of the mesh whose values count; None: those of each rank, without an exchange.
 
@@ -313,14 +339,14 @@ def distribute_tensor(
 
 
 def mesh_or_all_ranks(mesh: DeviceMesh | None) -> DeviceMesh:
-    """Return a mesh; by default all ranks, along one dimension."""
-    return DeviceMesh.from_group(initialized_group(), "cpu") if mesh is None else mesh
+    """Return a mesh; by default that of the innermost `with` block, or all ranks, along one dimension."""
+    return mesh or current_mesh() or DeviceMesh.from_group(initialized_group(), "cpu")
 
 
 def _mesh_and_placements(
     call: str, mesh: DeviceMesh | None, placements: Sequence[Placement] | None
 ) -> tuple[DeviceMesh, list[Placement]]:
-    """Return the mesh, by default of all ranks, and a placement for each of its dimensions."""
+    """Return the mesh, by default that of `mesh_or_all_ranks`, and a placement for each of its dimensions."""
     found = mesh_or_all_ranks(mesh)
     return found, _checked(call, found, [Replicate()] * found.ndim if placements is None else placements)
 
@@ -330,6 +356,15 @@ def _checked(call: str, mesh: DeviceMesh, placements: Sequence[Placement]) -> li
     if len(placements) != mesh.ndim:
         raise ValueError(f"{call}: expected a placement for each of {mesh.ndim} dimensions, got {placements}")
     return list(placements)
+
+
+def _whole_strides(local: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides of a whole tensor without gaps, given those of a part; 0 where the part has 0."""
+    found, step = [0] * len(shape), 1
+    for dim in sorted(range(len(shape)), key=lambda dim: (local[dim], -dim)):
+        if local[dim]:
+            found[dim], step = step, step * max(shape[dim], 1)
+    return tuple(found)
 
 
 def _whole_shape(local: Tensor, mesh: DeviceMesh, placements: Sequence[Placement]) -> list[int]:
@@ -352,6 +387,11 @@ def broadcast_over(mesh: DeviceMesh, tensors: Sequence[Tensor], source: int = 0)
 def _part(x: Tensor, division: Division) -> DTensor:
     """Return a tensor as a part of a whole one, outside of the graph."""
     return wrap(x.detach(), division)
+
+
+def _gradient_part(x: Tensor, division: Division) -> DTensor:
+    placements = cotangent_placements(division.placements)
+    return wrap(local_of(x), Division(division.shape, division.mesh, placements))
 
 
 def local_of(x: Tensor) -> Tensor:

@@ -25,6 +25,9 @@ class Shard(Placement):
 
     dim: int = 0
 
+    def __str__(self) -> str:
+        return f"S({self.dim})"
+
 
 @dataclass(frozen=True)
 class StridedShard(Shard):
@@ -38,10 +41,16 @@ class StridedShard(Shard):
 
     split_factor: int = 1
 
+    def __str__(self) -> str:
+        return f"_S({self.dim}, {self.split_factor})"
+
 
 @dataclass(frozen=True)
 class Replicate(Placement):
     """Each rank has the whole tensor."""
+
+    def __str__(self) -> str:
+        return "R"
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,12 @@ class Partial(Placement):
     def __post_init__(self) -> None:
         if self.reduce_op not in REDUCTIONS:
             raise ValueError(f"Partial: reduce_op must be one of {REDUCTIONS}, got {self.reduce_op!r}")
+
+    def __repr__(self) -> str:
+        return f"Partial({self.reduce_op})"
+
+    def __str__(self) -> str:
+        return f"P({self.reduce_op})"
 
 
 REDUCTIONS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor")

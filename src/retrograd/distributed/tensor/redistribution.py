@@ -14,6 +14,7 @@ from retrograd.distributed.tensor.placements import Partial, Placement, Replicat
 from retrograd.ops.functions import functions
 
 _alias = operator_named("alias")
+Dtypes = tuple[Any, Any]
 
 
 def cotangent_placements(placements: Placements) -> Placements:
@@ -26,24 +27,30 @@ class Redistribution:
     """The linear map from the parts of a tensor in one division to those in another.
 
     of_gradient, of_result_gradient: how the gradients of the argument and of the result are divided.  The adjoint map
-    redistributes the second one to the first.
+    redistributes the second one to the first.  dtypes, of_gradient_dtypes: the dtype in which parts, or gradients, are
+    exchanged, and that of the result; None: as they are.
     """
 
     source: Division
     target: Placements
     of_gradient: Placements
     of_result_gradient: Placements
+    dtypes: Dtypes = (None, None)
+    of_gradient_dtypes: Dtypes = (None, None)
 
     def run(self, tensors: Any) -> list[Tensor]:
         """Return this rank's part of the result."""
-        if self.source.placements == self.target:
-            return [_alias(tensors[0])]
-        return [redistributed(tensors[0], self.source, self.target)]
+        exchanged, result = self.dtypes
+        x = tensors[0] if exchanged is None else tensors[0].to(exchanged)
+        found = _alias(x) if self.source.placements == self.target else redistributed(x, self.source, self.target)
+        return [found if result is None else found.to(result)]
 
     def adjoint(self, shapes: Any) -> "Redistribution":
         """Return the map of the gradients."""
         source = Division(self.source.shape, self.source.mesh, self.of_result_gradient)
-        return Redistribution(source, self.of_gradient, self.target, self.source.placements)
+        return Redistribution(
+            source, self.of_gradient, self.target, self.source.placements, self.of_gradient_dtypes, self.dtypes
+        )
 
 
 def exchange(
@@ -53,17 +60,22 @@ def exchange(
     *,
     of_gradient: Placements | None = None,
     of_result_gradient: Placements | None = None,
+    dtype: Any = None,
+    gradient_dtype: Any = None,
 ) -> Tensor:
     """Return this rank's part in another division, as part of the graph; all ranks of the mesh must call it.
 
     of_gradient, of_result_gradient: how gradients are divided, by default as `cotangent_placements` says.
+    dtype: of the exchanged parts and the result.  gradient_dtype: of the exchanged gradients.
     """
     own = cotangent_placements(source.placements) if of_gradient is None else of_gradient
     given = cotangent_placements(target) if of_result_gradient is None else of_result_gradient
-    if source.placements == target and own == given:
+    if source.placements == target and own == given and dtype is None and gradient_dtype is None:
         found: Tensor = _alias(local)
         return found
-    return apply_linear(Redistribution(source, target, own, given), local)[0]
+    dtypes = dtype or local.dtype, dtype or local.dtype
+    of_gradient_dtypes = gradient_dtype or dtypes[1], local.dtype
+    return apply_linear(Redistribution(source, target, own, given, dtypes, of_gradient_dtypes), local)[0]
 
 
 def redistributed(x: Tensor, source: Division, target: Placements) -> Tensor:
