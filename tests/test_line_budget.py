@@ -36,7 +36,7 @@ BUDGET = {
     "numpy": 300,
     "ode": 900,
     "ops": 32600,
-    "optim": 3800,
+    "optim": 3950,
     "pipelining": 22300,
     "scipy": 8000,
     "signal": 100,

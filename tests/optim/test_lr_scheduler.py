@@ -75,7 +75,8 @@ def test_a_loaded_schedule_continues_where_the_saved_one_was():
 
 def test_a_state_holds_plain_data_only():
     state = schedules.LambdaLR(optimizer(), lambda k: 1.0).state_dict()
-    assert state == {"last_epoch": 0, "base_lrs": [1.0, 0.5], "_last_lr": [1.0, 0.5], "lr_lambdas": [None] * 2}
+    rates = {"base_lrs": [1.0, 0.5], "_last_lr": [1.0, 0.5]}
+    assert state == {"last_epoch": 0, "_step_count": 1, **rates, "lr_lambdas": [None] * 2}
 
 
 def test_a_state_of_another_schedule_is_refused():
@@ -129,7 +130,7 @@ def test_resuming_at_a_step_takes_the_initial_rates_from_the_optimizer():
         ),
         (
             lambda o: schedules.SequentialLR(o, [schedules.ReduceLROnPlateau(o)], []),
-            TypeError,
+            ValueError,
             "steps with a quantity",
         ),
         (
@@ -310,3 +311,20 @@ def test_a_plateau_says_while_bad_steps_are_not_counted():
         plateau.step(metric)
         seen.append(plateau.in_cooldown)
     assert seen == [False, True, True, False]
+
+
+def test_sequences_and_chains_nest():
+    opt = rg.optim.SGD([rg.zeros(1, requires_grad=True)], lr=1.0)
+    warmup = schedules.SequentialLR(opt, [schedules.ConstantLR(opt, 0.5, 2), schedules.ExponentialLR(opt, 0.5)], [2])
+    both = schedules.ChainedScheduler([schedules.ConstantLR(opt, 0.25, 9), schedules.ExponentialLR(opt, 0.5)], opt)
+    schedule = schedules.SequentialLR(opt, [warmup, both], [4])
+    assert rates(schedule, 6) == [0.5, 0.5, 1.0, 0.5, 0.25, 0.125, 0.0625]
+
+
+def test_a_restored_optimizer_keeps_its_rates_under_a_schedule_made_for_its_step():
+    opt = optimizer()
+    first = schedules.ExponentialLR(opt, 0.5)
+    rates(first, 2)
+    again = schedules.ExponentialLR(opt, 0.5, last_epoch=1)
+    assert again.get_last_lr() == first.get_last_lr() == [0.25, 0.125]
+    assert again.last_epoch == first.last_epoch == 2

@@ -219,7 +219,7 @@ class SWALR(LRScheduler):
     def get_lr(self) -> list[float]:
         """Return the rates after a step from the current rates, whichever schedule set them."""
         groups = self.optimizer.param_groups
-        if self.last_epoch <= 0 and self.anneal_epochs:
+        if (self.last_epoch <= 0 or self._is_initial) and self.anneal_epochs:
             return [group["lr"] for group in groups]
         before, share = self._progress(max(0, self.last_epoch - 1)), self._progress(self.last_epoch)
         if before == 1 or not self.anneal_epochs:

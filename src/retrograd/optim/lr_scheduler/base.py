@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from numbers import Real
+from types import FunctionType
 from typing import Any, ClassVar
 
 from retrograd.autograd import no_grad
@@ -14,7 +15,7 @@ from retrograd.optim.optimizer import Group, Optimizer
 
 # Further entries of PyTorch's states: counts and flags that nothing here needs.
 _FOREIGN = {
-    "_step_count", "_is_initial", "_get_lr_called_within_step", "_scale_fn_custom", "use_beta1", "verbose",
+    "_is_initial", "_get_lr_called_within_step", "_scale_fn_custom", "use_beta1", "verbose",
     "lr_lambdas", "default_min_lr", "mode_worse",
 }  # fmt: skip
 EPOCH_IS_DEPRECATED = (
@@ -53,7 +54,8 @@ class LRScheduler(ChecksNumbers):
 
     # Users' schedules, written after PyTorch's, read these in `get_lr`.
     _get_lr_called_within_step: ClassVar[bool] = True
-    _step_count = property(lambda self: self.last_epoch + 1)
+    _is_initial = False  # whether this is the step of the constructor
+    _step_count: int
 
     choices: ClassVar[Mapping[str, Collection[str]]] = {}  # the values that settings of a few words may have
 
@@ -66,7 +68,10 @@ class LRScheduler(ChecksNumbers):
                 group.setdefault("initial_lr", _own_value(group["lr"]))
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
+        self._step_count = 0
+        self._is_initial = True
         self.step()
+        del self._is_initial
 
     def __repr__(self) -> str:
         plain = {name: value for name, value in self.state_dict().items() if name[0] != "_" and _is_plain(value)}
@@ -86,13 +91,14 @@ class LRScheduler(ChecksNumbers):
 
         epoch: deprecated; the number of steps to be at, which an earlier one is reached from the initial rates.
         """
-        if self.last_epoch == 0 and not self.optimizer._opt_called:
+        if self._step_count == 1 and not self.optimizer._opt_called:
             warn_user(_OVERRIDDEN if "step" in vars(self.optimizer) else _TOO_EARLY)
         self._step_or_undo(epoch)
 
     def _step_or_undo(self, epoch: int | None = None) -> None:
         """Take a step; an error leaves the schedule and the optimizer unchanged."""
         own, groups = dict(vars(self)), [dict(group) for group in self.optimizer.param_groups]
+        self._step_count += 1
         try:
             self._advance() if epoch is None else self._move_to(epoch)
         except BaseException:
@@ -107,7 +113,11 @@ class LRScheduler(ChecksNumbers):
         """Restart with the optimizer's initial rates."""
         for group, lr in zip(self.optimizer.param_groups, self.base_lrs, strict=False):
             set_rate(group, lr)
-        self.last_epoch = -1
+        self.begin()
+
+    def begin(self) -> None:
+        """Take the first step, from the optimizer's current rates."""
+        self.last_epoch, self._step_count = -1, 0
         self.step()
 
     def _move_to(self, epoch: int) -> None:
@@ -116,14 +126,20 @@ class LRScheduler(ChecksNumbers):
         if not isinstance(epoch, int) or epoch < 0:
             hint = "" if isinstance(epoch, int) else "; only ReduceLROnPlateau takes a metric"
             raise ValueError(f"{type(self).__name__}.step: epoch must be an integer of at least 0, got {epoch!r}{hint}")
-        if epoch < self.last_epoch:
+        if hasattr(self, "_get_closed_form_lr"):  # of users' schedules, written after PyTorch's
+            self.last_epoch = epoch
+            self._set_rates(self._get_closed_form_lr())
+        elif epoch < self.last_epoch:
             self.restart()
         while self.last_epoch < epoch:
             self._advance()
 
     def _advance(self) -> None:
         self.last_epoch += 1
-        self._last_lr = self.get_lr()
+        self._set_rates(self.get_lr())
+
+    def _set_rates(self, rates: list[float]) -> None:
+        self._last_lr = rates
         for group, lr in zip(self.optimizer.param_groups, self._last_lr, strict=True):
             set_rate(group, lr)
         self.update_momentum()
@@ -133,7 +149,7 @@ class LRScheduler(ChecksNumbers):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the schedule as plain data: everything but the optimizer and functions."""
-        hidden = ("optimizer", "lr_lambdas", "scale_fn", "_loaded")
+        hidden = ("optimizer", "lr_lambdas", "scale_fn", "_loaded", "_is_initial")
         return {name: value for name, value in vars(self).items() if name not in hidden}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -162,6 +178,23 @@ class LRScheduler(ChecksNumbers):
                     f"{name}: {entry} must be one of {', '.join(self.choices[entry])}, got {describe(value)}"
                 )
         return known
+
+
+def function_state(function: Any) -> dict[str, Any] | None:
+    """Return the attributes of an object that is called as a function, and None for a function, as in PyTorch."""
+    return None if isinstance(function, FunctionType) else dict(getattr(function, "__dict__", {}))
+
+
+def check_function_state(name: str, function: Any, state: Any) -> None:
+    """Raise TypeError unless a state is None, or one of attributes for an object that has some."""
+    if state is not None and not (isinstance(state, Mapping) and hasattr(function, "__dict__")):
+        raise TypeError(f"{name} must be None, or the attributes of a callable object, got {describe(state)}")
+
+
+def restore_function(function: Any, state: Mapping[str, Any] | None) -> None:
+    """Set the attributes of an object that is called as a function to those of a state."""
+    if state:
+        vars(function).update(state)
 
 
 def _is_plain(value: Any) -> bool:

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from retrograd.optim.lr_scheduler.base import LRScheduler
+from retrograd.optim.lr_scheduler.base import LRScheduler, set_rate
 from retrograd.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from retrograd.optim.optimizer import Optimizer
 
@@ -24,7 +24,7 @@ class _CombinedScheduler(LRScheduler):
         self.optimizer = schedulers[0].optimizer if optimizer is None else optimizer
         for number, schedule in enumerate(schedulers):
             if isinstance(schedule, ReduceLROnPlateau):
-                raise TypeError(f"{name}: ReduceLROnPlateau steps with a quantity, so it can't be one of several")
+                raise ValueError(f"{name}: ReduceLROnPlateau steps with a quantity, so it can't be one of several")
             if schedule.optimizer is not self.optimizer:
                 raise ValueError(f"{name}: schedule {number} belongs to another optimizer")
         self._schedulers = list(schedulers)
@@ -49,6 +49,12 @@ class _CombinedScheduler(LRScheduler):
         for number, (schedule, state) in enumerate(zip(self._schedulers, states, strict=True)):
             _check_schedule(f"{name}: _schedulers at index {number}", schedule, state)
         return super().check_state({entry: value for entry, value in state_dict.items() if entry != "_schedulers"})
+
+    def restart(self) -> None:
+        """Restart with the optimizer's initial rates."""
+        for group in self.optimizer.param_groups:
+            set_rate(group, group["initial_lr"])
+        self.begin()
 
     def _rates(self) -> list[float]:
         return [group["lr"] for group in self.optimizer.param_groups]
@@ -77,6 +83,12 @@ class ChainedScheduler(_CombinedScheduler):
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         self._init_schedulers(schedulers, optimizer)
+        self._last_lr = self._rates()
+
+    def begin(self) -> None:
+        """Take the first step of each."""
+        for schedule in self._schedulers:
+            schedule.begin()
         self._last_lr = self._rates()
 
     def step(self) -> None:  # type: ignore[override]  # without an epoch, as in PyTorch
@@ -115,9 +127,14 @@ class SequentialLR(_CombinedScheduler):
                 "than the number of milestone points"
             )
         self._milestones = list(milestones)
+        self.restart()
         self.last_epoch = last_epoch + 1
-        schedulers[0].restart()
-        self._last_lr = schedulers[0].get_last_lr()
+
+    def begin(self) -> None:
+        """Take the first step of the first schedule."""
+        self.last_epoch = 0
+        self._schedulers[0].begin()
+        self._last_lr = self._schedulers[0].get_last_lr()
 
     def step(self) -> None:  # type: ignore[override]  # without an epoch, as in PyTorch
         """Take one step of the current schedule."""

@@ -1,13 +1,16 @@
 """Periodic schedules."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from retrograd.optim.lr_scheduler.base import (
     LRScheduler,
+    check_function_state,
     check_momentum,
+    function_state,
     groups_of,
+    restore_function,
     set_momentum,
     set_rate,
     value_per_group,
@@ -61,8 +64,13 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     def get_lr(self) -> list[float]:
         """Return the rates on the cosine of the current period."""
         at: float = self.last_epoch if self._epoch is None else self._epoch
+        if self._epoch is None and self.last_epoch > 0 and not self._is_initial:
+            self.T_cur += 1  # which scripts may set
+            if self.T_cur >= self.T_i:
+                self.T_cur, self.T_i = self.T_cur % self.T_i, self.T_i * self.T_mult
+        else:
+            self.T_i, self.T_cur = self._period(at)
         self.last_epoch, self._epoch = math.floor(at), None
-        self.T_i, self.T_cur = self._period(at)
         share = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
 
@@ -170,5 +178,22 @@ class CyclicLR(LRScheduler):
             set_momentum(group, high - (high - low) * height)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the schedule as plain data, with a None for the function, which PyTorch's schedule expects."""
-        return {**super().state_dict(), "_scale_fn_custom": None}
+        """Return the schedule as plain data, with the attributes of a callable object as `scale_fn`."""
+        custom = None if self.scale_fn is None else function_state(self.scale_fn)
+        return {**super().state_dict(), "_scale_fn_custom": custom}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restore the result of `state_dict`, the attributes of a callable object as `scale_fn` too."""
+        super().load_state_dict(state_dict)
+        restore_function(self.scale_fn, state_dict.get("_scale_fn_custom"))
+
+    def check_state(self, state_dict: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the entries but the one of `scale_fn`, after checking it too."""
+        known = super().check_state(state_dict)
+        check_function_state("CyclicLR: _scale_fn_custom", self.scale_fn, state_dict.get("_scale_fn_custom"))
+        return known
+
+    @property
+    def use_beta1(self) -> bool:
+        """Whether the momentum is the first of Adam's betas."""
+        return "betas" in self.optimizer.defaults

@@ -8,7 +8,13 @@ from itertools import zip_longest
 from typing import Any
 
 from retrograd.foundation.describe_value import describe
-from retrograd.optim.lr_scheduler.base import LRScheduler, groups_of
+from retrograd.optim.lr_scheduler.base import (
+    LRScheduler,
+    check_function_state,
+    function_state,
+    groups_of,
+    restore_function,
+)
 from retrograd.optim.optimizer import Optimizer
 
 
@@ -58,8 +64,9 @@ class FactorLR(LRScheduler):
         if base is None:
             return floor + (now - floor) * (share / before) if before else now
         expected = floor + (base - floor) * before if steps else base
-        if now == expected or not before or (self._loaded and now == base):
-            return floor + (base - floor) * share
+        target = floor + (base - floor) * share
+        if now == expected or not before or (self._loaded and (now == base or math.isclose(now, target))):
+            return target
         return floor + (now - floor) * (share / before)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -286,8 +293,28 @@ class _FunctionScheduler(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the schedule as plain data, with a None for each function, which PyTorch's schedules expect."""
-        return {**super().state_dict(), "lr_lambdas": [None] * len(self.lr_lambdas)}
+        """Return the schedule as plain data, with a None for each function, and the attributes of callable objects."""
+        return {**super().state_dict(), "lr_lambdas": [function_state(f) for f in self.lr_lambdas]}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restore the result of `state_dict`, the attributes of callable objects too."""
+        super().load_state_dict(state_dict)
+        for function, state in self._states_of_functions(state_dict):
+            restore_function(function, state)
+
+    def check_state(self, state_dict: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the entries but those of functions, after checking these too."""
+        known = super().check_state(state_dict)
+        for function, state in self._states_of_functions(state_dict):
+            check_function_state(f"{type(self).__name__}: lr_lambdas", function, state)
+        return known
+
+    def _states_of_functions(self, state_dict: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+        states = state_dict.get("lr_lambdas", [None] * len(self.lr_lambdas))
+        if not isinstance(states, list | tuple) or len(states) != len(self.lr_lambdas):
+            name, expected = type(self).__name__, len(self.lr_lambdas)
+            raise ValueError(f"{name}: lr_lambdas must be a list of {expected} entries, got {describe(states)}")
+        return list(zip(self.lr_lambdas, states, strict=True))
 
 
 Functions = Callable[[int], float] | Iterable[Callable[[int], float]]
@@ -335,6 +362,6 @@ class MultiplicativeLR(_FunctionScheduler):
     def get_lr(self) -> list[float]:
         """Return the current rates times each group's function of the steps."""
         groups = self.optimizer.param_groups
-        if self.last_epoch <= 0:
+        if self.last_epoch <= 0 or self._is_initial:
             return [group["lr"] for group in groups]
         return [group["lr"] * f(self.last_epoch) for group, f in zip(groups, self.lr_lambdas, strict=True)]

@@ -3,7 +3,14 @@
 import math
 from typing import Any, ClassVar
 
-from retrograd.optim.lr_scheduler.base import LRScheduler, check_momentum, groups_of, set_momentum, value_per_group
+from retrograd.optim.lr_scheduler.base import (
+    LRScheduler,
+    check_momentum,
+    groups_of,
+    set_momentum,
+    set_rate,
+    value_per_group,
+)
 from retrograd.optim.optimizer import Optimizer
 
 
@@ -75,10 +82,16 @@ class OneCycleLR(LRScheduler):
             if cycle_momentum:
                 ends |= {"max_momentum": high, "base_momentum": low}
             if last_epoch < 0:
-                group.update(ends, lr=initial, initial_lr=initial)
+                group.update(ends, initial_lr=initial)
+                set_rate(group, initial)
             else:
                 group.update({**ends, **group})
         super().__init__(optimizer, last_epoch)
+
+    @property
+    def use_beta1(self) -> bool:
+        """Whether the momentum is the first of Adam's betas."""
+        return "betas" in self.optimizer.defaults
 
     def _current_phase(self) -> tuple[dict[str, Any], float]:
         """Return the current phase, and the elapsed share of it."""
@@ -134,6 +147,6 @@ def _total_steps(total: int | None, epochs: int | None, per_epoch: int | None) -
                 "OR (epochs AND steps_per_epoch)"
             )
         total = epochs * per_epoch
-    if total < 1:
-        raise ValueError(f"OneCycleLR: the steps must be at least 1, got {total}")
+    if not isinstance(total, int) or total < 1:
+        raise ValueError(f"OneCycleLR: the steps must be an integer of at least 1, got {total}")
     return total

@@ -27,6 +27,9 @@ class ReduceLROnPlateau(LRScheduler):
     """
 
     choices: ClassVar = {"mode": ("min", "max"), "threshold_mode": ("rel", "abs")}
+    best: float
+    num_bad_epochs: int
+    cooldown_counter: int
 
     def __init__(
         self,
@@ -60,8 +63,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.eps = eps
         self.last_epoch = 0
         self._last_lr = [group["lr"] for group in groups]
-        self.best = math.inf if mode == "min" else -math.inf
-        self.num_bad_epochs = self.cooldown_counter = 0
+        self._reset()
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]  # this takes a metric
         """Record the metric, a number or a tensor with one element, and reduce the rates if due.
@@ -83,6 +85,16 @@ class ReduceLROnPlateau(LRScheduler):
             self._reduce()
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+
+    def _reset(self) -> None:  # PyTorch's name, which scripts call
+        """Forget the metrics."""
+        self.best = self.mode_worse
+        self.num_bad_epochs = self.cooldown_counter = 0
+
+    @property
+    def mode_worse(self) -> float:
+        """The worst metric of the mode: infinity, or minus infinity."""
+        return math.inf if self.mode == "min" else -math.inf
 
     @property
     def in_cooldown(self) -> bool:
