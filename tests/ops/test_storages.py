@@ -130,10 +130,85 @@ def test_storages_are_copied_and_pickled():
         (lambda s: rg.UntypedStorage(-1), RuntimeError, "negative number: -1"),
         (lambda s: rg.UntypedStorage([1.5]), RuntimeError, r"a sequence \(list\), .* of type float instead of int"),
         (lambda s: rg.UntypedStorage(1.5), TypeError, "expected a size or integers, got float"),
-        (lambda s: rg.TypedStorage(1, wrap_storage=s), TypeError, "wrap_storage is an UntypedStorage, and the only"),
+        (lambda s: rg.TypedStorage(1, wrap_storage=s, dtype="int8"), RuntimeError, "wrap_storage needs a dtype, and"),
+        (lambda s: rg.TypedStorage(wrap_storage=s), RuntimeError, "wrap_storage needs a dtype, and takes no other"),
+        (lambda s: rg.TypedStorage(wrap_storage=s, dtype="int8", device="cpu"), RuntimeError, "takes no other"),
+        (lambda s: rg.TypedStorage(wrap_storage=[1], dtype="int8"), TypeError, "must be UntypedStorage, got list"),
+        (lambda s: rg.TypedStorage(0, 0), RuntimeError, "Too many positional arguments: a size or elements, got 2"),
+        (lambda s: rg.TypedStorage(rg.ones(2)), TypeError, "Argument type not recognized: a tensor"),
+        (lambda s: rg.FloatStorage([1]).fill_(rg.FloatStorage([1])), RuntimeError, "cannot set item with value type"),
         (lambda s: rg.frombuffer(b"ab", dtype=rg.uint8).storage().fill_(1), RuntimeError, "memory is read-only"),
     ],
 )
 def test_what_a_storage_cannot_do_is_refused(use, error, message):
     with pytest.raises(error, match=message):
         use(rg.UntypedStorage([1, 2]))
+
+
+def test_each_dtype_has_a_class_of_storages():
+    made = rg.ShortStorage([1, 2])
+    assert (type(made), made.dtype, made.tolist()) == (rg.TypedStorage, rg.int16, [1, 2])
+    assert (isinstance(made, rg.ShortStorage), isinstance(made, rg.FloatStorage)) == (True, False)
+    x = rg.ones(2, dtype=rg.bfloat16)
+    assert (x.storage_type(), x.storage().type()) == (rg.BFloat16Storage, "retrograd.BFloat16Storage")
+    assert rg.DoubleStorage(3).nbytes() == 24
+    wrapped = rg.IntStorage(wrap_storage=rg.UntypedStorage([1, 0, 0, 0]))
+    assert wrapped.tolist() == [1]
+    for name in ("FloatStorage", "BoolStorage"):
+        assert repr(getattr(rg, name)) == f"<class 'retrograd.{name}'>"
+
+
+def test_a_storage_is_read_from_bytes_of_either_order():
+    assert rg.ShortStorage.from_buffer(bytearray([1, 2, 3, 4]), "big").tolist() == [258, 772]
+    assert rg.IntStorage.from_buffer(b"\x01\x02\x03\x04", "little").tolist() == [67305985]
+    assert rg.ByteStorage.from_buffer(b"abc", count=1, offset=1).tolist() == [98]
+    with pytest.raises(ValueError, match="byte_order is 'native', 'little' or 'big', got 'middle'"):
+        rg.ByteStorage.from_buffer(b"abc", "middle")
+
+
+def test_the_bytes_of_each_number_are_reversed():
+    storage = rg.UntypedStorage(range(8))
+    storage.byteswap(rg.complex64)
+    assert storage.tolist() == [3, 2, 1, 0, 7, 6, 5, 4]
+    storage.byteswap(rg.int8)
+    assert storage.tolist() == [3, 2, 1, 0, 7, 6, 5, 4]
+
+
+def test_a_storage_is_converted_to_another_dtype():
+    storage = rg.IntStorage([-1, 0, 2])
+    assert (storage.byte().tolist(), storage.bool().tolist()) == ([255, 0, 2], [True, False, True])
+    assert (storage.complex_double().dtype, storage.type("float32").tolist()) == (rg.complex128, [-1.0, 0.0, 2.0])
+
+
+def test_a_mapped_file_is_named(tmp_path):
+    storage = rg.FloatStorage.from_file(tmp_path / "numbers", True, 2)
+    storage.fill_(1)
+    assert storage.untyped().filename == str(tmp_path / "numbers")
+    assert np.fromfile(tmp_path / "numbers", np.float32).tolist() == [1.0, 1.0]
+    assert rg.UntypedStorage(1).filename is None
+
+
+def test_copies_of_tensors_and_storages_share_memory_as_the_originals_do():
+    x = rg.arange(6.0).reshape(2, 3)
+    copied, storage, typed = copy.deepcopy([x, x.untyped_storage(), x.t().storage()])
+    copied.add_(1)
+    assert typed.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert (storage == typed.untyped(), x.tolist()) == (True, [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
+
+
+def test_memory_of_the_meta_device_has_a_size_and_no_elements():
+    storage = rg.empty(4, 5, device="meta").untyped_storage()
+    assert (storage.nbytes(), storage.data_ptr(), storage.device.type) == (80, 0, "meta")
+    assert rg.TypedStorage([1, 2, 3], dtype=rg.float64, device="meta").size() == 3
+    assert len(rg.UntypedStorage(10, device="meta").resize_(12)) == 12
+    assert rg.empty(3, device="meta").data_ptr() == 0
+    for use in (lambda: storage[0], storage.tolist, storage.cpu, lambda: rg.UntypedStorage(80).copy_(storage)):
+        with pytest.raises(NotImplementedError, match="meta"):
+            use()
+
+
+def test_tensors_of_legacy_classes_view_the_memory_of_a_storage():
+    x = rg.arange(3.0)
+    assert rg.FloatTensor(x.storage()).data_ptr() == x.data_ptr() == rg.ones(1).new(x.storage()).data_ptr()
+    with pytest.raises(RuntimeError, match="expected a tensor or storage of float32"):
+        rg.FloatTensor(rg.arange(3).storage())

@@ -206,7 +206,11 @@ def as_numpy(array, copied=False):
 
 def whole_memory(array):
     """Return the bytes of the memory that an array is part of, as an array that shares them."""
+    if type(array) in array_devices and not array_devices[type(array)].has_elements:
+        return type(array)((array.nbytes,), np.uint8, array.memory_id)
     whole = _owner(memory_of(array))
+    if whole.size and whole.flags.forc:
+        return whole.ravel(order="K").view(np.uint8)
     low, high = np.lib.array_utils.byte_bounds(whole)
     first = as_strided(whole, (min(whole.size, 1),), (whole.itemsize,)).view(np.uint8)
     return as_strided(first, (high - low if whole.size else 0,), (1,))

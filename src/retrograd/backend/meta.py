@@ -55,6 +55,10 @@ class MetaArray:
         """Return an array of another dtype."""
         return self if not copy and np.dtype(dtype) == self.dtype else MetaArray(self.shape, dtype)
 
+    def view(self, dtype: Any) -> "MetaArray":
+        """Return a view of an array of one dimension with another dtype."""
+        return MetaArray((self.nbytes // np.dtype(dtype).itemsize,), dtype, self.memory_id)
+
     def copy(self, order: str = "C") -> "MetaArray":
         """Return an array like this one, with memory of its own."""
         return MetaArray(self.shape, self.dtype)
@@ -74,7 +78,7 @@ class MetaArray:
 
     __bool__ = __int__ = __float__ = __index__ = __complex__ = __iter__ = _refuse
     item = tolist = __array__ = _refuse
-    data = property(_refuse)
+    data = SimpleNamespace(ptr=0)  # where the memory would be
 
     def __repr__(self) -> str:
         return f"<meta array {self.dtype}{list(self.shape)}>"

@@ -77,6 +77,13 @@ CONTENTS = {
         "hash_tensor",
         "hash_tensor",
     ),
+    "conditions": (
+        "",
+        "_assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_type "
+        "_check_value",
+        "",
+        "",
+    ),
     "constants": (
         "constant_in constant_without_gradient",
         "",
@@ -609,7 +616,13 @@ CONTENTS = {
     ),
     "storage": (
         "",
-        "from_file is_storage",
+        "is_storage",
+        "",
+        "",
+    ),
+    "storage_methods": (
+        "",
+        "from_file",
         "",
         "const_data_ptr is_set_to set_ storage storage_type untyped_storage",
     ),

@@ -46,6 +46,8 @@ def _make(name, dtype, data):
         if values.dtype != dtype:
             raise TypeError(f"{name}: expected dtype {dtype}, got {values.dtype}; use .to(dtype)")
         return values.detach()
+    if hasattr(values, "untyped"):  # a storage
+        return zeros(0, dtype=dtype).set_(values)
     if not hasattr(values, "__len__"):
         raise TypeError(f"{name}: expected a shape or a sequence of numbers, got {describe(values)}")
     return tensor(values, dtype)
@@ -85,14 +87,14 @@ Tensor._legacy_array = staticmethod(_legacy_array)  # type: ignore[attr-defined]
 
 
 @method
-def new(x, *data) -> Tensor:
+def new(x, *data, size=None) -> Tensor:
     """Return a tensor of the dtype of x: `x.new(2, 3)` of zeros, `x.new([1, 2])` of data.
 
     >>> import retrograd as rg
     >>> rg.ones(1, dtype=rg.int64).new([1, 2]), rg.ones(1).new(2, 3).shape
     (tensor([1, 2]), (2, 3))
     """
-    return _make("new", x.dtype, data)
+    return _make("new", x.dtype, data if size is None else (Size(size),))
 
 
 def _tensor_class(name):
@@ -125,9 +127,13 @@ def type(x, dtype=None, non_blocking=False):
     if dtype is None:
         package = "" if x.layout is strided else f"{str(x.layout).rpartition('.')[2].removesuffix('_coo')}."
         return f"retrograd.{package}{_type_name(x.dtype)}"
-    named = {cls.__name__: cls for cls in TENSOR_CLASSES}
-    if isinstance(dtype, str):
-        dtype = named.get(dtype.rpartition(".")[2], dtype)
+    if dtype is Tensor:
+        return x.to(dtypes.get_default_dtype())
+    if isinstance(dtype, str) and dtype not in dtypes.TABLE:
+        named = {cls.__name__: cls for cls in TENSOR_CLASSES}
+        if dtype.rpartition(".")[2] not in named:
+            raise ValueError(f"type: invalid type: {dtype!r}; expected a dtype, or one of {', '.join(named)}")
+        dtype = named[dtype.rpartition(".")[2]]
     return x.to(getattr(dtype, "dtype", dtype))
 
 

@@ -1,20 +1,20 @@
 """Storages: the memory that tensors view, as objects of PyTorch's classes."""
 
-import math
-from os import PathLike
+import copy
+import os
+import sys
 from typing import Any
 
 from retrograd import backend
+from retrograd.backend.memory_layout import deep_copy
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
-from retrograd.core.tensor import bump_version, preserve_snapshots
-from retrograd.foundation.suggestions import suggest_keywords
-from retrograd.ops.as_tensor import as_tensor, tensor
+from retrograd.core.device import array_devices
+from retrograd.foundation.describe_value import describe
+from retrograd.ops.as_tensor import tensor
 from retrograd.ops.create import empty
-from retrograd.ops.functions import check_tensor, function
-from retrograd.ops.layout import COULD_NOT_RUN, CPU, check_has_data_pointer, check_has_storage
-from retrograd.ops.methods import concrete, method
-from retrograd.ops.mutate import check_inference
+from retrograd.ops.functions import function
+from retrograd.ops.layout import CPU, find_device, making_on
 
 
 class _Storage:
@@ -26,8 +26,13 @@ class _Storage:
 
     __slots__ = ()
     _array: Any
-    device = CPU
     is_cuda = is_sparse = is_sparse_csr = is_hpu = False
+
+    @property
+    def device(self):
+        """The device of the memory."""
+        found = array_devices.get(type(self._array))
+        return CPU if found is None else found.device
 
     def nbytes(self):
         """Return the number of bytes."""
@@ -35,7 +40,7 @@ class _Storage:
 
     def size(self):
         """Return the number of elements."""
-        return len(self._array)
+        return self._array.size
 
     __len__ = size
 
@@ -49,6 +54,7 @@ class _Storage:
 
     def tolist(self):
         """Return the elements as Python numbers."""
+        self._check_elements()
         return self._array.tolist()
 
     def is_shared(self):
@@ -65,6 +71,7 @@ class _Storage:
 
     def cpu(self):
         """Return the storage itself."""
+        self._check_elements("Cannot copy out of meta tensor; no data!")
         return self
 
     def __iter__(self):
@@ -89,6 +96,13 @@ class _Storage:
     def _describe(self):
         raise NotImplementedError
 
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.nbytes()
+
+    def _check_elements(self, words="Not available for 'meta' device type"):
+        if self.device.type == "meta":
+            raise NotImplementedError(f"{type(self).__name__}: {words}")
+
     def _check_writable(self):
         if not self._array.flags.writeable:
             raise RuntimeError(f"{type(self).__name__}: the memory is read-only; write to a clone()")
@@ -97,6 +111,7 @@ class _Storage:
         """Return the array of a storage that can be copied to this one."""
         if not isinstance(source, _Storage):
             raise TypeError(f"copy_: expected a storage, got {type(source).__name__}")
+        source._check_elements("Cannot copy out of meta tensor; no data!")
         if len(source) != len(self):
             raise RuntimeError(
                 f"copy_: size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes"
@@ -116,6 +131,7 @@ class _Storage:
 
     def _check_index(self, index):
         """Raise the error for an index that no storage has."""
+        self._check_elements()
         if isinstance(index, slice):
             if index.step not in (None, 1):
                 raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
@@ -138,23 +154,32 @@ class UntypedStorage(_Storage):
     [7, 7]
     """
 
-    __slots__ = ("_array", "_viewed")
+    __slots__ = ("_array", "_viewed", "filename")
 
     def __init__(self, source=0, *, device=None):
-        self._array = _bytes_of(source, device)
+        self._array, self.filename = _bytes_of(source, device), None
         self._viewed = False  # whether a tensor views the memory, so that it can't be replaced
 
     @classmethod
     def _of(cls, array):
         """Return the storage of existing memory, an array of bytes."""
         made = cls.__new__(cls)
-        made._array, made._viewed = array, True
+        made._array, made._viewed, made.filename = array, True, None
         return made
 
     @classmethod
     def from_file(cls, filename, shared=False, nbytes=0):
         """Return the first bytes of a file, mapped into memory; `shared` writes changes to the file."""
-        return cls._of(backend.map_file(filename, dtypes.as_dtype("uint8"), nbytes, bool(shared)))
+        made = cls._of(backend.map_file(filename, dtypes.as_dtype("uint8"), nbytes, bool(shared)))
+        made.filename = os.fspath(filename)
+        return made
+
+    def byteswap(self, dtype):
+        """Reverse the bytes of each number of a dtype, in place; of complex numbers, those of both parts."""
+        size = dtypes.as_dtype(dtype).itemsize // (2 if dtypes.as_dtype(dtype).kind == "c" else 1)
+        self._check_writable()
+        numbers = self._array[: len(self) // size * size].reshape(-1, size)
+        numbers[:] = numbers[:, ::-1].copy()
 
     def untyped(self):
         """Return the storage itself."""
@@ -184,7 +209,7 @@ class UntypedStorage(_Storage):
                 f"resize the tensor, by x.resize_(...), or let it view a larger storage, by x.set_(...)"
             )
         if size != len(self):
-            larger, kept = UntypedStorage(size), min(size, len(self))
+            larger, kept = UntypedStorage(size, device=self.device), min(size, len(self))
             larger._array[:kept] = self._array[:kept]
             self._array = larger._array
         return self
@@ -204,12 +229,14 @@ class UntypedStorage(_Storage):
         return UntypedStorage, (self.tolist(),)
 
     def __deepcopy__(self, memo):
-        return memo.setdefault(id(self), self.clone())
+        copied = UntypedStorage._of(deep_copy(self._array, memo))
+        copied._viewed = self._viewed
+        return memo.setdefault(id(self), copied)
 
     __copy__ = clone
 
     def _describe(self):
-        return "device=cpu"
+        return f"device={self.device}"
 
 
 def _bytes_of(source, device):
@@ -219,8 +246,8 @@ def _bytes_of(source, device):
     if isinstance(source, int):
         if source < 0:
             raise RuntimeError(f"UntypedStorage: the number of bytes is a negative number: {source}")
-        tensor([], dtype="uint8", device=device)  # checks the device
-        return empty(source, dtype="uint8").value
+        with making_on(find_device("cpu" if device is None else device)):
+            return empty(source, dtype="uint8").value
     try:
         items = list(source)
     except TypeError:
@@ -249,10 +276,16 @@ class TypedStorage(_Storage):
 
     def __init__(self, *args, wrap_storage=None, dtype=None, device=None):
         self.dtype = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+        if len(args) > 1:
+            raise RuntimeError(f"TypedStorage: Too many positional arguments: a size or elements, got {len(args)}")
         if wrap_storage is not None:
-            if args or not isinstance(wrap_storage, UntypedStorage):
-                raise TypeError("TypedStorage: wrap_storage is an UntypedStorage, and the only argument besides dtype")
+            if args or device is not None or dtype is None:
+                raise RuntimeError("TypedStorage: wrap_storage needs a dtype, and takes no other arguments")
+            if not isinstance(wrap_storage, UntypedStorage):
+                raise TypeError(f"TypedStorage: wrap_storage must be UntypedStorage, got {type(wrap_storage).__name__}")
             self._untyped = wrap_storage
+        elif args and isinstance(args[0], Tensor):
+            raise TypeError("TypedStorage: Argument type not recognized: a tensor; see Tensor.storage()")
         elif not args or isinstance(args[0], int):
             self._untyped = UntypedStorage(args[0] * self.dtype.itemsize if args else 0, device=device)
         else:
@@ -261,9 +294,14 @@ class TypedStorage(_Storage):
 
     def _elements(self):
         count = self._untyped.nbytes() // self.dtype.itemsize
-        return backend.from_buffer(self._untyped._array, self.dtype, count, 0)
+        return self._untyped._array[: count * self.dtype.itemsize].view(self.dtype)
 
     _array = property(_elements)
+    _untyped_storage = property(lambda self: self._untyped)  # PyTorch's name
+
+    def type(self, dtype=None):
+        """Return the name of the class of storages of this dtype; or the elements in another dtype."""
+        return f"retrograd.{storage_class(self.dtype).__name__}" if dtype is None else _typed_of_elements(self, dtype)
 
     def untyped(self):
         """Return the storage of bytes."""
@@ -287,22 +325,46 @@ class TypedStorage(_Storage):
     def __setitem__(self, index, value):
         self._check_index(index)
         self._check_writable()
+        if isinstance(value, _Storage):
+            raise RuntimeError(f"TypedStorage: cannot set item with value type {type(value).__name__}; see copy_")
         self._array[index] = value
 
     def __reduce__(self):
         return _typed_of, (self._untyped, self.dtype)
 
     def __deepcopy__(self, memo):
-        return memo.setdefault(id(self), self.clone())
+        return memo.setdefault(id(self), _typed_of(copy.deepcopy(self._untyped, memo), self.dtype))
 
     __copy__ = clone
 
     def _describe(self):
-        return f"dtype={self.dtype}, device=cpu"
+        return f"dtype={self.dtype}, device={self.device}"
 
 
 def _typed_of(untyped, dtype):
     return TypedStorage(wrap_storage=untyped, dtype=dtype)
+
+
+def _typed_of_elements(storage, dtype):
+    """Return a storage with the elements of another one in a dtype."""
+    dtype = dtypes.as_dtype(dtype)
+    untyped = UntypedStorage._of(storage._array.astype(dtype).view("uint8"))
+    untyped._viewed = False
+    return _typed_of(untyped, dtype)
+
+
+def _conversion(name, dtype):
+    def convert(self):
+        return _typed_of_elements(self, dtype)
+
+    convert.__name__, convert.__qualname__ = name, f"TypedStorage.{name}"
+    convert.__doc__ = f"Return the elements as {dtype}, in memory of their own."
+    return convert
+
+
+for _name, _dtype in dtypes.STORAGES.items():
+    _method = _name.lower().replace("complex", "complex_")  # float, bfloat16, complex_double
+    setattr(TypedStorage, _method, _conversion(_method, _dtype))
 
 
 @function()
@@ -316,117 +378,56 @@ def is_storage(obj) -> bool:
     return isinstance(obj, (UntypedStorage, TypedStorage))
 
 
-@method
-def untyped_storage(x):
-    """Return the bytes of the memory of the tensor, as a storage; a sparse tensor raises NotImplementedError."""
-    check_has_storage("untyped_storage", x)
-    return UntypedStorage._of(backend.whole_memory(concrete(x)))
+# ----------------------------------------------------------------------------------------- a class for each dtype
 
 
-@method
-def storage(x):
-    """Return the elements of the memory of the tensor, as a storage; a sparse tensor raises NotImplementedError."""
-    check_has_storage("storage", x)
-    return _typed_of(untyped_storage(x), x.dtype)
+class StorageClassMeta(type):
+    """The metaclass of classes whose instances are the storages of one dtype."""
+
+    storage: str
+
+    @property
+    def dtype(cls) -> Any:
+        """The dtype of the elements."""
+        return dtypes.as_dtype(dtypes.STORAGES[cls.storage])
+
+    def __instancecheck__(cls, value):
+        return isinstance(value, TypedStorage) and value.dtype == cls.dtype
+
+    def __call__(cls, *args, wrap_storage=None):
+        return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype)
+
+    def __repr__(cls):
+        return f"<class 'retrograd.{cls.__name__}'>"
+
+    def from_buffer(cls, buffer, byte_order="native", count=-1, offset=0):
+        """Return a storage of a copy of the bytes of an object, whose numbers have a byte order, "little" or "big"."""
+        if byte_order not in ("native", "little", "big"):
+            raise ValueError(f"from_buffer: byte_order is 'native', 'little' or 'big', got {describe(byte_order)}")
+        numbers = backend.from_buffer(buffer, cls.dtype, count, offset)
+        untyped = UntypedStorage(numbers.view("uint8").tolist())
+        if byte_order not in ("native", sys.byteorder):
+            untyped.byteswap(cls.dtype)
+        return cls(wrap_storage=untyped)
+
+    def from_file(cls, filename, shared=False, size=0):
+        """Return the first elements of a file, mapped into memory; `shared` writes changes to the file."""
+        return cls(wrap_storage=UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize))
 
 
-@method
-def storage_type(x):
-    """Return the class of the result of `storage()`."""
-    check_has_storage("storage_type", x)
-    return TypedStorage
+def _storage_class(name):
+    dtype = dtypes.STORAGES[name]
+    doc = f"The storages of {dtype}: `{name}Storage(2)` makes one of a size, `{name}Storage([1, 2])` one of elements."
+    return StorageClassMeta(f"{name}Storage", (), {"storage": name, "__doc__": doc})
 
 
-@method
-def const_data_ptr(x) -> int:
-    """Return the address of the first element, through which nobody may write."""
-    check_has_data_pointer("const_data_ptr", x)
-    return backend.address(concrete(x))
+FloatStorage, DoubleStorage, HalfStorage = map(_storage_class, ("Float", "Double", "Half"))
+BoolStorage, ByteStorage, CharStorage = map(_storage_class, ("Bool", "Byte", "Char"))
+ShortStorage, IntStorage, LongStorage = map(_storage_class, ("Short", "Int", "Long"))
+BFloat16Storage = _storage_class("BFloat16")
+ComplexFloatStorage, ComplexDoubleStorage = map(_storage_class, ("ComplexFloat", "ComplexDouble"))
 
 
-@method
-def is_set_to(x, tensor) -> bool:
-    """Return whether two tensors are the same view of the same memory.
-
-    >>> import retrograd as rg
-    >>> x = rg.zeros(3, 4)
-    >>> x[1].is_set_to(x[1]), x[1].is_set_to(x[2])
-    (True, False)
-    """
-    for operand in (x, check_tensor("is_set_to", tensor)):
-        check_has_storage("is_set_to", operand, COULD_NOT_RUN.format(name="is_set_to"))
-    one, other = concrete(x), concrete(tensor)
-    same = (one.shape, one.strides, one.dtype) == (other.shape, other.strides, other.dtype)
-    return same and backend.address(one) == backend.address(other)
-
-
-@method
-def set_(x, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
-    """Let the tensor view other memory: that of a tensor or storage, or none; return it.
-
-    storage_offset, size, stride: of the view, in elements; by default a tensor's own, or all of a storage.
-
-    Raises TypeError for another dtype; ValueError for a view that reaches over the end of the memory.
-
-    >>> import retrograd as rg
-    >>> x = rg.arange(6.0)
-    >>> rg.empty(0).set_(x.untyped_storage(), 1, (2, 2), (1, 2))
-    tensor([[1., 3.],
-            [2., 4.]])
-    """
-    check_inference("set_", x)
-    for operand in (x, source):
-        check_has_storage("set_", operand, COULD_NOT_RUN.format(name="set_"))
-    if source is None:
-        new = as_tensor(backend.from_buffer(b"", x.dtype, 0, 0).copy())
-    elif source.dtype != x.dtype if hasattr(source, "dtype") else not is_storage(source):
-        raise TypeError(f"set_: expected a tensor or storage of {x.dtype}, got {source!r}")
-    elif isinstance(source, Tensor) and size is None:
-        new = source.detach()
-    else:
-        storage = source.untyped_storage() if isinstance(source, Tensor) else getattr(source, "_untyped", source)
-        new = _view(storage, x.dtype, storage_offset, size, stride)
-    preserve_snapshots(x)
-    x.data = new
-    bump_version(x)  # unlike `x.data = new`, this counts as a write
-    return x
-
-
-def _view(storage, dtype, offset, size, stride):
-    """Return a tensor that views a storage."""
-    count = storage.nbytes() // dtype.itemsize
-    storage._viewed = True
-    flat = as_tensor(backend.from_buffer(storage._array, dtype, count, 0))
-    shape = (count - offset,) if size is None else tuple(size)
-    steps = _row_major(shape) if stride is None else tuple(stride)
-    last = offset + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
-    if min(offset, *steps, 0) < 0 or (math.prod(shape) and last >= count):
-        raise ValueError(f"set_: a view of shape {shape} with stride {steps} at {offset} reaches over {count} elements")
-    return flat.as_strided(shape, steps, offset).detach()
-
-
-def _row_major(shape):
-    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
-
-
-@function()
-@suggest_keywords
-def from_file(
-    filename: str | PathLike, shared=None, size=0, *, dtype=None, device=None, layout=None, pin_memory=False
-) -> Tensor:
-    """Return a vector of the first `size` elements of a file, which is mapped into memory.
-
-    shared: write changes of the tensor to the file, which is made or made longer if needed; otherwise the file stays
-    as it is, and must have these elements.  dtype: by default the default dtype.
-
-    Raises OSError, as FileNotFoundError; ValueError for a file that is too short.
-
-    >>> import tempfile
-    >>> import retrograd as rg
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     x = rg.from_file(file.name, shared=True, size=2).fill_(3)
-    ...     rg.from_file(file.name, size=2)
-    tensor([3., 3.])
-    """
-    dtype = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
-    return as_tensor(backend.map_file(filename, dtype, size, bool(shared)))
+def storage_class(dtype):
+    """Return the class of the storages of a dtype: TypedStorage for one that PyTorch has no class for."""
+    return globals().get(f"{dtypes.TABLE[dtype.name].storage}Storage", TypedStorage)
