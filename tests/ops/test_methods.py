@@ -390,3 +390,43 @@ def test_without_a_graph_a_tensor_that_requires_grad_is_an_array():
         assert (x.numpy().tolist(), np.asarray(x * 2).tolist()) == ([1.0, 1.0], [2.0, 2.0])
         with pytest.raises(RuntimeError, match="has a tangent"):
             rg.func.jvp(rg.Tensor.numpy, (x,), (x.detach(),))
+
+
+def test_a_tensor_of_other_dimensions_has_no_memory_format_of_images():
+    formats = (rg.channels_last, rg.channels_last_3d)
+    found = [rg.ones(shape).is_contiguous(memory_format=f) for shape in ((2, 3), (1, 2, 3, 4, 5)) for f in formats]
+    assert found == [False, False, False, False]
+    with pytest.raises(RuntimeError, match="is for 4 dimensions, got 2"):
+        rg.ones(2, 3).contiguous(memory_format=rg.channels_last)
+
+
+def test_sums_of_sizes_and_tuples_are_sizes():
+    size, one = rg.Size([2]), (1,)
+    assert (one + size, size + one) == ((1, 2), (2, 1))
+    assert type(one + size) is type(size + one) is rg.Size
+    with pytest.raises(TypeError):
+        list(one) + size
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "message"),
+    [
+        (lambda: rg.ones(1).unflatten(0, []), RuntimeError, "sizes must be non-empty"),
+        (lambda: rg.tensor(1).unflatten(0, [1]), IndexError, "Dimension specified as 0 but tensor has no dimensions"),
+        (lambda: rg.unravel_index(rg.tensor(0), (2, -3)), ValueError, r"negative values, but got \(2, -3\)"),
+        (lambda: rg.broadcast_shapes((1, -12), 1), ValueError, r"must not be negative, got \(1, -12\) and \(1,\)"),
+        (lambda: rg.empty(3, dtype=rg.bool).random_(0, 3), ValueError, "bool does not hold the integers from 0 to 2"),
+        (lambda: rg.device("cuda:"), RuntimeError, "got 'cuda:'"),
+        (lambda: rg.device("cuda:01"), RuntimeError, "got 'cuda:01'"),
+        (lambda: rg.device("cpu", -1), RuntimeError, "device: expected one of"),
+        (lambda: rg.ones(3).type("foo"), ValueError, "type: invalid type: 'foo'"),
+    ],
+)
+def test_sizes_devices_and_types_that_do_not_exist_are_refused(use, error, message):
+    with pytest.raises(error, match=message):
+        use()
+
+
+def test_a_number_without_memory_is_formatted_as_it_is_printed():
+    x = rg.empty((), device="meta")
+    assert f"{x}" == str(x)

@@ -61,8 +61,21 @@ def test_tensors_that_are_part_of_a_graph_are_refused():
 def test_sizes_are_checked(sizes):
     with pytest.raises(TypeError, match="resize_: expected sizes"):
         rg.ones(3).resize_(*sizes)
-    with pytest.raises(RuntimeError, match="expected contiguous_format"):
+    with pytest.raises(RuntimeError, match="Unsupported memory format preserve_format"):
         rg.ones(3).resize_(2, memory_format=rg.preserve_format)
+    with pytest.raises(RuntimeError, match="overflowed"):
+        rg.ones(3).resize_(2**40, 2**40)
+
+
+def test_a_resized_tensor_has_a_memory_format():
+    x = rg.arange(24.0)
+    view = x.view(24)
+    view.resize_(2, 3, 2, 2, memory_format=rg.channels_last)
+    assert (view.stride(), view[0, :, 0, 0].tolist(), view._base is x) == ((12, 1, 6, 3), [0.0, 1.0, 2.0], True)
+    assert view.resize_(2, 3, 2, 2, memory_format=rg.channels_last) is view
+    like = rg.empty(2, 3, 2, 2, memory_format=rg.channels_last)
+    assert rg.arange(24.0).resize_as_(like, memory_format=rg.preserve_format).stride() == (12, 1, 6, 3)
+    assert rg.arange(24.0).resize_as_(like).stride() == (12, 4, 2, 1)
 
 
 def test_gradients_reach_the_base_of_a_resized_view():

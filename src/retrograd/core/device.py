@@ -42,8 +42,9 @@ class device:
     __slots__ = ("index", "type")
 
     def __init__(self, type, index=None):
-        kind, _, number = str(type).partition(":")
-        if not is_device_type(kind) or (number and (index is not None or not number.isdigit())):
+        kind, colon, number = str(type).partition(":")
+        plain = number.isdigit() and str(int(number)) == number  # no further zeros, signs or spaces
+        if not is_device_type(kind) or (colon and (index is not None or not plain)) or (index or 0) < 0:
             raise RuntimeError(
                 f"device: expected one of {' '.join((*DEVICE_NAMES, *_registered))}, perhaps with a number as in "
                 f"'cuda:1', got {type!r}"

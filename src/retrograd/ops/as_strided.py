@@ -598,6 +598,8 @@ class unravel_index(Composite):
 
     def compose(indices, *, shape):
         check_index_dtype("unravel_index", indices)
+        if any(size < 0 for size in shape):
+            raise OperandValueError(f"unravel_index: 'shape' cannot have negative values, but got {tuple(shape)}")
         indices = cast_to(indices, dtypes.int64)  # a small integer may not hold the sizes
         steps = [numel(shape[d + 1 :]) for d in range(len(shape))]
         return tuple(remainder(floor_divide(indices, n), size) for n, size in zip(steps, shape, strict=True))
@@ -622,6 +624,8 @@ def broadcast_shapes(*shapes: int | Sequence[int]):
     (2, 3)
     """
     tuples = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    if any(size < 0 for sizes in tuples for size in sizes):
+        raise OperandValueError(f"broadcast_shapes: sizes must not be negative, got {' and '.join(map(str, tuples))}")
     try:
         return common_shape("broadcast_shapes", tuples) if tuples else ()
     except OperandValueError as error:

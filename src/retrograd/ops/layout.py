@@ -86,6 +86,9 @@ class Size(tuple, metaclass=_SizeType):
     def __add__(self, other):
         return Size(super().__add__(other))
 
+    def __radd__(self, other):
+        return Size((*other, *self)) if isinstance(other, tuple) else NotImplemented
+
     def __mul__(self, times):
         return Size(super().__mul__(times))
 
@@ -309,10 +312,17 @@ def has_format(x, fmt):
         return strides is not None and (0 in x.shape or is_row_major(x.shape, strides))
     if fmt is contiguous_format:
         return bool(x.value.flags.c_contiguous)
+    if x.ndim != len(_ORDERS.get(fmt, x.shape)):  # a tensor of other dimensions has no such format
+        return False
     order = format_order(fmt, x.ndim)
     if compound(x) is not None:
         raise RuntimeError(f"memory_format: a tensor of shape {x.shape} has components, which {fmt!r} can't order")
     return bool(x.value.transpose(order).flags.c_contiguous)
+
+
+def format_of(x):
+    """Return the format of the memory of x: row-major if it has several, or none."""
+    return next((fmt for fmt in (contiguous_format, *_ORDERS) if has_format(x, fmt)), contiguous_format)
 
 
 def to_format(x, fmt):

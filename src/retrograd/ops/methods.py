@@ -323,7 +323,7 @@ def __round__(x, ndigits=0) -> Tensor:
 @method
 def __format__(x, spec) -> str:
     inside = not spec and current().level is not None  # printing asks for no value inside of a transform
-    if x.ndim or inside or type(x) is not Tensor:
+    if x.ndim or inside or type(x) is not Tensor or x.is_meta:
         return object.__format__(x, spec)
     return format(item(x), spec)
 

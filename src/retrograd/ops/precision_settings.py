@@ -50,7 +50,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False):
     """
     mode = as_switch("use_deterministic_algorithms: mode", mode)
     warn_only = as_switch("use_deterministic_algorithms: warn_only", warn_only)
-    _settings["deterministic"], _settings["warn_only"] = mode, mode and warn_only
+    _settings["deterministic"], _settings["warn_only"] = mode, warn_only
 
 
 @function()
@@ -65,7 +65,7 @@ def are_deterministic_algorithms_enabled():
 
 @function()
 def is_deterministic_algorithms_warn_only_enabled():
-    """Whether `use_deterministic_algorithms(True, warn_only=True)` was called last.
+    """Whether the last call of `use_deterministic_algorithms` had `warn_only=True`.
 
     >>> is_deterministic_algorithms_warn_only_enabled()
     False

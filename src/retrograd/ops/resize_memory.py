@@ -1,19 +1,31 @@
 """In-place resizing of tensors: another shape over the same memory, or over more."""
 
+import math
+import sys
+
 from retrograd import backend
 from retrograd.core import Tensor, registry
+from retrograd.core.errors import OperandValueError
 from retrograd.core.op import compound
 from retrograd.core.tensor import bump_version, continue_version, make, preserve_snapshots, version_of
 from retrograd.core.views import View, requires_grad_synced
 from retrograd.ops.functions import check_tensor, function
-from retrograd.ops.layout import COULD_NOT_RUN, check_has_storage, contiguous_format
+from retrograd.ops.layout import (
+    COULD_NOT_RUN,
+    check_has_storage,
+    contiguous_format,
+    format_of,
+    format_order,
+    has_format,
+    preserve_format,
+)
 from retrograd.ops.methods import lost_derivatives, method
 from retrograd.ops.mutate import check_inference
 
 
 @method
 def resize_(x, *shape, size=None, memory_format=contiguous_format) -> Tensor:
-    """Resize this tensor in place to another shape over its memory, in row-major order; return it.
+    """Resize this tensor in place to another shape over its memory, in the order of a format; return it.
 
     Elements between and after the old ones are those of the memory.  If the memory is too small, the tensor gets new
     memory with zeros at the end, while its views and its base keep the old one; in PyTorch they share the new memory.
@@ -29,9 +41,13 @@ def resize_(x, *shape, size=None, memory_format=contiguous_format) -> Tensor:
     """
     shape = _sizes(shape, size)
     _check(x, memory_format)
-    if shape == x.shape:
+    if shape == x.shape and (memory_format is contiguous_format or has_format(x, memory_format)):
         return x
-    array = backend.resize_memory(x.value, shape)
+    order = format_order(memory_format, len(shape))
+    if math.prod(shape) * x.itemsize > sys.maxsize:
+        raise OperandValueError(f"resize_: Storage size calculation overflowed with sizes={list(shape)}")
+    inverse = sorted(range(len(shape)), key=order.__getitem__)
+    array = backend.resize_memory(x.value, [shape[d] for d in order]).transpose(inverse)
     preserve_snapshots(x)
     if backend.shares_memory(x.value, array):
         _set_resized_view(x, array)
@@ -57,8 +73,11 @@ def _set_resized_view(x, array):
 @function()
 @method
 def resize_as_(input, the_template, *, memory_format=contiguous_format) -> Tensor:
-    """Resize this tensor in place to the shape of another one, as `resize_` does."""
-    return resize_(input, check_tensor("resize_as_", the_template).shape, memory_format=memory_format)
+    """Resize this tensor in place to the shape of another one, as `resize_` does; `preserve_format` is that one's."""
+    shape = check_tensor("resize_as_", the_template).shape
+    if memory_format is preserve_format:
+        memory_format = format_of(the_template)
+    return resize_(input, shape, memory_format=memory_format)
 
 
 def _sizes(shape, size):
@@ -77,8 +96,8 @@ def _sizes(shape, size):
 def _check(x, memory_format):
     check_inference("resize_", x)
     check_has_storage("resize_", x, COULD_NOT_RUN.format(name="resize_"))
-    if memory_format is not contiguous_format:
-        raise RuntimeError(f"resize_: expected contiguous_format, got {memory_format}; use .contiguous() afterwards")
+    if memory_format is preserve_format:
+        raise RuntimeError("resize_: Unsupported memory format preserve_format: name one, or use resize_as_")
     if requires_grad_synced(x):
         raise RuntimeError("resize_: cannot resize variables that require grad; use reshape, narrow or pad")
     if lost_derivatives(x):

@@ -293,6 +293,10 @@ class unflatten(Composite):
 
     def compose(x, *, dim, sizes):
         at = canonical_dim("unflatten", dim, x.ndim)
+        if not x.ndim:
+            raise OperandIndexError(f"unflatten: Dimension specified as {dim} but tensor has no dimensions")
+        if not sizes:
+            raise ValueError("unflatten: sizes must be non-empty")
         try:
             sizes = inferred_shape("unflatten", (x.shape[at],), sizes)
         except ValueError as error:
