@@ -88,8 +88,20 @@ from retrograd.ops.legacy import has_lapack as has_lapack
 from retrograd.ops.legacy import has_mkl as has_mkl
 from retrograd.ops.legacy import has_openmp as has_openmp
 from retrograd.ops.legacy import has_spectral as has_spectral
+from retrograd.ops.storage import BFloat16Storage as BFloat16Storage
+from retrograd.ops.storage import BoolStorage as BoolStorage
+from retrograd.ops.storage import ByteStorage as ByteStorage
+from retrograd.ops.storage import CharStorage as CharStorage
+from retrograd.ops.storage import ComplexDoubleStorage as ComplexDoubleStorage
+from retrograd.ops.storage import ComplexFloatStorage as ComplexFloatStorage
+from retrograd.ops.storage import DoubleStorage as DoubleStorage
+from retrograd.ops.storage import FloatStorage as FloatStorage
 from retrograd.futures import Future as Future
 from retrograd.amp.grad_scaler import GradScaler as GradScaler
+from retrograd.ops.storage import HalfStorage as HalfStorage
+from retrograd.ops.storage import IntStorage as IntStorage
+from retrograd.ops.storage import LongStorage as LongStorage
+from retrograd.ops.storage import ShortStorage as ShortStorage
 from retrograd.ops.symbolic import SymBool as SymBool
 from retrograd.ops.symbolic import SymFloat as SymFloat
 from retrograd.library.tags import Tag as Tag
@@ -175,6 +187,7 @@ from retrograd import optim as optim
 from retrograd import overrides as overrides
 from retrograd import pipelining as pipelining
 from retrograd import profiler as profiler
+from retrograd import quasirandom as quasirandom
 from retrograd import random as random
 from retrograd import return_types as return_types
 from retrograd.interop.files import save as save
@@ -211,6 +224,30 @@ __version__: _str
 
 def _assert(condition: Any, message: Any) -> None:
     """Raise AssertionError unless the condition is true; a symbolic trace records the call."""
+
+def _assert_async(input: Any, assert_msg: Any = 'Expected Tensor with single nonzero value, but got zero') -> None:
+    """Raise RuntimeError unless the only element of a tensor is nonzero."""
+
+def _check(cond: Any, message: Any = None) -> None:
+    """Raise RuntimeError unless a boolean is True; the function `message` returns the text."""
+
+def _check_index(cond: Any, message: Any = None) -> None:
+    """Raise IndexError unless a boolean is True, as `_check`."""
+
+def _check_is_size(i: Any, message: Any = None, *, max: Any = None) -> None:
+    """Raise RuntimeError unless an integer is a size, 0 or larger; `max` is not looked at."""
+
+def _check_not_implemented(cond: Any, message: Any = None) -> None:
+    """Raise NotImplementedError unless a boolean is True, as `_check`."""
+
+def _check_tensor_all(cond: Any, message: Any = None) -> None:
+    """Raise RuntimeError unless all elements of a boolean tensor are True, as `_check`."""
+
+def _check_type(cond: Any, message: Any = None) -> None:
+    """Raise TypeError unless a boolean is True, as `_check`."""
+
+def _check_value(cond: Any, message: Any = None) -> None:
+    """Raise ValueError unless a boolean is True, as `_check`."""
 
 def _sample_dirichlet(concentration: _Operand, *, generator: Any = None) -> Tensor:
     """Sample from Dirichlet distributions along the last dimension: positive values with sum 1."""
@@ -1110,7 +1147,7 @@ def is_conj(input: Any) -> _bool:
     """Whether a lazy conjugation is pending: always False, since `conj` computes eagerly."""
 
 def is_deterministic_algorithms_warn_only_enabled() -> Any:
-    """Whether `use_deterministic_algorithms(True, warn_only=True)` was called last."""
+    """Whether the last call of `use_deterministic_algorithms` had `warn_only=True`."""
 
 def is_floating_point(input: Any) -> _bool:
     """Whether the dtype is a real floating dtype."""
@@ -1659,7 +1696,7 @@ def reshape(x: _Operand, *shape: _Ints) -> Tensor:
     """x with the same elements, in row-major order, in another shape; one size may be -1.  A view if strides allow."""
 
 def resize_as_(input: Any, the_template: Any, *, memory_format: Any = ...) -> Tensor:
-    """Resize this tensor in place to the shape of another one, as `resize_` does."""
+    """Resize this tensor in place to the shape of another one, as `resize_` does; `preserve_format` is that one's."""
 
 def resize_as_sparse_(input: Tensor, the_template: Tensor) -> Tensor:
     """Give a COO tensor the size of another one, in place; return it."""

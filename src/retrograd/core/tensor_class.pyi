@@ -983,7 +983,7 @@ class Tensor:
         """`neg`, written into the tensor; returns it."""
     def nelement(self) -> _int:
         """The number of elements."""
-    def new(self, *data: Any) -> Tensor:
+    def new(self, *data: Any, size: Any = None) -> Tensor:
         """Return a tensor of the dtype of x: `x.new(2, 3)` of zeros, `x.new([1, 2])` of data."""
     def new_empty(self, *args: Any, dtype: Any = None, **keywords: Any) -> Tensor:
         """`rg.empty`, in the dtype of this tensor unless another is given."""
@@ -1109,9 +1109,9 @@ class Tensor:
     def reshape_as(self, other: Any) -> Tensor:
         """x reshaped to the shape of the other tensor."""
     def resize_(self, *shape: Any, size: Any = None, memory_format: Any = ...) -> Tensor:
-        """Resize this tensor in place to another shape over its memory, in row-major order; return it."""
+        """Resize this tensor in place to another shape over its memory, in the order of a format; return it."""
     def resize_as_(self, the_template: Any, *, memory_format: Any = ...) -> Tensor:
-        """Resize this tensor in place to the shape of another one, as `resize_` does."""
+        """Resize this tensor in place to the shape of another one, as `resize_` does; `preserve_format` is that one's."""
     def resize_as_sparse_(self, the_template: Tensor) -> Tensor:
         """Give a COO tensor the size of another one, in place; return it."""
     def resolve_conj(self) -> Tensor:
@@ -1246,7 +1246,7 @@ class Tensor:
     def storage_offset(self) -> _int:
         """Return the offset, in elements, of the first element in the memory of the base."""
     def storage_type(self) -> Any:
-        """Return the class of the result of `storage()`."""
+        """Return the class of the storages of the dtype of the tensor: `isinstance(x.storage(), x.storage_type())`."""
     def stride(self, dim: Any = None) -> Any:
         """Return the stride in elements along each dimension, or along one."""
     def sub(self, b: _Operand, *, alpha: _Number = 1) -> Tensor:

@@ -65,9 +65,7 @@ ABSENT = {
         compiler.substitute_in_graph compiler.*_default_backend compiler.set_enable_guard_collectives
         compiler.wrap_numpy compiler.*_cache_artifacts compiler.*_unsafe
     """,
-    "NumPy's memory has no handle of its own": """
-        *Storage Tensor.is_distributed is_distributed
-    """,
+    "tensors are not divided between processes; DTensor is": "Tensor.is_distributed is_distributed",
     "deprecated by PyTorch, or part of another function": """
         as_strided_ convolution embedding_bag embedding_renorm_ gru lstm rnn_relu rnn_tanh native_norm slice_inverse
         Tensor.eig Tensor.index Tensor.lstsq Tensor.map2_

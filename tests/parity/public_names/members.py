@@ -18,7 +18,7 @@ ABSENT_MEMBERS = {
         Tag.* _ScalingType.* _SwizzleType.* _SDPBackend.* ProfilerActivity.name ProfilerActivity.value
     """,
     "the context of a Function is another class here": "_FunctionBase.* _SingleLevelFunction.* BackwardCFunction.*",
-    "NumPy's memory has no handle of its own": "TypedStorage.* UntypedStorage.* _StorageBase.* Adagrad.share_memory",
+    "NumPy's memory has no handle of its own": "TypedStorage.* _StorageBase.* Adagrad.share_memory",
     "accelerators, their graphs and their libraries": """
         Generator.*_offset Generator.graphsafe_* Module.ipu Module.mtia Module.xpu CUDAGraph.* Event.*ipc_handle
         Library.register_symm_mem_args ProfilerAction.DEVICE_STOPPED
