@@ -164,3 +164,10 @@ def hypot(x, y):
 @fx.wrap
 def pow_of(x):
     return x**2
+
+
+@pytest.mark.parametrize("dtype", [rg.float16, rg.bfloat16, rg.complex64, rg.int8, rg.bool, rg.float8_e5m2])
+def test_dtypes_are_written_by_their_names(dtype):
+    traced = fx.trace(lambda x: x.to(dtype), rg.ones(2))
+    assert f"dtype={str(dtype)!r})" in traced.code
+    assert traced(rg.ones(2)).dtype == dtype

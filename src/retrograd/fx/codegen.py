@@ -43,7 +43,7 @@ INPLACE_SYMBOLS = {
 
 PROLOGUE_START = 1  # generated code begins with `def`
 
-DType = type(dtypes.float32).__mro__[1]  # the class of NumPy's dtypes
+DType = dtypes.DType
 
 
 class Operators:

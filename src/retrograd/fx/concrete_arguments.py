@@ -9,7 +9,7 @@ from retrograd.fx.node import has_side_effect
 from retrograd.fx.proxy import Proxy
 from retrograd.ops.methods import _assert
 
-DType = type(dtypes.float32).__mro__[1]  # the class of NumPy's dtypes
+DType = dtypes.DType
 
 
 class PHBase:
