@@ -252,6 +252,51 @@ def test_an_automatic_dimension_is_static_where_it_has_to_be():
         of(f, rg.ones(4), shapes=({0: Dim.DYNAMIC},))
 
 
+def accepts(module, *shapes):
+    """Return whether a module takes inputs of these shapes."""
+    try:
+        module(*[rg.ones(*shape) for shape in shapes])
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("hint", [Dim.AUTO, Dim.DYNAMIC])
+def test_dimensions_without_names_are_equal_only_as_far_as_the_program_needs_it(hint):
+    one, both = {0: hint}, {0: hint, 1: hint}
+    added = of(lambda x, y: x + y, rg.ones(3), rg.ones(3), shapes=(one, one))
+    assert accepts(added, (5,), (5,))
+    assert not accepts(added, (5,), (4,))
+    apart = of(lambda x, y, z: (x + y).sum() + z, rg.ones(3), rg.ones(3), rg.ones(3), shapes=(one, one, one))
+    assert accepts(apart, (5,), (5,), (2,))
+    product = of(lambda x, y: x @ y, rg.ones(4, 4), rg.ones(4, 4), shapes=(both, both))
+    assert accepts(product, (5, 6), (6, 7))
+    assert not accepts(product, (5, 6), (5, 7))
+    pairs = of(lambda w, x, y, z: (w + y).sum() + x + z, *[rg.ones(3)] * 4, shapes=(one,) * 4)
+    assert accepts(pairs, (5,), (2,), (5,), (2,))
+    assert not accepts(pairs, (5,), (2,), (2,), (5,))
+
+
+def test_a_dimension_without_a_name_may_equal_a_named_one():
+    module = of(lambda x, y: x + y, rg.ones(3), rg.ones(3), shapes=({0: Dim.DYNAMIC}, {0: Dim("n", max=8)}))
+    assert accepts(module, (8,), (8,))
+    assert not accepts(module, (9,), (9,))
+    with pytest.raises(ValueError, match="with a = 4 "):
+        of(lambda x, y: x + y, rg.ones(3), rg.ones(3), shapes=({0: Dim("a")}, {0: Dim("b")}))
+
+
+def test_equal_dimensions_have_the_sizes_that_all_of_their_bounds_permit():
+    bounds = ({0: Dim.AUTO(min=2, max=9)}, {0: Dim.DYNAMIC(min=3, max=12)})
+    module = of(lambda x, y: x + y, rg.ones(4), rg.ones(4), shapes=bounds)
+    assert [accepts(module, (n,), (n,)) for n in (2, 3, 9, 10)] == [False, True, True, False]
+
+
+def test_each_automatic_dimension_varies_if_it_can():
+    module = of(lambda x: x @ rg.ones(5, 2), rg.ones(4, 5), shapes=({0: Dim.AUTO, 1: Dim.AUTO},))
+    assert accepts(module, (7, 5))
+    assert not accepts(module, (7, 6))
+
+
 def test_a_program_can_be_exported_again():
     inner = of(lambda x: x.reshape(x.shape[0] * 2, 2), rg.ones(3, 4), shapes=({0: Dim("n", max=50)},))
     again = export(inner, (rg.ones(3, 4),), dynamic_shapes={"args": ({0: Dim("k", max=9)},)}).module()

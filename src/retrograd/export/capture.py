@@ -1,11 +1,11 @@
 """`export`: capture a module with example arguments as an `ExportedProgram`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.export.branches import merge_branches
-from retrograd.export.dynamic_shapes import Dim, DynamicSignature, InputDim, Sizes, collect_dims, common_sizes, is_hint
+from retrograd.export.dynamic_shapes import DynamicSignature, Sizes, collect_dims, common_sizes
 from retrograd.export.example_inputs import Example
 from retrograd.export.passes import lift
 from retrograd.export.program import (
@@ -19,8 +19,8 @@ from retrograd.export.program import (
     TensorArgument,
 )
 from retrograd.export.shape_inference import ShapeInference
+from retrograd.export.unnamed_dims import DeclaredDims, infer_unnamed
 from retrograd.foundation.exporting import exporting
-from retrograd.foundation.symbolic_expr import Expression
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import Node
@@ -101,26 +101,19 @@ def export(
 
 
 def _trace_dynamic(mod: Module, example: Example, dynamic_shapes: Any) -> tuple[GraphModule, Sizes]:
-    """Trace the module; `AUTO` dimensions that cannot vary keep the example's sizes."""
+    """Trace the module; see `infer_unnamed` for dimensions without names."""
     if dynamic_shapes is None:
         args, kwargs = example.resized({})
         return trace(mod, *args, **kwargs), Sizes({}, {})
-    entries, places, ranges = collect_dims(dynamic_shapes, example.arguments)
-    try:
-        return ShapeInference(mod, example, places, ranges).infer()
-    except ValueError:
-        automatic = [place for place, entry in entries.items() if is_hint(entry, Dim.AUTO)]
-        if not automatic:
-            raise
-    return ShapeInference(mod, example, *_drop_dims(automatic, places, ranges)).infer()
+    entries, expressions, ranges = collect_dims(dynamic_shapes, example.arguments)
+    tensors = example.tensors()
+    sizes = {place: tensors[place.input].shape[place.dim] for place in entries}
 
+    def infer(*given: Any) -> tuple[GraphModule, Sizes]:
+        return ShapeInference(mod, example, *given).infer()
 
-def _drop_dims(
-    automatic: list[InputDim], places: Mapping[InputDim, Expression], ranges: Mapping[str, Any]
-) -> tuple[dict[InputDim, Expression], dict[str, Any]]:
-    remaining = {place: size for place, size in places.items() if place not in automatic}
-    kept = {name for size in remaining.values() for name in size.dims}
-    return remaining, {name: known for name, known in ranges.items() if name in kept}
+    found: tuple[GraphModule, Sizes] = infer_unnamed(DeclaredDims(entries, expressions, ranges, sizes), infer)
+    return found
 
 
 def _input_specs(captured: GraphModule, mod: Module) -> list[InputSpec]:

@@ -37,8 +37,9 @@ class Dim:
     A Dim times a positive integer, and plus or minus an integer, is a derived dimension: `2 * Dim("half")`
     has even sizes. NotImplementedError for other arithmetic.
 
-    `Dim.DYNAMIC` is an independent dimension without bounds, `Dim.AUTO` too if the program supports it, and
-    `Dim.STATIC`, like None, one with the example's size. `Dim.AUTO(min=2, max=8)` has bounds.
+    `Dim.DYNAMIC` is a dimension without a name and bounds, `Dim.AUTO` too if the program supports it, and
+    `Dim.STATIC`, like None, one with the example's size. `Dim.AUTO(min=2, max=8)` has bounds. Dimensions without names
+    have the same size in each call if they have it in the example, and the program needs it.
 
     >>> Dim("batch", max=64)
     Dim('batch', min=1, max=64)
@@ -219,11 +220,12 @@ def common_sizes(each: Sequence[Sizes]) -> Sizes:
     first = each[0]
     if any(other.places != first.places for other in each):
         raise ValueError("branches: a dimension may vary in one of them only; keep its size with Dim.STATIC")
-    ranges = {name: _intersection([one.ranges[name] for one in each]) for name in first.ranges}
+    ranges = {name: intersect_ranges([one.ranges[name] for one in each]) for name in first.ranges}
     return Sizes(first.places, ranges, tuple(dict.fromkeys(guard for one in each for guard in one.guards)))
 
 
-def _intersection(ranges: Sequence[Range]) -> Range:
+def intersect_ranges(ranges: Sequence[Range]) -> Range:
+    """Return the sizes that are in all of several ranges."""
     largest = [limits.max for limits in ranges if limits.max is not None]
     return ranges[0]._replace(min=max(limits.min for limits in ranges), max=min(largest, default=None))
 
