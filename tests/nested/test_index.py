@@ -360,3 +360,19 @@ def test_positions_may_differ_between_the_examples_of_a_batch():
     np.testing.assert_array_equal(out.numpy(), np.stack([x[:, i].numpy() for i in index]))
     dense = rg.func.vmap(lambda i: values(x[:, :, i]))(rg.tensor([[0], [1]]))
     np.testing.assert_array_equal(dense.numpy(), np.stack([values(x).numpy()[:, [0]], values(x).numpy()[:, [1]]]))
+
+
+def test_index_put_writes_to_the_elements_that_index_tensors_give():
+    x = rg.nested.nested_tensor([[[0.0, 1.0], [2.0, 3.0]], [[4.0, 5.0]]], requires_grad=True)
+    values = rg.tensor([8.0, 9.0], requires_grad=True)
+    ids = (rg.tensor([0, 1]), rg.tensor([1, 0]), rg.tensor([0, 1]))
+    y = x.index_put(ids, values)
+    assert y.tolist() == [[[0.0, 1.0], [8.0, 3.0]], [[4.0, 9.0]]]
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [[[0.0, 2.0], [0.0, 6.0]], [[8.0, 0.0]]]
+    assert values.grad.tolist() == [16.0, 18.0]
+    z = x.detach().clone()
+    z.index_put_(ids, values.detach())
+    assert z.tolist() == y.tolist()
+    with pytest.raises(IndexError, match="index 1 is out of range for component 1"):
+        z.index_put_((rg.tensor([1]), rg.tensor([1]), rg.tensor([0])), rg.tensor([1.0]))

@@ -144,10 +144,15 @@ def find_device(where):
 
 def array_device(x):
     """Return the `ArrayDevice` that a tensor is on, or the values of a nested or sparse one; None for host memory."""
+    return array_devices.get(type(innermost_array(x)))
+
+
+def innermost_array(x):
+    """Return the array of a tensor, or of the values of a nested or sparse one."""
     array = unwrap_all(x)
     while type(array) in composite_arrays:
         array = array.values
-    return array_devices.get(type(array))
+    return array
 
 
 def device_of_operands(args):

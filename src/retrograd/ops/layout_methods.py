@@ -17,6 +17,7 @@ from retrograd.ops.layout import (
     example_strides,
     find_device,
     has_format,
+    innermost_array,
     is_device,
     memory_of,
     place,
@@ -266,7 +267,7 @@ def pin_memory(x, device=None) -> Tensor:
 @method
 def is_pinned(x, device=None) -> bool:
     """Whether the memory is pinned for a GPU, as that of `pin_memory` is."""
-    return array_device(x) is None and backend.is_pinned(backend.as_numpy(concrete(x)))
+    return array_device(x) is None and backend.is_pinned(backend.as_numpy(innermost_array(x)))
 
 
 @method

@@ -3,9 +3,10 @@
 import math
 from typing import Any
 
-from retrograd.core import Tensor, registry
+from retrograd.core import Op, Tensor, registry
 from retrograd.nested.buffer import remove_holes, values, wrap_buffer_like
 from retrograd.nested.buffer_layout import Layout, get_layout, is_nested
+from retrograd.nested.dispatch import rule_for
 from retrograd.nested.error_words import copy_words, raise_with_words
 from retrograd.nested.linked_views import is_view_of
 from retrograd.nested.rules.pointwise import buffer_operand, check_broadcast
@@ -80,6 +81,17 @@ def write_item(x: Tensor, key: Any, value: Any) -> None:
         return
     check_write(ITEM, x, value)
     _write_at_indices(x, apply_index(_element_indices(x), ids, spec), value)
+
+
+@rule_for("index_put")
+def _index_put(op: Op, args: tuple, params: dict) -> Any:
+    """Return a copy of x with values written at the indices of elements that index tensors give."""
+    x, value, *ids = args
+    if not is_nested(x):
+        return NotImplemented
+    copied = registry["clone"](x)
+    _write_at_indices(copied, apply_index(_element_indices(x), ids, params["spec"]), value)
+    return copied
 
 
 def _check_not_nested(window: Tensor, value: Tensor) -> None:
