@@ -273,6 +273,13 @@ def test_the_first_of_equal_rows_in_a_bag_gets_the_gradient():
     assert rg.autograd.grad(out.sum(), weight)[0].tolist() == [[0], [1]]
 
 
+def test_bags_may_be_given_in_the_older_order_of_arguments():
+    ids, weight = rg.tensor([2, 0, 1]), rg.tensor([[1.0], [2.0], [4.0]])
+    with pytest.warns(UserWarning, match="embedding_bag: the first two arguments are swapped"):
+        out = F.embedding_bag(weight, ids, rg.tensor([0, 1]), mode="sum")
+    assert out.tolist() == [[4.0], [3.0]]
+
+
 def test_a_bag_may_end_where_the_offsets_say(rng):
     ids, weight = rg.tensor([2, 0, 1]), rg.tensor(rng.normal(size=(3, 2)))
     ended = F.embedding_bag(ids, weight, rg.tensor([0, 1, 3]), include_last_offset=True, mode="sum")

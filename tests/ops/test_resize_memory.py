@@ -106,3 +106,8 @@ def test_recorded_writes_to_views_are_refused_once_the_base_has_other_memory():
         view.copy_(w)
     view.copy_(w.detach())
     assert view.tolist() == [1, 1]
+
+
+def test_leaves_of_inference_mode_may_be_resized():
+    with rg.inference_mode():
+        assert rg.ones(2, 3, requires_grad=True).resize_(1, 2).tolist() == [[1, 1]]

@@ -32,6 +32,11 @@ def test_conversion_to_a_layout_and_back_keeps_all_elements(layout):
     assert_close(x.to_dense(), DENSE)
 
 
+def test_one_number_is_the_size_of_square_blocks():
+    for convert in (rg.Tensor.to_sparse_bsr, rg.Tensor.to_sparse_bsc):
+        assert convert(DENSE, 2).values().shape == convert(DENSE, (2, 2)).values().shape
+
+
 @pytest.mark.parametrize("layout", ["csr", "csc", "bsr", "bsc"])
 def test_trailing_dimensions_may_be_dense(layout):
     x = rg.arange(1.0, 25).reshape(4, 3, 2)

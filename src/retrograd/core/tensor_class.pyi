@@ -1300,9 +1300,9 @@ class Tensor:
     def to_sparse(self, sparse_dim: _int | None = None, *, layout: Any = None, blocksize: Any = None, dense_dim: _int | None = None) -> Tensor:
         """Return a sparse tensor with the nonzero elements of a dense one, or a sparse one in another layout."""
     def to_sparse_bsc(self, blocksize: Any, dense_dim: _int | None = None) -> Tensor:
-        """Return a matrix compressed by columns of blocks, each of (rows, columns) = blocksize, which divides its sizes."""
+        """Return a matrix compressed by columns of blocks, each of blocksize, (rows, columns) or one number for both."""
     def to_sparse_bsr(self, blocksize: Any, dense_dim: _int | None = None) -> Tensor:
-        """Return a matrix compressed by rows of blocks, each of (rows, columns) = blocksize, which divides its sizes."""
+        """Return a matrix compressed by rows of blocks, each of blocksize, (rows, columns) or one number for both."""
     def to_sparse_coo(self) -> Tensor:
         """Return the tensor in the layout `rg.sparse_coo`, as `to_sparse()`."""
     def to_sparse_csc(self, dense_dim: _int | None = None) -> Tensor:

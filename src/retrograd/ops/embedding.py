@@ -3,6 +3,7 @@
 import math
 
 from retrograd.core import Aval, Internal, op, registry, xp
+from retrograd.foundation.source_location import warn_user
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import append_dims, broadcast_batch
 from retrograd.ops.family import Composite, canonical_dim, numel
@@ -150,9 +151,7 @@ class embedding(Composite, method=False, aliases="nn.functional.embedding"):
 
     def compose(ids, weight, *, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
         if weight.ndim != 2:
-            raise ValueError(
-                f"embedding: expected weight (rows, size), got shape {weight.shape}; 'weight' must be 2-D"
-            )
+            raise ValueError(f"embedding: expected weight (rows, size), got shape {weight.shape}; 'weight' must be 2-D")
         _renormalize("embedding", weight, ids, max_norm, norm_type)
         if padding_idx is not None:
             padding_idx = canonical_dim("embedding", padding_idx, weight.shape[0])
@@ -198,6 +197,9 @@ class embedding_bag(Composite, home="nn.functional"):
 
     def compose(ids, weight, offsets, per_sample_weights, *, max_norm, norm_type, scale_grad_by_freq, mode, sparse,
                 include_last_offset, padding_idx):  # fmt: skip
+        if ids.dtype.kind == "f" and weight.dtype.kind in "iu":
+            warn_user("embedding_bag: the first two arguments are swapped: pass the ids first, then weight")
+            ids, weight = weight, ids
         _check_bags(ids, weight, offsets, per_sample_weights, mode, scale_grad_by_freq, sparse)
         _renormalize("embedding_bag", weight, ids, max_norm, norm_type)
         bag, starts = _bag_indices(ids, offsets, include_last_offset)

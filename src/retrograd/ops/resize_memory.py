@@ -4,7 +4,7 @@ import math
 import sys
 
 from retrograd import backend
-from retrograd.core import Tensor, registry
+from retrograd.core import Tensor, current, registry
 from retrograd.core.errors import OperandValueError
 from retrograd.core.op import compound
 from retrograd.core.tensor import bump_version, continue_version, make, preserve_snapshots, version_of
@@ -98,9 +98,9 @@ def _check(x, memory_format):
     check_has_storage("resize_", x, COULD_NOT_RUN.format(name="resize_"))
     if memory_format is preserve_format:
         raise RuntimeError("resize_: Unsupported memory format preserve_format: name one, or use resize_as_")
-    if requires_grad_synced(x):
+    if requires_grad_synced(x) and not current().inference:
         raise RuntimeError("resize_: cannot resize variables that require grad; use reshape, narrow or pad")
-    if lost_derivatives(x):
+    if lost_derivatives(x) not in ("", "requires grad"):
         raise RuntimeError(
             "resize_: cannot resize variables that has a forward grad: write to unpack_dual(x).primal, or use reshape"
         )

@@ -74,6 +74,8 @@ def _check_block(name: str, x: Tensor, layout: str, blocksize: Any, dense: int) 
     """Return the shape of blocks, () if there are none."""
     if not COMPRESSED[layout][1]:
         return ()
+    if isinstance(blocksize, int):
+        blocksize = blocksize, blocksize
     if blocksize is None or len(blocksize) != 2 or any(b < 1 for b in blocksize):
         raise RuntimeError(f"{name}: blocksize must be two positive sizes, (rows, columns), got {blocksize}")
     sizes = x.shape[x.ndim - dense - 2 : x.ndim - dense] if not is_sparse(x) else pattern_of(x).sizes[-2:]

@@ -222,13 +222,13 @@ def to_sparse_csc(x: Tensor, dense_dim: int | None = None) -> Tensor:
 
 @method
 def to_sparse_bsr(x: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
-    """Return a matrix compressed by rows of blocks, each of (rows, columns) = blocksize, which divides its sizes."""
+    """Return a matrix compressed by rows of blocks, each of blocksize, (rows, columns) or one number for both."""
     return conversions.to_compressed("to_sparse_bsr", x, "sparse_bsr", blocksize, dense_dim)
 
 
 @method
 def to_sparse_bsc(x: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
-    """Return a matrix compressed by columns of blocks, each of (rows, columns) = blocksize, which divides its sizes."""
+    """Return a matrix compressed by columns of blocks, each of blocksize, (rows, columns) or one number for both."""
     return conversions.to_compressed("to_sparse_bsc", x, "sparse_bsc", blocksize, dense_dim)
 
 
