@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "retrograd"
 # has twice, delete what nothing uses, and only then raise its number, to the next 100.
 BUDGET = {
     "amp": 500,
-    "autograd": 8800,
+    "autograd": 8900,
     "backend": 9800,
     "backends": 240,
     "bench": 1100,

@@ -716,3 +716,88 @@ def test_an_argument_that_forward_writes_to_is_written_to_under_transforms(trans
         return y + x
 
     assert transform(f)(rg.ones(2, 3)).tolist() == [[3.0] * 3] * 2
+
+
+def test_saved_tensors_that_are_cleared_on_access_can_be_read_once_and_die_then(no_collector):
+    died = []
+
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        reference = weakref.ref(x)
+        del x
+        died.append(reference() is None)
+        return g
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clone()
+
+    once = function(forward, backward)
+    once.clear_saved_tensors_on_access = True
+    y = once.apply(leaf(1.0).clone()).sum()
+    y.backward(retain_graph=True)
+    assert died == [True]
+    with pytest.raises(RuntimeError, match="can only be accessed once"):
+        y.backward()
+
+
+def test_backward_may_take_all_gradients_in_one_list():
+    seen = []
+
+    def backward(ctx, gs):
+        seen.append(list(gs))
+        g = gs.pop(0)
+        gs.clear()
+        return g * 5
+
+    boxed = function(lambda ctx, x: (x * 1, 3), backward)
+    boxed.boxed_grads_call = True
+    x = leaf(1.0)
+    boxed.apply(x)[0].backward()
+    assert x.grad.tolist() == [5.0]
+    assert [g is None for g in seen[0]] == [False, True]
+
+
+def test_a_boxed_backward_runs_once_differentiable_and_in_a_generated_batch_rule():
+    class Double(Function):
+        boxed_grads_call = generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x):
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, gs):
+            return gs.pop() * 2
+
+    gradients = rg.func.vmap(rg.func.grad(lambda x: Double.apply(x)))(rg.ones(3))
+    assert gradients.tolist() == [2.0, 2.0, 2.0]
+    once = function(lambda ctx, x: x * 2, once_differentiable(lambda ctx, gs: gs[0] * 2))
+    once.boxed_grads_call = True
+    (slope,) = rg.autograd.grad(once.apply(x := leaf(1.0)) ** 2, x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        slope.backward()
+
+
+@pytest.mark.parametrize("name", ["clear_saved_tensors_on_access", "boxed_grads_call"])
+def test_flags_of_a_function_must_be_bools(name):
+    def backward(ctx, g):
+        return ctx.saved_tensors
+
+    wrong = function(lambda ctx, x: x * 2, backward)
+    setattr(wrong, name, 1)
+    with pytest.raises(RuntimeError, match=f"{name} must be a bool, got int"):
+        wrong.apply(leaf(1.0)).backward()
+
+
+@pytest.mark.parametrize("dtype", [None, rg.float64])
+def test_the_gradient_of_a_function_keeps_the_precision_that_a_leaf_allows(dtype):
+    x = leaf(1.0)
+    x.grad_dtype = dtype
+    function(lambda ctx, x: x * 2, lambda ctx, g: g.to(rg.float64) / 3).apply(x).backward()
+    assert x.grad.dtype == rg.float64
+    assert x.grad.item() == 1 / 3

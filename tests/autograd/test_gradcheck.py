@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.autograd import GradcheckError, gradcheck, gradgradcheck
+from retrograd.autograd import GradcheckError, forward_ad, gradcheck, gradgradcheck
 from retrograd.core import Definition, op, registry
 
 from ..case_groups import group_cases
@@ -560,6 +560,19 @@ def test_functions_may_read_their_inputs_without_their_arguments_in_forward_mode
     assert gradcheck(lambda x, _: (x * w).sin(), (x, w), **EVERYTHING)
 
 
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_functions_may_read_the_tangents_of_all_inputs(fast_mode):
+    def double(x, y):
+        primal, tangent = forward_ad.unpack_dual(y)
+        return x + (y if forward_ad._current_level < 0 else forward_ad.make_dual(primal, tangent * factor))
+
+    factor, inputs = 1, (leaf(0.5, 2.0), leaf(3.0, -1.0))
+    options = {"check_forward_ad": True, "check_undefined_grad": False, "fast_mode": fast_mode}
+    assert gradcheck(double, inputs, **options)
+    factor = 2
+    assert not gradcheck(double, inputs, raise_exception=False, **options)
+
+
 def test_functions_that_take_gradients_themselves_have_tangents():
     def slope(x):
         return rg.autograd.grad((x**3).sum(), x, create_graph=True)[0]
@@ -610,7 +623,9 @@ def test_missing_tangents_mean_zero():
     x, w = leaf(0.5, 2.0), leaf(3.0, -1.0)
     assert gradcheck(product(push), (x, w), check_forward_ad=True)
     fails = product(lambda x, y, t, u: t * y + x * u)
-    with pytest.raises(TypeError):
+    with pytest.raises(
+        GradcheckError, match=r"forward mode fails where the tangent of input 0 is undefined.*: \w*TypeError"
+    ):
         gradcheck(fails, (x, w), check_forward_ad=True)
 
 

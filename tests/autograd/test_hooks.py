@@ -1,6 +1,7 @@
 """Hooks: their arguments, order, return values and removal."""
 
 import sys
+import weakref
 
 import pytest
 
@@ -481,3 +482,55 @@ def test_a_multi_grad_hook_that_is_refused_hangs_on_none_of_its_tensors():
         register_multi_grad_hook((a, rg.ones(1)), seen.append, mode="any")
     a.sum().backward()
     assert seen == []
+
+
+def test_hooks_of_a_function_get_none_in_the_place_of_results_that_are_no_tensors():
+    class Pair(rg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2, 3, x * 4
+
+        @staticmethod
+        def backward(ctx, g, _, h):
+            return g * 2 + h * 4
+
+    seen = []
+    x = rg.ones(2, requires_grad=True)
+    a, _, b = Pair.apply(x)
+    a.grad_fn.register_prehook(lambda gs: (gs[0] * 10, None, gs[2]))
+    a.grad_fn.register_hook(lambda grad_inputs, gs: seen.append([g is None for g in gs]))
+    (a + b).sum().backward()
+    assert x.grad.tolist() == [24.0, 24.0]
+    assert seen == [[False, True, False]]
+    a, _, b = Pair.apply(x)
+    a.grad_fn.register_prehook(lambda gs: gs[:2])
+    with pytest.raises(RuntimeError, match=r"incorrect number of values \(got 2, but expected 3\)"):
+        a.sum().backward()
+
+
+def test_a_multi_grad_hook_expects_no_gradient_of_a_requested_input_that_the_pass_does_not_reach():
+    x, y, other = (rg.ones(2, requires_grad=True) for _ in range(3))
+    seen = []
+    rg.autograd.graph.register_multi_grad_hook((x, other), lambda gs: seen.append([g is None for g in gs]))
+    (x * y).sum().backward(inputs=[x, other])
+    assert seen == [[False, True]]
+
+
+def test_a_node_of_a_function_with_hooks_is_freed_without_the_collector(no_collector):
+    class Double(rg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    y = rg.ones(2, requires_grad=True) * 1
+    kept = weakref.ref(y)
+    z = Double.apply(y)
+    z.grad_fn.register_prehook(lambda gs: None)
+    z.grad_fn.register_hook(lambda grad_inputs, gs: None)
+    del y, z
+    assert kept() is None

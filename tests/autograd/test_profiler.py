@@ -461,6 +461,11 @@ def test_a_table_has_a_line_per_row_and_what_they_add_up_to(step):
     assert rows[-1].endswith("profiled")
 
 
+def test_a_printed_profile_is_its_table(step):
+    assert str(step) == step.table()
+    assert str(step.key_averages()) == step.key_averages().table()
+
+
 def test_a_table_has_no_columns_without_content(x):
     with profile() as prof:
         x * 2

@@ -429,6 +429,25 @@ def test_tensors_saved_by_the_function_are_freed_after_the_forward_and_after_the
     assert len(alive) == 0
 
 
+def test_a_result_that_a_recomputed_function_saves_is_freed_after_the_pass(no_collector):
+    references = []
+
+    class Doubled(rg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2
+            references.append(weakref.ref(y))
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g + ctx.saved_tensors[0]
+
+    checkpoint(Doubled.apply, leaf(0.5), use_reentrant=False).backward()
+    assert [reference() for reference in references] == [None, None]
+
+
 def test_a_recomputed_value_is_freed_with_the_node_that_reads_it():
     alive, left = Alive(), []
     rest = watched(alive)

@@ -322,9 +322,9 @@ class BackwardPass:
 
     def will_run(self, edge):
         """Return whether this pass, as far as the graph shows, brings a cotangent to a node or leaf."""
-        if self.needed is not None:
-            return edge in self.needed
-        if self.reachable is None:
+        if self.needed is not None and edge not in self.needed:
+            return False
+        if self.reachable is None:  # requested inputs are needed, even if no path leads to them
             self.reachable = reachable_from(self.roots)
         return edge in self.reachable
 

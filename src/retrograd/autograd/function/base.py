@@ -9,7 +9,7 @@ from retrograd.autograd.function.arguments import bind_arguments, check_keywords
 from retrograd.autograd.function.batch_rule import VmapInfo, make_batched_function, move_batch_dims_first
 from retrograd.autograd.function.context import FunctionCtx
 from retrograd.autograd.function.cotangents import align_with_outputs, check_gradient, zero_cotangent
-from retrograd.autograd.function.node_class import BackwardCFunction, make_backward_class
+from retrograd.autograd.function.node_class import BackwardCFunction, flag, make_backward_class
 from retrograd.autograd.function.outputs import attach_outputs, check_dirty, make_outputs
 from retrograd.autograd.function.schema import FunctionSchema
 from retrograd.autograd.function.tangents import pause_levels, set_output_tangents, tangent_levels
@@ -22,6 +22,7 @@ from retrograd.core.function_node import (
     fits_input,
     function_node,
 )
+from retrograd.core.hooks import grad_dtype_of
 from retrograd.core.overrides import override_result
 from retrograd.core.state import is_recording
 from retrograd.core.views import requires_grad_synced
@@ -133,7 +134,7 @@ class FunctionOp(Op):
                     grad_outputs[i] = zero_cotangent(*ctx._outputs[i])
         given = align_with_outputs(grad_outputs, ctx)
         try:
-            results = self.cls._backward_method()(ctx, *given)
+            results = self.cls._run_backward(ctx, given)
         except Exception as error:
             note_call(error, f"the backward of {self.name}", given)
             raise
@@ -152,7 +153,9 @@ class FunctionOp(Op):
             elif fits_input(result, shape, dtype):
                 grads.append(result)  # the common case
             else:
-                grads.append(check_gradient(f"Function {self.name}Backward", index, result, shape, dtype))
+                edge = fn.edges[i]
+                kept = grad_dtype_of(edge) if isinstance(edge, Tensor) else dtype
+                grads.append(check_gradient(f"Function {self.name}Backward", index, result, shape, kept))
         return grads
 
     def _check_count(self, results: tuple, count: int) -> None:
@@ -274,7 +277,17 @@ class Function(metaclass=FunctionMeta):
             raise NotImplementedError(f"{cls.__name__}: {_MISSING_BACKWARD}")
         return cls.vjp if has_vjp else cls.backward
 
+    @classmethod
+    def _run_backward(cls, ctx: FunctionCtx, grad_outputs: Sequence) -> Any:
+        """Return what the user's backward returns."""
+        backward = cls._backward_method()
+        if flag(cls, "boxed_grads_call"):
+            return backward(ctx, list(grad_outputs))
+        return backward(ctx, *grad_outputs)
+
     generate_vmap_rule = False
+    clear_saved_tensors_on_access = False  # if True, `ctx.saved_tensors` can be read once: the graph keeps no reference
+    boxed_grads_call = False  # if True, backward takes the gradients in one list, which it may empty
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple, *args: Any) -> Any:
@@ -327,15 +340,16 @@ class Function(metaclass=FunctionMeta):
             fixed = ctx.non_differentiable
             pairs = zip(outputs, results, strict=True)
             ctx.non_differentiable = tuple([out for out, r in pairs if contains_tensor(r, fixed)])
-        if fn is not None:
-            attach_outputs(fn, ctx, outputs)
-        if levels:
-            set_output_tangents(levels, cls.__name__, cls._operator.run_jvp, args, outputs, ctx)
-        # They may contain outputs, which hold the node.
-        if ctx.to_save:
-            ctx.to_save = ()
-        if ctx.dirty_tensors or ctx.non_differentiable or ctx.saved_for_forward:
-            ctx.dirty_tensors = ctx.non_differentiable = ctx.saved_for_forward = ()
+        try:
+            if fn is not None:
+                attach_outputs(fn, ctx, outputs)
+            if levels:
+                set_output_tangents(levels, cls.__name__, cls._operator.run_jvp, args, outputs, ctx)
+        finally:  # They may contain outputs, which hold the node. A checkpoint that stops early raises in a pack hook.
+            if ctx.to_save:
+                ctx.to_save = ()
+            if ctx.dirty_tensors or ctx.non_differentiable or ctx.saved_for_forward:
+                ctx.dirty_tensors = ctx.non_differentiable = ctx.saved_for_forward = ()
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 

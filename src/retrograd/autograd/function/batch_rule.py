@@ -105,8 +105,7 @@ def make_batched_function(base: Any, cls: Any, batched: tuple[bool, ...], n: int
         def backward(ctx: Any, *gs: Any) -> Any:
             with batch.level(cls) as level:
                 ctx.inner.to_save = _restore_saved(level, ctx.saved_tensors, ctx.saved_batched)
-                rule = cls.vjp if cls.backward is base.backward else cls.backward
-                found = rule(ctx.inner, *batch.lift(level, gs, (True,) * len(gs)))
+                found = cls._run_backward(ctx.inner, batch.lift(level, gs, (True,) * len(gs)))
                 ctx.inner.to_save = ()
             found = found if isinstance(found, tuple) else (found,)
             return tuple([batch.cotangent(level, g, b) for g, b in zip(found, batched, strict=False)])

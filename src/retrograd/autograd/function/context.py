@@ -67,7 +67,11 @@ class FunctionCtx:
         fn = None if self._node is None else self._node()
         return self.to_save if fn is None else unpack_saved(fn)
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self) -> tuple[Tensor | None, ...]:
+        """The deprecated name of saved_tensors."""
+        warn_user("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning)
+        return self.saved_tensors
 
     @property
     def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:

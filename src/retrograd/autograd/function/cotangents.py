@@ -1,5 +1,6 @@
 """Cotangents of a `Function`: those of its outputs given to backward, and the gradients that it returns checked."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from retrograd.autograd.function.context import FunctionCtx
@@ -9,7 +10,7 @@ from retrograd.core.hooks import conjugate
 from retrograd.ops.family import cast_to, sum_to
 
 
-def align_with_outputs(cotangents: list, ctx: FunctionCtx) -> list:
+def align_with_outputs(cotangents: Sequence, ctx: FunctionCtx) -> Sequence:
     """Return cotangents in the positions that their tensors had among the results of forward."""
     if len(cotangents) == ctx._num_returned:
         return cotangents
@@ -25,7 +26,7 @@ def zero_cotangent(index: int, shape: tuple[int, ...], dtype: Any) -> Tensor:
 
 
 def check_gradient(name: str, index: Any, result: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """Return a user's gradient reduced to the input's shape and dtype, in the engine's convention."""
+    """Return a user's gradient reduced to the input's shape, in its dtype unless that is None; conjugated."""
     if not isinstance(result, Tensor):
         raise OperandTypeError(
             f"{name} returned a wrong gradient at position {index}: expected Variable or None (got "
@@ -36,6 +37,8 @@ def check_gradient(name: str, index: Any, result: Any, shape: tuple[int, ...], d
             f"{name} returned an invalid gradient at index {index} - got {list(result.shape)} but expected "
             f"shape compatible with {list(shape)}"
         )
+    if dtype is None:
+        dtype = result.dtype
     if result.dtype != dtype and result.dtype.kind == "c" and dtype.kind != "c":
         raise RuntimeError(
             f"{name} returned an invalid gradient at index {index}: expected {dtype} but got {result.dtype}"

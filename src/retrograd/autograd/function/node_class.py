@@ -1,11 +1,15 @@
 """The class of the ctx of each `Function`, which PyTorch's graph has as the class of its nodes."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, Self, cast
 
 from retrograd.autograd.function.context import FunctionCtx
+from retrograd.autograd.function.cotangents import align_with_outputs
 from retrograd.autograd.node_views import Node, NodeMembers, named_class
-from retrograd.core import GradFn
+from retrograd.core import GradFn, Tensor
 from retrograd.core.graph import node
+from retrograd.core.hooks import RemovableHandle
 
 
 class ContextNode(FunctionCtx, NodeMembers):
@@ -53,10 +57,26 @@ class BackwardCFunction(ContextNode):
     """
 
     _forward_cls: Any
+    _is_cleared = False  # the saved tensors have been read, and are kept no more
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """The tensors of `save_for_backward`, connected to the graph."""
+        found = super().saved_tensors
+        if flag(self._forward_cls, "clear_saved_tensors_on_access"):
+            if self._is_cleared:
+                raise RuntimeError(
+                    "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the "
+                    "autograd.Function: keep what the first access returned"
+                )
+            fn = self._node and self._node()
+            if fn and fn.saved is not None:
+                fn.saved, self._is_cleared = (), True
+        return found
 
     def apply(self, *args: Any) -> Any:
         """Run the Function's backward, or its vjp, with this ctx."""
-        return self._forward_cls._backward_method()(self, *args)
+        return self._forward_cls._run_backward(self, args)
 
     def apply_jvp(self, *args: Any) -> Any:
         """Run the Function's jvp with this ctx."""
@@ -66,8 +86,51 @@ class BackwardCFunction(ContextNode):
         """Return the name of the node: that of the Function with "Backward"."""
         return type(self).__name__
 
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_inputs, grad_outputs)` after backward; a tuple that it returns replaces grad_inputs."""
+        ctx = self._attributes()
+
+        @wraps(fn)
+        def hook(grad_inputs: tuple, grad_outputs: tuple) -> Any:
+            return fn(grad_inputs, tuple(align_with_outputs(grad_outputs, ctx)))
+
+        return super().register_hook(hook)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_outputs)` before backward; a tuple that it returns replaces grad_outputs.
+
+        grad_outputs has None in the place of results that are no tensors, here and in `register_hook`.
+        """
+        ctx = self._attributes()
+
+        @wraps(fn)
+        def hook(grad_outputs: tuple) -> Any:
+            result = fn(tuple(align_with_outputs(grad_outputs, ctx)))
+            if not isinstance(result, tuple) or len(ctx._outputs) == ctx._num_returned:
+                return result
+            if len(result) != ctx._num_returned:
+                counts = f"(got {len(result)}, but expected {ctx._num_returned})"
+                raise RuntimeError(f"hook {fn!r} has returned an incorrect number of values {counts}")
+            return tuple([result[index] for index, _, _ in ctx._outputs])
+
+        return super().register_prehook(hook)
+
+    def _attributes(self) -> FunctionCtx:
+        """Return a ctx with this one's attributes, which does not hold the engine's record, as a node does."""
+        ctx = FunctionCtx()
+        ctx.__dict__ = self.__dict__
+        return ctx
+
     def _class_of_node(self, fn: GradFn) -> type[Self]:
         return type(self)
+
+
+def flag(cls: Any, name: str) -> bool:
+    """Return the value of an attribute that a Function sets to True or False; raise RuntimeError for others."""
+    value = getattr(cls, name)
+    if not isinstance(value, bool):
+        raise RuntimeError(f"{name} must be a bool, got {type(value).__name__}: set it in class {cls.__name__}")
+    return value
 
 
 Node.register(ContextNode)

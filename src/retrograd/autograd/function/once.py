@@ -29,12 +29,13 @@ def once_differentiable(fn: Callable) -> Callable:
     @functools.wraps(fn)
     def backward(ctx: FunctionCtx, *args: Any) -> Any:
         state = current()
-        twice = state.grad_enabled and any(isinstance(a, Tensor) and requires_grad_synced(a) for a in args)
+        gs = args[0] if args and isinstance(args[0], list) else args  # see Function.boxed_grads_call
+        recorded = [g for g in gs if isinstance(g, Tensor) and requires_grad_synced(g)] if state.grad_enabled else []
         with at(state.level, False):
             results = fn(ctx, *args)
-        if not twice:
+        if not recorded:
             return results
-        edges = tuple([edge_of(a)[0] for a in args if isinstance(a, Tensor) and requires_grad_synced(a)])
+        edges = tuple([edge_of(g)[0] for g in recorded])
         if isinstance(results, tuple):
             return tuple([_attach_error_node(r, edges) for r in results])
         return _attach_error_node(results, edges)

@@ -12,6 +12,7 @@ from retrograd.levels import VmapLevel
 from retrograd.levels.jacobian import map_in_loop, unit_vectors
 from retrograd.levels.tangent_table import TangentTableLevel
 from retrograd.ops.create import from_numpy, zeros
+from retrograd.ops.layout import strided
 from retrograd.ops.methods import concrete
 from retrograd.ops.random import Generator
 
@@ -96,7 +97,7 @@ def _jacobian_columns(problem: Problem, number: int, x: Tensor) -> list[Array]:
     likes = [from_numpy(dense_tangent(output, None)) for output in problem.outputs]
 
     def push(tangent: Tensor) -> list[Tensor]:
-        found = forward_tangents(problem, {number: tangent.clone()})  # the function may write to its inputs
+        found = _push_one(problem, number, tangent.clone())  # the function may write to its inputs
         return [from_numpy(dense_tangent(output, t)) for output, t in zip(problem.outputs, found, strict=True)]
 
     units = (1.0, 1.0j) if x.dtype.kind == "c" else (1.0,)
@@ -104,11 +105,17 @@ def _jacobian_columns(problem: Problem, number: int, x: Tensor) -> list[Array]:
     return [registry["stack"](list(found)).numpy() for found in zip(*directions, strict=True)]
 
 
+def _push_one(problem: Problem, number: int, tangent: Tensor) -> list[Tensor | None]:
+    """Return the outputs' tangents for the tangent of one input; the others have zeros, which functions may read."""
+    zeros = {n: registry["zeros_like"](x) for n, x in enumerate(problem.tensors) if x.layout is strided}
+    return forward_tangents(problem, {**zeros, number: tangent})
+
+
 def forward_slopes(problem: Problem, us: list[Tensor], vs: list[Tensor]) -> list[list[float]]:
     """Return the slope of v . output along u for each output and input, by one forward pass for each input."""
     found: list[list[float]] = [[] for _ in problem.outputs]
     for number, u in enumerate(us):
-        for row, output, v, t in zip(found, problem.outputs, vs, forward_tangents(problem, {number: u}), strict=True):
+        for row, output, v, t in zip(found, problem.outputs, vs, _push_one(problem, number, u), strict=True):
             row.append(float((v.numpy().reshape(-1).conj() * dense_tangent(output, t)).real.sum()))
     return found
 

@@ -242,6 +242,9 @@ class profile(Block):
     def __repr__(self) -> str:
         return f"profile({len(self.events())} events)" if self._span[1] else "profile(no results yet)"
 
+    def __str__(self) -> str:
+        return self.table() if self._span[1] else repr(self)
+
     def _repr_html_(self) -> str | None:
         return self.key_averages()._repr_html_() if self._span[1] else None
 

@@ -228,6 +228,9 @@ class EventList(list):
             raise ValueError("export_chrome_trace: averages have no place in time; use that of the profile")
         write_trace(path, self, self.thread_name, metadata)
 
+    def __str__(self) -> str:
+        return self.table()
+
     def table(
         self,
         sort_by: str | None = None,
