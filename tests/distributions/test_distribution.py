@@ -263,3 +263,18 @@ def test_a_subclass_in_a_program_of_its_own_only_needs_parameters_and_formulas()
     with pytest.raises(ValueError, match="within the support"):
         d.log_prob(rg.tensor([2.0, 2.0]))
     assert D.Independent(d, 1).log_prob(rg.tensor([0.5, 0.5])).shape == (4,)
+
+
+def test_parameters_that_do_not_fit_the_others_are_refused():
+    with pytest.raises(ValueError, match="total_count must be at least 0"):
+        D.Multinomial(-1, rg.ones(3))
+    with pytest.raises(ValueError, match=r"covariance_matrix must have shape \(..., 2, 2\)"):
+        D.MultivariateNormal(rg.zeros(2), rg.full((1, 2), 0.5))
+    with pytest.raises(ValueError, match=r"scale_tril must have shape"):
+        D.MultivariateNormal(rg.zeros(2), scale_tril=rg.eye(1))
+
+
+def test_gamma_takes_the_density_of_a_number():
+    gamma = D.Gamma(rg.tensor([1.0, 2.0]), rg.tensor([2.0, 3.0]))
+    assert gamma.log_prob(1).tolist() == gamma.log_prob(rg.ones(2)).tolist()
+    assert D.Chi2(rg.tensor(3.0)).log_prob(0.5).item() == D.Chi2(rg.tensor(3.0)).log_prob(rg.tensor(0.5)).item()

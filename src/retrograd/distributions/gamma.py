@@ -4,6 +4,7 @@ from retrograd.core import Tensor
 from retrograd.distributions import constraints
 from retrograd.distributions.exp_family import ExponentialFamily
 from retrograd.distributions.utils import broadcast_all
+from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.distributions import standard_gamma
 from retrograd.ops.gamma import digamma, igamma, lgamma
 from retrograd.ops.special import xlogy
@@ -45,7 +46,8 @@ class Gamma(ExponentialFamily):
     def rsample(self, sample_shape: tuple[int, ...] = ()) -> Tensor:
         return standard_gamma(self.concentration.expand(self._extended_shape(sample_shape))) / self.rate
 
-    def log_prob(self, value: Tensor) -> Tensor:
+    def log_prob(self, value: Tensor | float) -> Tensor:
+        value = value if isinstance(value, Tensor) else as_tensor(value, dtype=self.rate.dtype)
         self._check_value(value)
         shape, rate = self.concentration, self.rate
         return xlogy(shape, rate) + xlogy(shape - 1, value) - rate * value - lgamma(shape)

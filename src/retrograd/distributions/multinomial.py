@@ -31,6 +31,8 @@ class Multinomial(CategoricalVectors):
     ) -> None:
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
+        if total_count < 0:
+            raise ValueError(f"Multinomial: total_count must be at least 0, got {total_count}")
         self.total_count = total_count
         super().__init__(probs, logits, validate_args)
 

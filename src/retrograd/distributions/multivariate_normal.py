@@ -91,6 +91,8 @@ class MultivariateNormal(CovarianceParameters):
         name, matrix = the_matrix(covariance_matrix, precision_matrix, scale_tril)
         batch_shape = broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         n = loc.shape[-1]
+        if matrix.shape[-2:] != (n, n):
+            raise ValueError(f"{name} must have shape (..., {n}, {n}) for loc of {n} elements, got {matrix.shape}")
         self.loc = loc.expand((*batch_shape, n))
         setattr(self, name, matrix.expand((*batch_shape, n, n)))
         super().__init__(batch_shape, (n,), validate_args)
