@@ -6,8 +6,8 @@ import functools
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import GenericAlias, ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import GenericAlias, ModuleType, UnionType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from retrograd.core import Op
 from retrograd.fx.immutable_collections import immutable_dict, immutable_list
@@ -370,9 +370,11 @@ def type_text(annotation: Any) -> str:
     """Return an annotation as text: a class by its module and name, anything else by its repr.
 
     >>> import retrograd as rg
-    >>> type_text(int), type_text(list[int]), type_text(rg.Tensor)
-    ('int', 'list[int]', 'retrograd.Tensor')
+    >>> type_text(int), type_text(list[int]), type_text(rg.Tensor | None)
+    ('int', 'list[int]', 'retrograd.Tensor | None')
     """
+    if isinstance(annotation, UnionType):
+        return " | ".join("None" if member is type(None) else type_text(member) for member in get_args(annotation))
     if not isinstance(annotation, type) or isinstance(annotation, GenericAlias):
         return repr(annotation)
     name = annotation.__qualname__
