@@ -33,7 +33,8 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: tuple | lis
         dtypes.  They may use tensors from around them, which get gradients, and may not write to operands.
     operands: a tuple or list of pytrees of tensors.
 
-    In eager code only the chosen function runs, so its result may differ from the other's.  A trace records one node
+    In eager code only the chosen function runs, so its result may differ from the other's, and an operand that it does
+    not use gets no gradient, where PyTorch's is zero.  A trace records one node
     with both functions, and nothing is fixed by the example's value.  Under `vmap`, if `pred` differs between the
     examples, both functions run on all examples and the results are selected: as with `where`, a nan or an infinity in
     the derivative of a function not chosen can reach the gradient.  Results that share memory with an operand are
