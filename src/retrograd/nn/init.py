@@ -9,6 +9,7 @@ from typing import Any
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, operator_named
 from retrograd.core.errors import OperandValueError
+from retrograd.foundation.source_location import warn_user
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.deprecated_names import older_name
 from retrograd.nn.part_filling import fill_whole
@@ -72,6 +73,8 @@ def trunc_normal_(
         raise ValueError(
             f"trunc_normal_: with mean {mean} and std {std}, only a share of {share:.1g} is between {a} and {b}"
         )
+    if not a - 2 * std <= mean <= b + 2 * std:
+        warn_user("mean is more than 2 std from [a, b] in nn.init.trunc_normal_: the tails alone are drawn from")
     normal_(tensor, mean, std, generator)
     while (outside := tensor.detach().clamp(a, b) != tensor.detach()).any():
         redrawn = randn(tensor.shape, generator=generator, dtype=tensor.dtype, device=tensor.device) * std + mean
@@ -113,6 +116,10 @@ def fans(tensor: Tensor) -> tuple[int, int]:
 _calculate_fan_in_and_fan_out = fans  # PyTorch's name, which users import for their own initial values
 
 
+class NegativeSlopeError(ValueError, TypeError):
+    """The error for a slope that is no number."""
+
+
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """Return the factor that preserves the scale of activations through a nonlinearity; `param`: leaky_relu's slope.
 
@@ -120,6 +127,8 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     1.0
     """
     if nonlinearity == "leaky_relu":
+        if isinstance(param, bool) or not isinstance(param, float | int | None):
+            raise NegativeSlopeError(f"calculate_gain: negative_slope {param} not a valid number")
         return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
     if nonlinearity in _LINEAR:
         return 1.0
@@ -149,6 +158,12 @@ def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
     return calculate_gain(nonlinearity, a) / math.sqrt(fan_in if mode == "fan_in" else fan_out)
 
 
+def _has_nothing(tensor: Any) -> bool:
+    if 0 in tensor.shape:
+        warn_user("Initializing zero-element tensors is a no-op")
+    return 0 in tensor.shape
+
+
 @fill_whole
 def kaiming_uniform_(
     tensor: Tensor,
@@ -164,7 +179,7 @@ def kaiming_uniform_(
     >>> bool(nn.init.kaiming_uniform_(rg.empty(2, 6), nonlinearity="relu").abs().amax() <= 1)
     True
     """
-    if 0 in tensor.shape:
+    if _has_nothing(tensor):
         return tensor
     bound = math.sqrt(3) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
@@ -179,7 +194,7 @@ def kaiming_normal_(
     generator: Generator | None = None,
 ) -> Tensor:
     """Fill with normal values of variance gain² / fan: He et al., ICCV 2015; `a` is the slope of leaky_relu."""
-    if 0 in tensor.shape:
+    if _has_nothing(tensor):
         return tensor
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 

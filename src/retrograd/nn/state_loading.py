@@ -11,6 +11,7 @@ from retrograd.autograd import no_grad
 from retrograd.core import Tensor, current
 from retrograd.core.views import copy_plain
 from retrograd.foundation.own_attributes import stored_attributes
+from retrograd.foundation.source_location import warn_user
 from retrograd.foundation.suggestions import suggest_entry
 from retrograd.nn.hooks import LOAD, LOAD_PRE, of_kind
 from retrograd.nn.parameter import Parameter, is_lazy
@@ -165,6 +166,8 @@ class _Writes(NamedTuple):
         own, tensor = stored_attributes(owner)[name], value if isinstance(value, Tensor) else _as_tensor(path, value)
         if is_lazy(own) and is_lazy(tensor):
             return ""
+        if tensor.shape == (1,) and own.shape == ():  # of a state from before tensors without dimensions
+            tensor = tensor[0]
         if tensor.shape != own.shape:
             return (
                 f"size mismatch for {path}: copying a param with shape {tensor.shape} from checkpoint, the shape in "
@@ -175,6 +178,11 @@ class _Writes(NamedTuple):
         elif tensor.dtype is not own.dtype and tensor.dtype.kind == "c" and own.dtype.kind != "c":
             return f"{path} is complex in the state, {own.dtype} in the module."
         else:
+            if own.device.type == "meta" and tensor.device.type != "meta":
+                warn_user(
+                    f"for {path}: copying from a non-meta parameter in the checkpoint to a meta parameter in the "
+                    f"current model, which is a no-op. (Did you mean to pass `assign=True`?)"
+                )
             self.copies.append((own, tensor))
         return ""
 

@@ -48,6 +48,25 @@ def test_a_random_split_has_every_example_once_and_depends_on_the_generator_alon
     assert [part.indices for part in again] == [part.indices for part in parts]
 
 
+def test_a_random_split_warns_of_empty_parts():
+    with pytest.warns(UserWarning, match="split at index 1 is 0"):
+        parts = data.random_split(range(10), [1.0, 0.0])
+    assert [len(part) for part in parts] == [10, 0]
+
+
+def test_a_chain_refuses_datasets_that_are_not_iterable():
+    class Mapped(data.Dataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, i):
+            return i
+
+    for use in (list, len):
+        with pytest.raises(TypeError, match="only supports IterableDataset, got Mapped"):
+            use(data.ChainDataset([Mapped()]))
+
+
 def test_samplers_yield_what_they_say():
     count = range(6)
     orders = [list(data.RandomSampler(count, generator=rg.Generator(s))) for s in (0, 0, 1)]

@@ -244,6 +244,8 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Module:
     """Restore an ordinary parameter with the tensor's value, or the original's if not `leave_parametrized`.
 
+    The parameter is the original itself, so that optimizers keep it, unless the parametrization has several originals.
+
     >>> from retrograd import nn
     >>> from retrograd.nn.utils import parametrizations, parametrize
     >>> layer = parametrizations.weight_norm(nn.Linear(2, 2))
@@ -259,7 +261,11 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
     first = getattr(functions, names[0])
     if leave_parametrized:
         with no_grad():
-            first = _copy_tensor(type(first), getattr(module, tensor_name), first)
+            value = _copy_tensor(type(first), getattr(module, tensor_name), first)
+        if functions.is_tensor and first.dtype == value.dtype:
+            first.data = value.detach()  # the same parameter, which an optimizer may have
+        else:
+            first = value
     del module.parametrizations[tensor_name]
     delattr(type(module), tensor_name)
     module.register_parameter(tensor_name, first) if isinstance(first, Parameter) else module.register_buffer(

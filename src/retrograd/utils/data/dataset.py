@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from retrograd.core import Tensor
 from retrograd.foundation.number_arguments import check_number
+from retrograd.foundation.source_location import warn_user
 from retrograd.foundation.suggestions import SuggestsKeywords, suggest_in_module
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.generator import Generator
@@ -187,6 +188,8 @@ class ConcatDataset(Dataset[T]):
 class ChainDataset(IterableDataset[T]):
     """The examples of several iterable datasets, one after another.
 
+    Raises TypeError for a dataset that is not iterable, whose examples `ConcatDataset` joins.
+
     >>> list(ChainDataset(["ab", "c"]))
     ['a', 'b', 'c']
     """
@@ -195,10 +198,17 @@ class ChainDataset(IterableDataset[T]):
         self.datasets = datasets
 
     def __iter__(self) -> Iterator[T]:
-        return chain.from_iterable(self.datasets)
+        return chain.from_iterable(self._checked())
 
     def __len__(self) -> int:
-        return sum(len(dataset) for dataset in self.datasets)
+        return sum(len(dataset) for dataset in self._checked())
+
+    def _checked(self) -> Iterator[Any]:
+        for dataset in self.datasets:
+            if not hasattr(dataset, "__iter__"):
+                kind = type(dataset).__name__
+                raise IterableDatasetError(f"ChainDataset only supports IterableDataset, got {kind}; use ConcatDataset")
+            yield dataset
 
 
 class Subset(Dataset[T]):
@@ -255,7 +265,11 @@ def _sizes(lengths: Sequence[int | float], count: int) -> list[int]:
     if math.isclose(sum(lengths), 1) and any(isinstance(length, float) for length in lengths):
         sizes = [math.floor(count * length) for length in lengths]
         remainder = count - sum(sizes)
-        return [size + (i < remainder) for i, size in enumerate(sizes)]
+        sizes = [size + (i < remainder) for i, size in enumerate(sizes)]
+        for i, size in enumerate(sizes):
+            if not size:
+                warn_user(f"random_split: Length of split at index {i} is 0. This might result in an empty dataset.")
+        return sizes
     if sum(lengths) != count or not all(isinstance(length, int) for length in lengths):
         raise ValueError(
             f"random_split: lengths must be whole numbers with the sum {count}, the number of examples, or fractions "

@@ -100,7 +100,7 @@ class DataLoader(SuggestsKeywords, Generic[T]):
         self._pins = pin_memory and device_named("cuda") is not None
         if pin_memory and not self._pins:
             warn_user("DataLoader: pin_memory has no effect, because there is no GPU to copy to")
-        self.pin_memory = pin_memory
+        self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
         self.dataset = dataset
         self._iterable = _is_iterable_only(dataset)
         if self._iterable:
@@ -125,7 +125,7 @@ class DataLoader(SuggestsKeywords, Generic[T]):
         self.timeout = timeout
         self.in_order = in_order
         self.worker_init_fn = worker_init_fn
-        self.multiprocessing_context = _resolve_context(multiprocessing_context)
+        self.multiprocessing_context = _resolve_context(multiprocessing_context, num_workers)
         self.prefetch_factor = prefetch_factor or (DEFAULT_PREFETCH_FACTOR if num_workers else None)
         self.persistent_workers = persistent_workers
         self._idle_workers: list[Worker] = []
@@ -320,12 +320,19 @@ def _check_batches(batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: A
         )
 
 
-def _resolve_context(given: str | BaseContext | None) -> BaseContext | None:
+def _resolve_context(given: str | BaseContext | None, num_workers: int) -> BaseContext | None:
     if isinstance(given, str):
         if given not in multiprocessing.get_all_start_methods():
             raise ValueError(
                 f"DataLoader: multiprocessing_context must be one of {multiprocessing.get_all_start_methods()}, a "
                 f"context, or None for threads, got {given!r}"
             )
-        return multiprocessing.get_context(given)
+        given = multiprocessing.get_context(given)
+    if given is not None and not num_workers:
+        raise ValueError("DataLoader: multiprocessing_context can only be used with workers; set num_workers")
+    if given is not None and not hasattr(given, "Process"):
+        raise TypeError(
+            f"DataLoader: multiprocessing_context option should be a valid context object or a string, got "
+            f"{describe(given)}"
+        )
     return given

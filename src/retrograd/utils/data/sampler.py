@@ -220,17 +220,21 @@ class DistributedSampler(Sampler[int]):
         self.seed = seed
         self.drop_last = drop_last
         self.epoch = 0
+        if not hasattr(dataset, "__len__"):
+            raise TypeError(f"DistributedSampler: dataset must have a length, got {describe(dataset)}")
+        share = len(dataset) / num_replicas
+        self.num_samples = math.floor(share) if drop_last else math.ceil(share)
+        self.total_size = self.num_samples * num_replicas
 
     def __iter__(self) -> Iterator[int]:
         count = len(self.dataset)
         generator = Generator(self.seed + self.epoch)
         order = randperm(count, generator=generator).tolist() if self.shuffle else range(count)
         indices = chain.from_iterable(repeat(order)) if count else iter(())
-        return islice(indices, self.rank, len(self) * self.num_replicas, self.num_replicas)
+        return islice(indices, self.rank, self.total_size, self.num_replicas)
 
     def __len__(self) -> int:
-        share = len(self.dataset) / self.num_replicas
-        return math.floor(share) if self.drop_last else math.ceil(share)
+        return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
         """Select the random order by the index of the epoch."""
