@@ -27,7 +27,7 @@ BUDGET = {
     "higher_order": 800,
     "hips": 900,
     "implicit": 700,
-    "interop": 7000,
+    "interop": 7050,
     "kernels": 10400,
     "levels": 1700,
     "library": 3600,

@@ -329,3 +329,29 @@ def test_a_moved_tensor_is_still_a_parameter_or_leaf(file):
     parameter, leaf = rg.load(file, map_location="meta")
     assert isinstance(parameter, rg.nn.Parameter)
     assert [(str(x.device), x.requires_grad, x.is_leaf) for x in (parameter, leaf)] == [("meta", True, True)] * 2
+
+
+def test_storages_come_back_and_share_memory_with_tensors(file):
+    x = rg.arange(6.0)
+    untyped = rg.tensor([1, 2], dtype="int16").untyped_storage()
+    rg.save([x[2:4], x.storage(), x.storage(), untyped, rg.FloatStorage(0)], file)
+    part, storage, again, loaded, none = rg.load(file)
+    part[0] = 9
+    assert storage.tolist() == [0, 1, 9, 3, 4, 5]
+    assert storage is again
+    assert storage.dtype == rg.float32
+    assert loaded.tolist() == untyped.tolist()
+    assert len(none) == 0
+
+
+def test_storages_of_parts_of_one_memory_come_back_in_their_sizes(file):
+    untyped = rg.arange(2.0).untyped_storage()
+    rg.save({"all": untyped, "half": untyped[4:]}, file)
+    loaded = rg.load(file)
+    assert loaded["all"].tolist() == untyped.tolist()
+    assert loaded["half"].tolist() == untyped.tolist()[4:]
+
+
+def test_a_storage_without_memory_can_not_be_written(file):
+    with pytest.raises(TypeError, match=r"obj\[0\] is a storage on the device meta, which a file can't hold"):
+        rg.save([rg.ones(2, device="meta").storage()], file)

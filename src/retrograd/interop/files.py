@@ -20,16 +20,17 @@ def _is_safetensors(f: Any) -> bool:
 
 
 def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
-    """Write tensors, arrays and paths, and dicts, lists, tuples, sets, numbers and text around them, to a file.
+    """Write tensors, storages, arrays, paths, and dicts, lists, tuples, sets, numbers and text around them, to a file.
 
     f: a path, or an open binary file.
 
-    The format is PyTorch's, so that `torch.load(f)` reads it too: use it for state dicts of models and optimizers, and
-    plain data. Parameters stay parameters, and tensors keep `requires_grad` and the attributes that users have set;
-    gradients and hooks are not written. If the path ends with `.safetensors`, that format is written, which holds only
-    a dict of tensors by name. The file is replaced atomically. Raises TypeError, before anything is written, for values
-    that are not plain data, such as modules: save their `state_dict()`. `rg.serialization.add_safe_globals` allows
-    further classes, also subclasses of Tensor.
+    The format is PyTorch's, so that `torch.load(f)` reads it too: use it for state dicts of models and optimizers,
+    and plain data. Parameters stay parameters, and tensors keep `requires_grad` and the attributes that users have
+    set; gradients and hooks are not written. Storages share memory with the tensors of their dtype again. If the
+    path ends with `.safetensors`, that format is written, which holds only a dict of tensors by name. The file is
+    replaced atomically. Raises TypeError, before anything is written, for values that are not plain data, such as
+    modules: save their `state_dict()`. `rg.serialization.add_safe_globals` allows further classes, also subclasses
+    of Tensor.
 
     >>> import io
     >>> import retrograd as rg

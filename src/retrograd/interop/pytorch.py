@@ -40,6 +40,7 @@ from retrograd.interop.safe_unpickler import (
     short_repr,
 )
 from retrograd.ops.create import empty, from_numpy
+from retrograd.ops.storage import TypedStorage, UntypedStorage
 
 __all__ = ["load_file", "save_file"]
 
@@ -142,8 +143,8 @@ def _entries(infos, length):
     return entries
 
 
-class _Storage:
-    """The memory of tensors: bytes, or values of a dtype."""
+class _Memory:
+    """The memory of a storage: bytes, or values of a dtype."""
 
     def __init__(self, array, dtype, count):
         self.array = array
@@ -158,7 +159,8 @@ class _Checkpoint:
         self._archive = archive
         self._entries = _entries(archive.infolist(), file.seek(0, os.SEEK_END))
         self._mapping = _map_file(file) if mmap else None
-        self._storages = {}
+        self._storages = {}  # by their keys in the file
+        self._memories = {}  # what they consist of, by id() of the storage
         self._order = self._byte_order()
 
     def read(self):
@@ -235,11 +237,14 @@ class _Checkpoint:
         if stored.value not in DTYPES:
             raise ValueError(f"damaged: a storage of {stored.name}")
         if key not in self._storages:
-            self._storages[key] = _Storage(self._memory(f"data/{key}"), stored.value, count)
-        found = self._storages[key]
-        if found.dtype != stored.value or found.count != count:
-            raise ValueError(f"damaged: storage {key} is both {found.dtype} and {stored.value}")
-        return found
+            memory = _Memory(self._memory(f"data/{key}"), stored.value, count)
+            untyped = UntypedStorage._of(self._numbers(memory, stored.value)[:count].view(np.uint8))
+            self._storages[key] = typed = TypedStorage(wrap_storage=untyped, dtype=stored.value)
+            self._memories[id(typed)] = memory
+        memory = self._memories[id(self._storages[key])]
+        if memory.dtype != stored.value or memory.count != count:
+            raise ValueError(f"damaged: storage {key} is both {memory.dtype} and {stored.value}")
+        return self._storages[key]
 
     def _memory(self, name):
         """Return the bytes of an entry, writable."""
@@ -254,15 +259,15 @@ class _Checkpoint:
         return found
 
     def _tensor(self, storage, offset, size, stride, requires_grad=False, hooks=None, metadata=None):
-        return self._view(storage, storage.dtype, offset, size, stride, metadata, requires_grad)
+        return self._view(storage, None, offset, size, stride, metadata, requires_grad)
 
     def _tensor_of_dtype(self, storage, offset, size, stride, requires_grad, hooks, dtype, metadata=None):
         return self._view(storage, str(dtype), offset, size, stride, metadata, requires_grad)
 
     def _view(self, storage, dtype, offset, size, stride, metadata, requires_grad):
-        if not isinstance(storage, _Storage) or dtype not in DTYPES:
+        if not isinstance(storage, TypedStorage) or (dtype := dtype or storage.dtype.name) not in DTYPES:
             raise RefusedError(f"a tensor of {dtype}, which NumPy does not have")
-        array = self._numbers(storage, dtype)
+        array = self._numbers(self._memories[id(storage)], dtype)
         _check_view(array.size, offset, size, stride)
         for name in [name for name, flag in (metadata or {}).items() if flag]:
             array = _FLAGS[name](array)  # before the view, which may repeat one element very often
@@ -287,15 +292,15 @@ class _Checkpoint:
     def _nested_tensor(self, buffer, sizes, strides, offsets):
         return from_strided(_component, buffer, sizes, strides, offsets)
 
-    def _numbers(self, storage, dtype):
-        """Return a storage as an array; all views share it if its bytes can be used directly."""
-        if not isinstance(storage.array, dict):
-            storage.array = {"bytes": storage.array}
-        arrays = storage.array
+    def _numbers(self, memory, dtype):
+        """Return a memory as an array; all views share it if its bytes can be used directly."""
+        if not isinstance(memory.array, dict):
+            memory.array = {"bytes": memory.array}
+        arrays = memory.array
         if dtype not in arrays:
             arrays[dtype] = _decode(arrays["bytes"], dtype, self._order)
-        if dtype == storage.dtype and arrays[dtype].size < storage.count:
-            raise ValueError(f"damaged: a storage has {arrays[dtype].size} numbers, not {storage.count}")
+        if dtype == memory.dtype and arrays[dtype].size < memory.count:
+            raise ValueError(f"damaged: a storage has {arrays[dtype].size} numbers, not {memory.count}")
         return arrays[dtype]
 
 

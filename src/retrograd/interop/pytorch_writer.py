@@ -16,9 +16,10 @@ from retrograd.core.dtype import TABLE
 from retrograd.foundation.describe_value import describe
 from retrograd.interop import pytorch_nested, pytorch_sparse, stored_classes
 from retrograd.interop.atomic_write import atomic_replace
-from retrograd.interop.pickle_writer import Call, Name, PersistentId, Writer
+from retrograd.interop.pickle_writer import Call, Name, PersistentId, Write, Writer
 from retrograd.interop.pickled_objects import writers
 from retrograd.ops.layout import layout as Layout
+from retrograd.ops.storage import TypedStorage, UntypedStorage
 
 ALIGNMENT = 64
 META = "torch._utils _rebuild_meta_tensor_no_storage"  # the function that rebuilds a tensor of the device "meta"
@@ -81,8 +82,9 @@ class _Checkpoint:
         self._tensors: dict[int, tuple[Tensor, np.ndarray, _Storage]] = {}
         self._composite: dict[int, tuple[Tensor, Call | None]] = {}  # None for dense tensors
         self._states: dict[int, Any] = {}
-        Writer(_object_writers(self._collect_storage)).put(obj, "save: obj")  # the storages and their sizes
-        writer = Writer(_object_writers(self._tensor))
+        collect, put = (self._collect_tensor, self._collect_storage), (self._tensor, self._typed_storage)
+        Writer(_object_writers(*collect)).put(obj, "save: obj")  # the storages and their sizes
+        writer = Writer(_object_writers(*put))
         writer.put(obj, "save: obj")
         self._pickled = writer.data()
 
@@ -97,19 +99,34 @@ class _Checkpoint:
                 _add(archive, f"data/{storage.number}", storage.contents().data)
             _add(archive, "version", b"3\n")
 
-    def _collect_storage(self, writer: Writer, tensor: Tensor, where: str) -> None:
+    def _collect_tensor(self, writer: Writer, tensor: Tensor, where: str) -> None:
         composite = self._composite_call(tensor)
         if composite is not None:
             writer.put(composite, where)
         elif not tensor.is_meta:
             array = _array(tensor, where)
-            key = (id(_root(array)), array.dtype, _address(array) % array.itemsize)
-            storage = self._storages.setdefault(key, _Storage(len(self._storages)))
-            storage.arrays.append(array)
-            self._tensors[id(tensor)] = (tensor, array, storage)
+            self._tensors[id(tensor)] = (tensor, array, self._storage_of(array))
         self._states[id(tensor)] = state = stored_classes.stored_state(tensor)
         writer.put(state, f"{where} (its attributes)")
         writer.keep(tensor)
+
+    def _storage_of(self, array: np.ndarray, *of_its_own: int) -> _Storage:
+        """Return the range of memory that an array belongs to, which becomes larger if it must."""
+        key = (id(_root(array)), array.dtype, _address(array) % array.itemsize, *of_its_own)
+        storage = self._storages.setdefault(key, _Storage(len(self._storages)))
+        storage.arrays.append(array)
+        return storage
+
+    def _collect_storage(self, writer: Writer, storage: TypedStorage | UntypedStorage, where: str) -> None:
+        self._storage_of(_elements(storage, where))
+
+    def _typed_storage(self, writer: Writer, storage: TypedStorage | UntypedStorage, where: str) -> None:
+        array = _elements(storage, where)
+        start = _address(array)
+        written = self._storage_of(array)
+        if written.bounds() != (start, start + array.nbytes):  # storages of parts of one memory
+            written = self._storage_of(array, start, array.nbytes)
+        writer.put(_storage_id(written, array), where)
 
     def _composite_call(self, tensor: Tensor) -> Call | None:
         """Return the call that builds a tensor which is nested or sparse; None for others."""
@@ -130,24 +147,30 @@ class _Checkpoint:
             dtype = Name(f"torch {tensor.dtype.name}")
             return Call(META, (dtype, tuple(tensor.shape), tensor.stride(), requires_grad))
         _, array, storage = self._tensors[id(tensor)]
-        name, (low, high) = array.dtype.name, storage.bounds()
-        typed = TABLE[name].storage  # None for some that have no typed storage in PyTorch
-        kind = f"torch {typed}Storage" if typed else "torch.storage UntypedStorage"
-        size = (high - low) // array.itemsize if typed else high - low
-        storage_id = PersistentId(("storage", Name(kind), str(storage.number), "cpu", size))
-        offset = (_address(array) - low) // array.itemsize
+        offset = (_address(array) - storage.bounds()[0]) // array.itemsize
         steps = tuple([step // array.itemsize for step in array.strides]) if array.size else tensor.stride()
-        arguments: tuple = (storage_id, offset, array.shape, steps, requires_grad, OrderedDict())
-        if typed:
+        arguments: tuple = (_storage_id(storage, array), offset, array.shape, steps, requires_grad, OrderedDict())
+        if TABLE[array.dtype.name].storage:
             return Call("torch._utils _rebuild_tensor_v2", arguments)
-        return Call("torch._utils _rebuild_tensor_v3", (*arguments, Name(f"torch {name}")))
+        return Call("torch._utils _rebuild_tensor_v3", (*arguments, Name(f"torch {array.dtype.name}")))
 
 
-def _object_writers(tensor: Any) -> dict:
-    """Write a supported object that is not plain data."""
+def _storage_id(storage: _Storage, array: np.ndarray) -> PersistentId:
+    """Return the reference to a storage whose elements are of an array's dtype."""
+    low, high = storage.bounds()
+    typed = TABLE[array.dtype.name].storage  # None for some that have no typed storage in PyTorch
+    kind = f"torch {typed}Storage" if typed else "torch.storage UntypedStorage"
+    size = (high - low) // array.itemsize if typed else high - low
+    return PersistentId(("storage", Name(kind), str(storage.number), "cpu", size))
+
+
+def _object_writers(tensor: Write, storage: Write) -> dict[type, Write]:
+    """Return the functions that write supported objects which are not plain data."""
     return {
         **writers(),
         Tensor: tensor,
+        TypedStorage: storage,
+        UntypedStorage: storage,
         np.dtype: _dtype,
         Layout: _layout,
         device: _device,
@@ -181,6 +204,15 @@ def _array(tensor: Tensor, where: str) -> np.ndarray:
     _check_dtype(array.dtype, where)
     regular = array.dtype.isnative and all(s >= 0 and s % array.itemsize == 0 for s in array.strides)
     return array if regular else np.array(array, array.dtype.newbyteorder("="), order="C")
+
+
+def _elements(storage: TypedStorage | UntypedStorage, where: str) -> np.ndarray:
+    """Return the elements of a storage, bytes if it is untyped."""
+    array = storage._array
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{where} is a storage on the device {storage.device}, which a file can't hold")
+    _check_dtype(array.dtype, where)
+    return array
 
 
 def _address(array: np.ndarray) -> int:
