@@ -61,12 +61,18 @@ class Future(Generic[T]):
         return self.wait()
 
     def set_result(self, result: T) -> None:
-        """Set the result; once."""
-        self._future.set_result(result)
+        """Set the result.  Raises RuntimeError if a result or an exception is set already."""
+        self._complete(self._future.set_result, result)
 
     def set_exception(self, result: BaseException) -> None:
-        """Set the exception that `wait` raises."""
-        self._future.set_exception(result)
+        """Set the exception that `wait` raises.  Raises RuntimeError as `set_result` does."""
+        self._complete(self._future.set_exception, result)
+
+    def _complete(self, setter: Callable[[Any], None], value: Any) -> None:
+        try:
+            setter(value)
+        except concurrent.futures.InvalidStateError as error:
+            raise RuntimeError("Future can only be marked completed once: its result is set already") from error
 
     def add_done_callback(self, callback: Callable[["Future[T]"], Any]) -> None:
         """Call a function with this future when it is done."""
