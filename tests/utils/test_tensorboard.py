@@ -108,6 +108,21 @@ def test_images_are_png_files_of_the_same_pixels(channels, tmp_path):
     assert (found.reshape(2, 3, channels) * 255).round().tolist() == pixels.tolist()
 
 
+@pytest.mark.parametrize("dataformats", ["NCHW", "NHWC"])
+@pytest.mark.parametrize(("count", "rows", "columns"), [(1, 1, 1), (3, 1, 3), (8, 1, 8), (11, 2, 8)])
+def test_images_are_joined_in_rows_of_eight(count, rows, columns, dataformats, tmp_path):
+    images = rg.arange(1, 1 + 2 * 3 * 3 * count).reshape(count, 2, 3, 3).to(rg.uint8)
+    given = images if dataformats == "NHWC" else images.permute(0, 3, 1, 2)
+    added = written(tmp_path, lambda writer: writer.add_images("images", given, dataformats=dataformats))
+    image = fields(added[0][2][4][0])
+    assert (image[1], image[2]) == ([2 * rows], [3 * columns])
+    found = (matplotlib.image.imread(io.BytesIO(image[4][0])) * 255).round()
+    for i in range(rows * columns):
+        row, column = 2 * (i // columns), 3 * (i % columns)
+        expected = images[i].tolist() if i < count else [[[0] * 3] * 3] * 2
+        assert found[row : row + 2, column : column + 3].tolist() == expected
+
+
 def test_a_full_queue_is_written(tmp_path):
     writer = SummaryWriter(tmp_path, max_queue=3)
     for step in range(5):
@@ -157,6 +172,7 @@ def test_without_a_folder_the_run_has_the_name_of_its_time(tmp_path, monkeypatch
         (lambda w: w.add_histogram("a", rg.tensor([1.0, float("nan")])), "1 of 2 numbers of 'a' are not finite"),
         (lambda w: w.add_image("a", rg.ones(2, 2)), "dataformats='CHW'"),
         (lambda w: w.add_image("a", rg.ones(2, 2, 2)), "1, 3 or 4 channels, got 2"),
+        (lambda w: w.add_images("a", rg.ones(3, 2, 2)), "dataformats='NCHW'"),
     ],
 )
 def test_values_that_can_not_be_shown_are_refused_and_nothing_is_written(add, told, tmp_path):

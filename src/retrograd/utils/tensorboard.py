@@ -59,9 +59,18 @@ class SummaryWriter:
         return str(self._folder)
 
     def add_scalar(
-        self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None
+        self,
+        tag: str,
+        scalar_value: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        new_style: bool = False,
+        double_precision: bool = False,
     ) -> None:
-        """Add a number as a point of the curve `tag`. Raises ValueError unless it is a single number."""
+        """Add a number as a point of the curve `tag`. Raises ValueError unless it is a single number.
+
+        new_style and double_precision, forms in which PyTorch can store the number, have no effect.
+        """
         value = as_tensor(scalar_value, dtype="float64")
         if value.numel() != 1:
             raise ValueError(f"add_scalar: {tag!r} must be one number, got shape {value.shape}")
@@ -133,6 +142,27 @@ class SummaryWriter:
         """
         pixels = _to_pixels(tag, as_tensor(img_tensor), dataformats)
         self._add(tag, global_step, walltime, image=_image_summary(_encode_png(pixels)))
+
+    def add_images(
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "NCHW",
+    ) -> None:
+        """Add images as one, with up to 8 of them in a row, and black ones at the end of the last row.
+
+        dataformats: the order of the dimensions, "NCHW" or "NHWC".  Otherwise as `add_image`.
+        """
+        images = as_tensor(img_tensor).detach()
+        if dataformats not in ("NCHW", "NHWC") or images.ndim != 4:
+            raise ValueError(
+                f"add_images: {tag!r} has shape {images.shape}, which does not go with dataformats={dataformats!r}; it "
+                f"is NCHW or NHWC"
+            )
+        grid = _join_images(images if dataformats == "NHWC" else images.permute(0, 2, 3, 1))
+        self.add_image(tag, grid, global_step, walltime, "HWC")
 
     def add_figure(
         self,
@@ -241,6 +271,17 @@ def _to_pixels(tag: str, image: Tensor, dataformats: str) -> Tensor:
     return (image.to("float64").clamp(0, 1) * 255).round().to("uint8")
 
 
+def _join_images(images: Tensor) -> Tensor:
+    """Return images of shape (images, height, width, channels) as one of (height, width, channels)."""
+    count, height, width, channels = images.shape
+    columns = min(count, IMAGES_PER_ROW)
+    rows = -(-count // columns)
+    missing = registry["zeros"]((rows * columns - count, height, width, channels), dtype=images.dtype)
+    grid = registry["cat"]([images, missing]).reshape(rows, columns, height, width, channels)
+    return grid.permute(0, 2, 1, 3, 4).reshape(rows * height, columns * width, channels)
+
+
+IMAGES_PER_ROW = 8
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's names of numbers of channels
 
 
