@@ -233,3 +233,13 @@ def test_flatten_parameters_leaves_the_parameters_and_results(kind):
     model.flatten_parameters()
     assert model(x)[0].tolist() == before
     assert all(p is q for p, q in zip(model.parameters(), parameters, strict=True))
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])
+def test_an_input_of_another_dtype_than_the_weights_is_refused_except_under_autocast(kind):
+    layer = kind(3, 4).to(rg.bfloat16)
+    x = rg.ones(2, 1, 3)
+    with pytest.raises(ValueError, match=r"RNN input dtype \(float32\) does not match weight dtype \(bfloat16\)"):
+        layer(x)
+    with rg.autocast("cpu", dtype=rg.bfloat16):
+        layer(x)

@@ -4,6 +4,7 @@ import math
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from retrograd.core import Tensor, operator_named
+from retrograd.levels.autocast import casts_operands
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.module import Module
@@ -179,7 +180,7 @@ class RNNBase(Module, Generic[Last]):
 
     def _prepare_batch(self, input: Any) -> _Batch:
         if isinstance(input, PackedSequence):
-            self._check_width(input.data)
+            self._check_input(input.data)
             sizes = input.batch_sizes.tolist()
             order = None if input.sorted_indices is None else (input.sorted_indices, input.unsorted_indices)
             return _Batch(input.data, sizes[0], sizes, order)
@@ -189,7 +190,7 @@ class RNNBase(Module, Generic[Last]):
                 f"{name}: expected input of 2 or 3 dimensions, or nested of 3, got shape {input.shape}; {name}: "
                 f"Expected input to be 2D or 3D, got {input.ndim}D instead"
             )
-        self._check_width(input)
+        self._check_input(input)
         if input.is_nested:
             return _pack_nested(input)
         rows = input.unsqueeze(1) if input.ndim == 2 else input.transpose(0, 1) if self.batch_first else input
@@ -197,7 +198,9 @@ class RNNBase(Module, Generic[Last]):
             raise RuntimeError(f"{name}: the sequences have no steps: shape {input.shape}")
         return _Batch(rows, rows.shape[1])
 
-    def _check_width(self, x: Any) -> None:
+    def _check_input(self, x: Any) -> None:
+        if x.dtype != (dtype := self.weight_ih_l0.dtype) and not casts_operands():
+            raise ValueError(f"RNN input dtype ({x.dtype}) does not match weight dtype ({dtype}); convert one by .to()")
         if x.shape[-1] != self.input_size:
             raise RuntimeError(
                 f"{type(self).__name__}: input.size(-1) must be equal to input_size. Expected {self.input_size}, got "
