@@ -967,7 +967,7 @@ def from_file(filename: Any, shared: Any = None, size: Any = 0, *, dtype: Any = 
     """Return a vector of the first `size` elements of a file, which is mapped into memory."""
 
 def from_numpy(array: Any) -> Tensor:
-    """Return a tensor that shares the array's memory: writes to one change the other."""
+    """Return a tensor that shares the array's memory, on any current device: writes to one change the other."""
 
 def frombuffer(buffer: Any, *, dtype: Any, count: Any = -1, offset: Any = 0, requires_grad: Any = False) -> Tensor:
     """Return the memory of a Python object as a 1-d tensor, without a copy; read-only if the object is."""

@@ -4,6 +4,7 @@ import copy
 import threading
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from tests.devices.laws import EXEMPT, HOST, OBSERVED, OPERATORS, Move, backward, forward
 
@@ -152,3 +153,12 @@ def test_a_tensor_without_memory_is_a_model_of_one_in_host_memory(make):
     assert not made.is_meta
     assert (made.shape, made.stride(), made.dtype) == (model.shape, model.stride(), model.dtype)
     made.tolist()
+
+
+def test_from_numpy_shares_the_memory_of_the_array_on_any_current_device():
+    array = np.zeros(2)
+    with rg.device("meta"):
+        x = rg.from_numpy(array)
+        assert rg.zeros(2).is_meta
+    array[0] = 5
+    assert x.tolist() == [5, 0]

@@ -104,13 +104,16 @@ def _dtypes_in(data):
     return set().union(*map(_dtypes_in, data))
 
 
-def _constant_tensor(array):
-    """Return a tensor of an array at the current level, so that it can become a leaf there."""
+def _constant_tensor(array, *, moves=True):
+    """Return a tensor of an array at the current level, so that it can become a leaf there.
+
+    moves: whether the array is copied to the current device.
+    """
     dtypes.category(array.dtype)
     if not array.dtype.isnative:
         raise ValueError(f"numbers of dtype {array.dtype.str} are in another order of bytes: rg.tensor copies them")
     device = current().device
-    there = device is None or type(array) in array_devices
+    there = device is None or not moves or type(array) in array_devices
     array = backend.share_dtype(array)
     out = make(array if there else device.from_host(array), None, None)
     if current().inference:
@@ -120,7 +123,7 @@ def _constant_tensor(array):
 
 @function()
 def from_numpy(array) -> Tensor:
-    """Return a tensor that shares the array's memory: writes to one change the other.
+    """Return a tensor that shares the array's memory, on any current device: writes to one change the other.
 
     ValueError unless the array has the byte order of this processor.
 
@@ -131,7 +134,7 @@ def from_numpy(array) -> Tensor:
     """
     if type(array) not in namespaces:
         raise TypeError(f"from_numpy: expected np.ndarray (got {type(array).__name__})")
-    return _constant_tensor(backend.read_only(array) if _has_zero_stride(array) else array)
+    return _constant_tensor(backend.read_only(array) if _has_zero_stride(array) else array, moves=False)
 
 
 def _has_zero_stride(array):
