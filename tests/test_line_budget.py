@@ -18,7 +18,7 @@ BUDGET = {
     "compiler": 10820,
     "core": 8000,
     "cuda": 600,
-    "distributed": 9900,
+    "distributed": 10000,
     "distributions": 5900,
     "export": 3900,
     "foundation": 1425,

@@ -76,6 +76,9 @@ CALLS = {
     "cosine_embedding_loss": (F.cosine_embedding_loss, ROWS, OTHERS, SIGNS),
     "triplet_margin_loss": (F.triplet_margin_loss, ROWS, OTHERS, values(BATCH, 8, seed=5)),
     "multi_margin_loss": (F.multi_margin_loss, ROWS, classes(8)),
+    "an index": (lambda x: x[..., 2:5] + x[:, 3, None], ROWS),
+    "another dtype": (lambda x, index: x * index, ROWS, rg.arange(8)),
+    "a choice": (lambda x, other: rg.where(x > 0, x, other), ROWS, VECTOR),
     "the norm of all": (lambda x: x.norm(), ROWS),
     "the mean of all": (lambda x: x.mean(), ROWS),
 }
@@ -87,7 +90,7 @@ GATHERING = {
     Shard(1): {
         "attention": {"attend"}, "attention with a mask": {"attend"},
         "batch_norm": {"norm_channels"}, "group_norm": {"reshape"}, "instance_norm": {"reshape"},
-        "conv2d with groups": {"convolution"}, "glu": {"narrow"},
+        "an index": {"slice"}, "conv2d with groups": {"convolution"}, "glu": {"narrow"},
         "layer_norm": {"norm_rows"}, "rms_norm": {"norm_rows"},
     },
 }  # fmt: skip

@@ -84,7 +84,28 @@ def dtypes():
     return found
 
 
-programs = [print_placements, strides, deep_copy, hook, new_tensors, from_meta, block, dtypes]
+def functions_of_parts():
+    experimental = importlib.import_module(f"{library}.distributed.tensor.experimental")
+    x, w = make_part(Shard(0), 6, 3).requires_grad_(), make_part(Replicate(), 3, 2).requires_grad_()
+    product = experimental.local_map(
+        lambda x, w: (x @ w, 5), ([Shard(0)], None), ([Shard(0)], [Replicate()]), ([Shard(0)], [Partial()])
+    )
+    y, five = product(x, w)
+    (y * y).sum().backward()
+    with experimental.implicit_replication():
+        added = x.detach() + make_numbered(3)
+    moved = experimental.local_map(lambda x: x * 2, [Shard(1)], ([Shard(1)],), redistribute_inputs=True)(x.detach())
+    return [
+        str(five),
+        *describe(y),
+        x.grad.to_local().tolist(),
+        w.grad.full_tensor().tolist(),
+        *describe(added),
+        *describe(moved),
+    ]
+
+
+programs = [print_placements, strides, deep_copy, hook, new_tensors, from_meta, block, dtypes, functions_of_parts]
 with open(f"{out}.{dist.get_rank()}", "w") as file:
     json.dump({program.__name__: program() for program in programs}, file)
 dist.destroy_process_group()

@@ -1,12 +1,13 @@
 """Functions of tensors of which each rank has a part: the `__tensor_function__` of `DTensor`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from math import prod
 from typing import Any
 
 from retrograd.core import Aval, Op, Tensor, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.blocks import generator_block
 from retrograd.core.dispatch import run_compose
 from retrograd.distributed.device_mesh import DeviceMesh
 from retrograd.distributed.tensor.division import Division, Placements
@@ -18,8 +19,9 @@ from retrograd.nn.tensor_part import local_tensor, on_parts
 from retrograd.ops.family import canonical_dims
 from retrograd.ops.functions import functions
 from retrograd.ops.gather import Part
+from retrograd.ops.index import apply_index, static_index
 
-_composing = ContextVar("composing", default=False)  # whether a composite operator runs, which makes whole tensors
+_takes_copies = ContextVar("takes_copies", default=False)  # whether plain tensors are copies that each rank has
 Arguments = Sequence[Any]
 Keywords = Mapping[str, Any]
 
@@ -37,6 +39,8 @@ def run(func: Any, args: Arguments, kwargs: Keywords) -> Any:
         return _run_like(func, args, kwargs)
     if name.startswith("new_"):
         return _run_new(func, args, kwargs)
+    if name == "__getitem__" and isinstance(args[0], DTensor) and _selects_no_elements(args[1]):
+        return apply_index(args[0], (), static_index(args[0], args[1] if isinstance(args[1], tuple) else (args[1],))[0])
     if name == "set_item":
         return _write_whole(func, args, kwargs)
     if name.endswith("_") and not name.endswith("__"):
@@ -89,12 +93,33 @@ def _run_operator(op: Any, args: Arguments, kwargs: Keywords) -> Any:
 
 
 def _composed(compose: Callable[..., Any], *args: Any, **params: Any) -> Any:
-    """Return the result of an operator in others, which may combine divided tensors with plain ones."""
-    token = _composing.set(True)
-    try:
+    """Return the result of an operator in others, which may combine divided tensors with whole ones that it makes."""
+    with plain_as_copies():
         return compose(*args, **params)
+
+
+@generator_block
+def plain_as_copies() -> Iterator[None]:
+    """Within the block, let operators combine divided tensors with plain ones, of which each rank has an equal copy.
+
+    Outside of it, they refuse plain tensors of more than one element.
+
+    >>> import retrograd as rg
+    >>> from retrograd.distributed import run_threads
+    >>> from retrograd.distributed.tensor import Shard, distribute_tensor
+    >>> def script():
+    ...     x = distribute_tensor(rg.ones(4, 2), placements=[Shard(0)])
+    ...     with plain_as_copies():
+    ...         return (x + rg.arange(2)).to_local()
+    >>> run_threads(script, 2)[0]
+    tensor([[1., 2.],
+            [1., 2.]])
+    """
+    token = _takes_copies.set(True)
+    try:
+        yield
     finally:
-        _composing.reset(token)
+        _takes_copies.reset(token)
 
 
 def _selected(op: Any, parts: list[Any], params: Keywords, division: Division, plans: Sequence[Plan]) -> Tensor:
@@ -141,7 +166,7 @@ def _division_of(name: str, operand: Any, mesh: DeviceMesh) -> Division | None:
         return operand.division
     if not isinstance(operand, Tensor):
         return None
-    if operand.numel() > 1 and not _composing.get():
+    if operand.numel() > 1 and not _takes_copies.get():
         raise RuntimeError(
             f"{name}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling "
             f"distributed operators: use distribute_tensor, DTensor.from_local, or to_local()"
@@ -198,6 +223,11 @@ def _run_like(func: Any, args: Arguments, kwargs: Keywords) -> Any:
     if model.division.is_partial:
         local = exchange(local.detach(), model.division, division.placements)
     return wrap(func(local, *args[1:], **kwargs), division)
+
+
+def _selects_no_elements(key: Any) -> bool:
+    """Return whether a key consists of numbers, slices, None and the ellipsis."""
+    return all(k is None or k is Ellipsis or type(k) in (int, slice) for k in (key if type(key) is tuple else (key,)))
 
 
 def _run_new(func: Any, args: Arguments, kwargs: Keywords) -> Any:

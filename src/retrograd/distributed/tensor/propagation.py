@@ -18,6 +18,7 @@ from retrograd.core.errors import OperandIndexError, OperandValueError
 from retrograd.distributed.tensor.division import Division
 from retrograd.distributed.tensor.placements import Partial, Placement, Replicate, Shard, StridedShard
 from retrograd.nn.tensor_part import on_parts
+from retrograd.ops.family import Pointwise
 from retrograd.ops.functions import functions
 
 
@@ -217,11 +218,15 @@ def _mapped_plan(call: Call, given: Given, first: int, dim: int, nest: Nest) -> 
 def _is_needed_whole(call: Call, operand: Aval) -> bool:
     """Return whether the results depend on the values of an operand only, and not on where they are.
 
-    Integers may be indices along the divided dimension, unless the operator says along which one they are.
+    Integers may be indices along the divided dimension, unless the operator says along which one they are, or is
+    pointwise.
     """
-    if not operand.shape or call.op.definition.indexed(*call.operands, **dict(call.params)) is not None:
+    definition = call.op.definition
+    if not operand.shape or issubclass(definition, Pointwise):
         return True
-    return operand.dtype.kind not in "iu" and not call.op.definition.elements
+    if definition.indexed(*call.operands, **dict(call.params)) is not None:
+        return True
+    return operand.dtype.kind not in "iu" and not definition.elements
 
 
 def _result_dim(call: Call, i: int, dim: int, nest: Nest) -> int | None:
