@@ -7,9 +7,9 @@ from typing import Any
 
 from retrograd.autograd.function.arguments import bind_arguments, check_keywords, find_foreign
 from retrograd.autograd.function.batch_rule import VmapInfo, make_batched_function, move_batch_dims_first
-from retrograd.autograd.function.context import FunctionCtx
+from retrograd.autograd.function.context import FunctionCtx, flag
 from retrograd.autograd.function.cotangents import align_with_outputs, check_gradient, zero_cotangent
-from retrograd.autograd.function.node_class import BackwardCFunction, flag, make_backward_class
+from retrograd.autograd.function.node_class import BackwardCFunction, make_backward_class
 from retrograd.autograd.function.outputs import attach_outputs, check_dirty, make_outputs
 from retrograd.autograd.function.schema import FunctionSchema
 from retrograd.autograd.function.tangents import pause_levels, set_output_tangents, tangent_levels
@@ -281,9 +281,9 @@ class Function(metaclass=FunctionMeta):
     def _run_backward(cls, ctx: FunctionCtx, grad_outputs: Sequence) -> Any:
         """Return what the user's backward returns."""
         backward = cls._backward_method()
-        if flag(cls, "boxed_grads_call"):
-            return backward(ctx, list(grad_outputs))
-        return backward(ctx, *grad_outputs)
+        if cls.boxed_grads_call is False or not flag(cls, "boxed_grads_call"):
+            return backward(ctx, *grad_outputs)
+        return backward(ctx, list(grad_outputs))
 
     generate_vmap_rule = False
     clear_saved_tensors_on_access = False  # if True, `ctx.saved_tensors` can be read once: the graph keeps no reference

@@ -10,9 +10,23 @@ from retrograd.core.function_node import unpack_saved
 from retrograd.foundation.source_location import warn_user
 
 
+class _DefaultFlags:
+    clear_saved_tensors_on_access = False
+
+
+def flag(cls: Any, name: str) -> bool:
+    """Return the value of an attribute that a Function sets to True or False; raise RuntimeError for others."""
+    value = getattr(cls, name)
+    if not isinstance(value, bool):
+        raise RuntimeError(f"{name} must be a bool, got {type(value).__name__}: set it in class {cls.__name__}")
+    return value
+
+
 class FunctionCtx:
     """The context passed from forward to backward: saved tensors, marks, and any attributes that the user sets."""
 
+    _forward_cls: Any = _DefaultFlags  # the Function, if it is the ctx of one
+    _is_cleared = False  # the saved tensors have been read, and are kept no more
     needs_input_grad: tuple[bool, ...] = ()
     _inputs: list = []  # noqa: RUF012 (set per call): place, shape and dtype of each tensor among the arguments
     _outputs: list = []  # noqa: RUF012 (set per call): and among what forward returned
@@ -65,7 +79,22 @@ class FunctionCtx:
         if self.saved_for_forward:
             return self.saved_for_forward
         fn = None if self._node is None else self._node()
-        return self.to_save if fn is None else unpack_saved(fn)
+        if fn is None:
+            return self.to_save
+        return unpack_saved(fn) if self._forward_cls.clear_saved_tensors_on_access is False else self._read_once(fn)
+
+    def _read_once(self, fn: GradFn) -> tuple[Tensor | None, ...]:
+        """Return the saved tensors, which the node then keeps no more; raise RuntimeError the second time."""
+        flag(self._forward_cls, "clear_saved_tensors_on_access")
+        if self._is_cleared:
+            raise RuntimeError(
+                "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the "
+                "autograd.Function: keep what the first access returned"
+            )
+        found: tuple[Tensor | None, ...] = unpack_saved(fn)
+        if fn.saved is not None:
+            fn.saved, self._is_cleared = (), True
+        return found
 
     @property
     def saved_variables(self) -> tuple[Tensor | None, ...]:

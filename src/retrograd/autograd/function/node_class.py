@@ -7,7 +7,7 @@ from typing import Any, Self, cast
 from retrograd.autograd.function.context import FunctionCtx
 from retrograd.autograd.function.cotangents import align_with_outputs
 from retrograd.autograd.node_views import Node, NodeMembers, named_class
-from retrograd.core import GradFn, Tensor
+from retrograd.core import GradFn
 from retrograd.core.graph import node
 from retrograd.core.hooks import RemovableHandle
 
@@ -57,22 +57,6 @@ class BackwardCFunction(ContextNode):
     """
 
     _forward_cls: Any
-    _is_cleared = False  # the saved tensors have been read, and are kept no more
-
-    @property
-    def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """The tensors of `save_for_backward`, connected to the graph."""
-        found = super().saved_tensors
-        if flag(self._forward_cls, "clear_saved_tensors_on_access"):
-            if self._is_cleared:
-                raise RuntimeError(
-                    "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the "
-                    "autograd.Function: keep what the first access returned"
-                )
-            fn = self._node and self._node()
-            if fn and fn.saved is not None:
-                fn.saved, self._is_cleared = (), True
-        return found
 
     def apply(self, *args: Any) -> Any:
         """Run the Function's backward, or its vjp, with this ctx."""
@@ -123,14 +107,6 @@ class BackwardCFunction(ContextNode):
 
     def _class_of_node(self, fn: GradFn) -> type[Self]:
         return type(self)
-
-
-def flag(cls: Any, name: str) -> bool:
-    """Return the value of an attribute that a Function sets to True or False; raise RuntimeError for others."""
-    value = getattr(cls, name)
-    if not isinstance(value, bool):
-        raise RuntimeError(f"{name} must be a bool, got {type(value).__name__}: set it in class {cls.__name__}")
-    return value
 
 
 Node.register(ContextNode)
