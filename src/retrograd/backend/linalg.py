@@ -286,18 +286,22 @@ def row_order(swaps, rows):
 
 
 def solve_factors(a):
-    """Return what solves with a and its transpose share: LU and pivots, or a itself if it is small."""
+    """Return what solves with a and its transpose share: LU and pivots of the transpose, or that itself if it is small.
+
+    The transpose of an array in the order of rows is in the order of LAPACK, which would copy the array itself.
+    """
     check_square("linalg.solve", a)
+    turned = np.swapaxes(a, -1, -2)
     if on_host and a.shape[-1] <= BLOCK:
-        return a.copy(), np.full(a.shape[:-1], -1, np.int32)
-    lu, swaps, info = lu_factors(a)
+        return turned.copy(), np.full(a.shape[:-1], -1, np.int32)
+    lu, swaps, info = lu_factors(turned)
     if on_host and info.any():
         raise LinAlgError(f"linalg.solve: the matrix is singular: pivot {info.max()} is 0")
     return lu, swaps
 
 
 def solve_factored(lu, swaps, b, transposed):
-    """Return X with A X = B, or A^T X = B, from the result of `solve_factors` or `lu_factors`."""
+    """Return X with A X = B, or A^T X = B, from the LU factors and pivots of A, or A itself and negative pivots."""
     if on_host and swaps.size and swaps.flat[0] < 0:
         return _solve(np.swapaxes(lu, -1, -2) if transposed else lu, b)
     if lapack() and b.size and lu.shape[-1] > BLOCK:

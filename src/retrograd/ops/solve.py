@@ -44,7 +44,7 @@ def broadcast_stacks(name, *tensors):
 
 @op("solve_factors(Tensor A) -> (Tensor LU, Tensor swaps)")
 class solve_factors(Internal, CoreDims, differentiable=False):
-    """The LU factors of square matrices, to solve with them and with their transposes; small ones themselves."""
+    """The LU factors of the transposes of square matrices, to solve with both; small transposes themselves."""
 
     def impl(xp, A):
         return xp.solve_factors(A)
@@ -54,7 +54,7 @@ class solve_factors(Internal, CoreDims, differentiable=False):
         return Aval(A.shape, A.dtype), Aval(A.shape[:-1], dtypes.int32)
 
     def oracle(np, A):
-        return A, np.full(A.shape[:-1], -1)
+        return np.swapaxes(A, -1, -2), np.full(A.shape[:-1], -1)
 
     def samples(r):
         yield (r(2, 3, 3),), {}
@@ -80,21 +80,24 @@ class lu_parts(Internal, CoreDims, differentiable=False):
         yield (dominant_matrix(r, 3),), {"pivot": False}
 
 
-@op("solved(Tensor[] operands, *, bool transposed) -> Tensor")
+@op("solved(Tensor[] operands, *, bool transposed, bool of_transpose=False) -> Tensor")
 class solved(Internal, snapshots="operands"):
-    """X with A X = B, or A^T X = B, of operands A, B, LU, swaps; A and B have equal batch dimensions."""
+    """X with A X = B, or A^T X = B, of operands A, B, and LU and swaps, which are those of A^T if `of_transpose`.
 
-    def impl(xp, A, B, LU, swaps, *, transposed):
+    A and B have equal batch dimensions.
+    """
+
+    def impl(xp, A, B, LU, swaps, *, transposed, of_transpose):
         _check_same_batch(A, B)
-        return xp.solve_factored(LU, swaps, B, transposed)
+        return xp.solve_factored(LU, swaps, B, transposed != of_transpose)
 
-    def shape(A, B, LU, swaps, *, transposed):
+    def shape(A, B, LU, swaps, *, transposed, of_transpose):
         _check_same_batch(A, B)
         return Aval(B.shape, B.dtype)
 
-    def vjp_operands(g, operands, out, transposed):
+    def vjp_operands(g, operands, out, transposed, of_transpose):
         A, _, LU, swaps = operands
-        gB = solved([A, g, LU, swaps], transposed=not transposed)
+        gB = solved([A, g, LU, swaps], transposed=not transposed, of_transpose=of_transpose)
         if not A.requires_grad:
             return None, gB, None, None
         return -matmul(out, mT(gB)) if transposed else -matmul(gB, mT(out)), gB, None, None
@@ -107,26 +110,26 @@ class solved(Internal, snapshots="operands"):
             tB = -product if tB is None else tB - product
         return registry["zeros_like"](out) if tB is None else solved([A, tB, LU, swaps], **params)
 
-    def batch(batched, n, *operands, transposed):
+    def batch(batched, n, *operands, **params):
         A, B, LU, swaps = operands
         if batched == (False, True, False, False) and A.ndim == 2:
-            return solve_concatenated(B, lambda B: solved([A, B, LU, swaps], transposed=transposed))
-        return solved(batch_all(operands, batched, n), transposed=transposed)
+            return solve_concatenated(B, lambda B: solved([A, B, LU, swaps], **params))
+        return solved(batch_all(operands, batched, n), **params)
 
-    def dependence(i, out, *operands, transposed):
+    def dependence(i, out, *operands, transposed, of_transpose):
         in_front = {d: d for d in range(out.ndim - 2)}
         return {**in_front, out.ndim - 1: out.ndim - 1} if i == 1 else in_front
 
     def constrain(A, B, LU):
         return A, B, solve_factors(A)[0]
 
-    def oracle(np, A, B, LU, swaps, transposed):
+    def oracle(np, A, B, LU, swaps, transposed, of_transpose):
         return np.linalg.inv(np.swapaxes(A, -1, -2) if transposed else A) @ B
 
     def samples(r):
         for transposed in (False, True):
             A = dominant_matrix(r, 3, 2)
-            yield (A, r(2, 3, 2), *solve_factors(A)), {"transposed": transposed}
+            yield (A, r(2, 3, 2), *solve_factors(A)), {"transposed": transposed, "of_transpose": True}
 
 
 def _check_same_batch(A, B):
@@ -135,14 +138,14 @@ def _check_same_batch(A, B):
         raise ValueError(f"linalg.solve: shapes {A.shape} and {B.shape} do not fit: expected as many matrices A as B")
 
 
-def solve_with(name, A, B, left, factors):
-    """X with A X = B, or X A = B, from A and its factors."""
+def solve_with(name, A, B, left, factors, of_transpose=False):
+    """X with A X = B, or X A = B, from A and a function from A to its factors, or to those of its transpose."""
     vector = B.ndim == 1 or (B.ndim == A.ndim - 1 and B.shape == A.shape[:-1])
     if vector and not left:
         raise ValueError(f"{name}: with left=False B must be matrices, got shape {B.shape}")
     B = unsqueeze(B, -1) if vector else B
     check_linear_system(name, A, B, left)
-    X = _solve_stacks(name, A, B if left else mT(B), factors(A), not left)
+    X = _solve_stacks(name, A, B if left else mT(B), factors(A), transposed=not left, of_transpose=of_transpose)
     X = X if left else mT(X)
     return squeeze(X, -1) if vector else X
 
@@ -154,12 +157,12 @@ def solve_concatenated(B, solve):
     return movedim(reshape(X, rows.shape), 0, -2)
 
 
-def _solve_stacks(name, A, B, factors, transposed):
+def _solve_stacks(name, A, B, factors, **params):
     LU, swaps = factors
     if A.ndim == 2 and B.ndim > 2:
-        return solve_concatenated(B, lambda B: solved([A, B, LU, swaps], transposed=transposed))
+        return solve_concatenated(B, lambda B: solved([A, B, LU, swaps], **params))
     A, B, LU = broadcast_stacks(name, A, B, LU)
-    return solved([A, B, LU, expand(swaps, A.shape[:-1])], transposed=transposed)
+    return solved([A, B, LU, expand(swaps, A.shape[:-1])], **params)
 
 
 @op("linalg.solve(Tensor A, Tensor B, *, bool left=True) -> Tensor")
@@ -175,7 +178,7 @@ class linalg_solve(Composite):
 
     def compose(A, B, *, left):
         check_square("linalg.solve", A)
-        return solve_with("linalg.solve", A, B, left, solve_factors)
+        return solve_with("linalg.solve", A, B, left, solve_factors, of_transpose=True)
 
     oracle = "retrograd.testing.references.solve.linalg_solve"
 
