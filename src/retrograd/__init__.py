@@ -202,7 +202,10 @@ __all__ = sorted(name for name in {*globals(), *_names, *_OF_SMALL_MODULES} if n
 
 _aliases.alias_modules("retrograd", lambda: _lazy.lazy_module("retrograd.module_aliases").MODULES)
 _lazy.lazy_names("retrograd.library", {"opcheck": "retrograd.testing"})
-_lazy.lazy_names("retrograd.nn.utils.stateless", {"functional_call": "retrograd.func"})
+_lazy.lazy_names(
+    "retrograd.nn.utils.stateless",
+    {"functional_call": "retrograd.func", "_reparametrize_module": "retrograd.func.modules"},
+)
 _lazy.lazy_names("retrograd.random", {"thread_safe_generator": "retrograd.utils.data.worker"})
 _lazy.lazy_names("retrograd.nn.parallel", {"DistributedDataParallel": "retrograd.distributed.data_parallel"})
 _pickling.member_classes["Parameter"] = lambda: _lazy.lazy_module("retrograd.nn").Parameter

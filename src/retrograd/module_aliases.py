@@ -53,7 +53,7 @@ MODULES = {
         "HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss LinearCrossEntropyLoss MSELoss MarginRankingLoss "
         "MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss NLLLoss2d PoissonNLLLoss SmoothL1Loss "
         "SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss",
-        "nn.loss": "_Loss",
+        "nn.loss": "_Loss _WeightedLoss",
     },
     "nn.modules.module": {
         "nn": "Module",

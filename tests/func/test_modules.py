@@ -372,3 +372,12 @@ def test_unwrapping_goes_to_the_ground_or_one_level_down():
 def test_only_tensors_are_unwrapped():
     with pytest.raises(TypeError, match="debug_unwrap: expected a Tensor, got float"):
         debug_unwrap(3.0)
+
+
+def test_a_block_replaces_tensors_under_pytorchs_private_name():
+    model, weight = Tied(), t(2, 3)
+    with nn.utils.stateless._reparametrize_module(model, {"a": weight}, tie_weights=True):
+        assert model.a is weight and model.b is weight
+    assert model.a is model.b and model.a is not weight
+    with pytest.raises(RuntimeError, match="missing: b"):
+        nn.utils.stateless._reparametrize_module(model, {"a": weight}, strict=True)

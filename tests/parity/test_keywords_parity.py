@@ -18,7 +18,6 @@ MODULES = (
 ACCEPTED = {"self", "input", "out", "size_average", "reduce", "_stacklevel", "min_value", "max_value", "_caller"}
 # Left out: options of what does not exist here, and names of arguments that are passed by position.
 LEFT_OUT = {
-    "RNNCellBase": {"num_chunks"},
     "ModuleDict.update": {"modules"},
     "ParameterDict.update": {"parameters"},
     "Sequential.extend": {"sequential"},

@@ -29,6 +29,7 @@ ARGUMENTS = {
     "PixelUnshuffle": (2,),
     "RMSNorm": (3,),
     "RNNBase": ("LSTM", 2, 3),
+    "RNNCellBase": (2, 3, True, 4),
     "SyncBatchNorm": (3,),
     "Threshold": (1.0, 2.0),
     "Transformer": (8, 2, 1, 1, 16),
@@ -52,8 +53,8 @@ MADE = {
     "TransformerEncoder": lambda nn: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2), 1),
 }
 CLASSES = {n: v for n, v in vars(torch.nn).items() if inspect.isclass(v) and issubclass(v, torch.nn.Module)}
-# DataParallel is a wrapper for several devices, RNNCellBase has other arguments.
-NAMES = [n for n in CLASSES if hasattr(rg.nn, n) and n not in ("DataParallel", "RNNCellBase")]
+# DataParallel is a wrapper for several devices.
+NAMES = [n for n in CLASSES if hasattr(rg.nn, n) and n != "DataParallel"]
 # Attributes that only PyTorch's layers have, and why.
 ABSENT = {
     "T_destination": "for type checkers",

@@ -60,14 +60,34 @@ def functional_call(
     """
     _check_module("functional_call", module)
     dicts = _check_dicts(parameter_and_buffer_dicts)
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _replace_tensors(module, dicts, tie_weights, strict):
+        return module(*args, **kwargs or {})
+
+
+def _reparametrize_module(
+    module: Any,
+    parameters_and_buffers: dict[str, Tensor],
+    *,
+    tie_weights: bool = False,
+    strict: bool = False,
+    stack_weights: bool = False,
+) -> Any:
+    """Return a block in which a module has other tensors: PyTorch's private name, which libraries call.
+
+    `stack_weights` has no effect: blocks inside one another end in the inverse order always.
+    """
+    return _replace_tensors(module, [parameters_and_buffers], tie_weights, strict)
+
+
+def _replace_tensors(module: Any, dicts: list[dict], tie_weights: bool, strict: bool) -> Any:
+    """Return a block in which a module has the tensors of the dicts; their final values are written to these."""
     values = {name: value for given in dicts for name, value in given.items()}
     if tie_weights:
         values = _expand_tied_names(module, values)
     if strict:
         _check_names(module, values)
-    args = () if args is None else args if isinstance(args, tuple) else (args,)
-    with _swap_tensors(module, values, dicts):
-        return module(*args, **kwargs or {})
+    return _swap_tensors(module, values, dicts)
 
 
 class NoModuleError(TypeError, AttributeError):

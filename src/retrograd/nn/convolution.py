@@ -20,24 +20,47 @@ MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _ConvNd(Module):
-    """Base of convolutions and their transposes: settings, a weight and a bias."""
+    """Base of convolutions and their transposes: settings, a weight and a bias; PyTorch's, for subclasses."""
 
-    dims: int
+    dims: int  # of a subclass without it, as many as its kernel has sizes
     bias: Any
     padding: Any
-    transposed = False
-    padding_mode = "zeros"
 
-    def _init_settings(self, in_channels: int, out_channels: int, kernel_size: Sizes, **settings: Any) -> None:
-        """Check all settings, then store them."""
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: str | Sizes,
+        dilation: Sizes,
+        transposed: bool,
+        output_padding: Sizes,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
-        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, settings["groups"]
-        self._check_channels()
         name = type(self).__name__
+        if padding_mode not in MODES:
+            raise ValueError(f"{name}: padding_mode must be {', '.join(MODES)}, got {padding_mode!r}")
+        if not hasattr(self, "dims"):
+            self.dims = 1 if isinstance(kernel_size, int) else len(kernel_size)
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.transposed, self.padding_mode = transposed, padding_mode
+        self._check_channels()
         self.kernel_size = per_dim(name, "kernel_size", kernel_size, self.dims, 1)
-        self.stride = per_dim(name, "stride", settings["stride"], self.dims, 1)
-        self.dilation = per_dim(name, "dilation", settings["dilation"], self.dims, 1)
-        self.padding = self._check_padding(settings["padding"])
+        self.stride = per_dim(name, "stride", stride, self.dims, 1)
+        self.dilation = per_dim(name, "dilation", dilation, self.dims, 1)
+        self.output_padding = per_dim(name, "output_padding", output_padding, self.dims, 0)
+        self.padding = self._check_padding(padding)
+        self._reversed_padding_repeated_twice = self._padding_of_sides()
+        first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
+        self.weight = empty_parameter(True, (first, second // groups, *self.kernel_size), device, dtype)
+        self.register_parameter("bias", empty_parameter(bias, (out_channels,), device, dtype))
+        self.reset_parameters()
 
     def _check_channels(self) -> None:
         channels = {"in_channels": self.in_channels, "out_channels": self.out_channels}
@@ -51,13 +74,28 @@ class _ConvNd(Module):
                 )
 
     def _check_padding(self, padding: Any) -> Any:
-        return per_dim(type(self).__name__, "padding", padding, self.dims, 0)
+        if not isinstance(padding, str):
+            return per_dim(type(self).__name__, "padding", padding, self.dims, 0)
+        if padding not in ("same", "valid"):
+            raise ValueError(
+                f"{type(self).__name__}: Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}: "
+                f"padding must be 'same', 'valid' or integers, got {padding!r}"
+            )
+        if padding == "same" and any(s != 1 for s in self.stride):
+            raise ValueError(
+                f"{type(self).__name__}: padding='same' needs stride 1, got {self.stride}; padding='same' is not "
+                "supported for strided convolutions"
+            )
+        return padding
 
-    def _init_parameters(self, first: int, second: int, bias: bool, device: Any, dtype: Any) -> None:
-        shape = (first, second // self.groups, *self.kernel_size)
-        self.weight = empty_parameter(True, shape, device, dtype)
-        self.register_parameter("bias", empty_parameter(bias, (self.out_channels,), device, dtype))
-        self.reset_parameters()
+    def _padding_of_sides(self) -> list[int]:
+        """Return the padding on each side, in the order of `F.pad`: from the last dimension on."""
+        if self.padding == "valid":
+            return [0] * (2 * self.dims)
+        if self.padding == "same":
+            totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
+            return [side for t in reversed(totals) for side in (t // 2, t - t // 2)]
+        return [p for p in reversed(self.padding) for _ in range(2)]
 
     def reset_parameters(self) -> None:
         """Reinitialize the parameters."""
@@ -101,53 +139,26 @@ class _Conv(_ConvNd):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        if padding_mode not in MODES:
-            raise ValueError(f"{type(self).__name__}: padding_mode must be {', '.join(MODES)}, got {padding_mode!r}")
-        settings = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-        self._init_settings(in_channels, out_channels, kernel_size, **settings)
-        self.padding_mode, self.output_padding = padding_mode, (0,) * self.dims
-        self._sides = self._padding_of_sides()
-        self._init_parameters(out_channels, in_channels, bias, device, dtype)
-
-    def _check_padding(self, padding: Any) -> Any:
-        if not isinstance(padding, str):
-            return super()._check_padding(padding)
-        if padding not in ("same", "valid"):
-            raise ValueError(
-                f"{type(self).__name__}: Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}: "
-                f"padding must be 'same', 'valid' or integers, got {padding!r}"
-            )
-        if padding == "same" and any(s != 1 for s in self.stride):
-            raise ValueError(
-                f"{type(self).__name__}: padding='same' needs stride 1, got {self.stride}; padding='same' is not "
-                "supported for strided convolutions"
-            )
-        return padding
-
-    def _padding_of_sides(self) -> tuple[int, ...]:
-        """Return the padding on each side, in the order of `F.pad`: from the last dimension on."""
-        if self.padding == "valid":
-            return (0,) * (2 * self.dims)
-        if self.padding == "same":
-            totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
-            return tuple(side for t in reversed(totals) for side in (t // 2, t - t // 2))
-        return tuple(p for p in reversed(self.padding) for _ in range(2))
+        sizes = (kernel_size, stride, padding, dilation)
+        super().__init__(in_channels, out_channels, *sizes, False, 0, groups, bias, padding_mode, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         """Map images (n, in_channels, ...) or (in_channels, ...) to images with out_channels."""
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Convolve with another weight and bias: PyTorch's private name, which subclasses call."""
         padding = self.padding
         if self.padding_mode != "zeros":
             check_images(type(self).__name__, input, self.dims)
-            input, padding = F.pad(input, self._sides, mode=self.padding_mode), 0
-        return type(self).convolve(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+            input, padding = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), 0
+        return type(self).convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 class _ConvTransposeNd(_ConvNd):
     """Base of transposed convolutions: the transpose of a convolution from out_channels to in_channels."""
 
     convolve: Callable[..., Tensor]
-
-    transposed = True
 
     def __init__(
         self,
@@ -166,10 +177,10 @@ class _ConvTransposeNd(_ConvNd):
     ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f"{type(self).__name__}: padding_mode must be 'zeros', got {padding_mode!r}")
-        settings = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-        self._init_settings(in_channels, out_channels, kernel_size, **settings)
-        self.output_padding = per_dim(type(self).__name__, "output_padding", output_padding, self.dims, 0)
-        self._init_parameters(in_channels, out_channels, bias, device, dtype)
+        sizes = (kernel_size, stride, padding, dilation)
+        super().__init__(
+            in_channels, out_channels, *sizes, True, output_padding, groups, bias, padding_mode, device, dtype
+        )
 
     def _output_padding_for(self, input: Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
         """Return the output padding that gives images of that size; only its last dimensions count."""

@@ -27,7 +27,24 @@ def _check_kl_reduction(name: str, value: str) -> None:
 
 
 class _Loss(StoredSettings):
-    """Base of losses: they have a `reduction` of the elements' losses."""
+    """Base of losses: they have a `reduction` of the elements' losses. Its constructor is PyTorch's, for subclasses."""
+
+    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
+        older = older_reduction("size_average reduce reduction")
+        found = older(type(self).__name__, (size_average, reduce, reduction), {})
+        super().__init__(**(found[1] if found else {"reduction": reduction}))
+
+
+class _WeightedLoss(_Loss):
+    """Base of losses with a `weight` of classes or elements, a buffer or None."""
+
+    weight: Tensor | None
+
+    def __init__(
+        self, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
 
 
 @layer
@@ -136,7 +153,7 @@ class KLDivLoss(_PairLoss):
 
 
 @layer
-class CrossEntropyLoss(_Loss):
+class CrossEntropyLoss(_WeightedLoss):
     """-log softmax(x)[y]: input scores (N, C, ...) or (C), target class indices (N, ...) or ().
 
     The target may be probabilities shaped as the input. `weight` (C) weights the classes; "mean" divides by the sum of
@@ -167,7 +184,7 @@ class CrossEntropyLoss(_Loss):
         )
 
 
-class LinearCrossEntropyLoss(_Loss):
+class LinearCrossEntropyLoss(_WeightedLoss):
     """`CrossEntropyLoss` of scores linear(x): input (N, in_features) or (in_features), target (N, *out_features).
 
     The scores of each row are (num_classes, *out_features); `linear` holds the parameters. ignore_index None is -100.
@@ -204,7 +221,8 @@ class LinearCrossEntropyLoss(_Loss):
                 f"LinearCrossEntropyLoss: weight must have shape {(num_classes,)}, got {weight.shape}; expected weight "
                 f"shape to be {(num_classes,)}, got {weight.shape}"
             )
-        super().__init__(
+        StoredSettings.__init__(
+            self,
             num_classes=num_classes,
             out_features=out_features,
             reduction=reduction,
@@ -239,7 +257,7 @@ class LinearCrossEntropyLoss(_Loss):
 
 
 @layer
-class NLLLoss(_Loss):
+class NLLLoss(_WeightedLoss):
     """-x[y]: input log-probabilities (N, C, ...) or (C), target class indices (N, ...) or ().
 
     >>> import retrograd as rg
@@ -260,7 +278,7 @@ class NLLLoss(_Loss):
 
 
 @layer
-class BCELoss(KeywordLoss):
+class BCELoss(_WeightedLoss):
     """-(y log x + (1 - y) log(1 - x)): input probabilities and targets of one shape; `weight` broadcasts.
 
     Logarithms are clamped to at least -100, which keeps the loss finite.
@@ -274,6 +292,7 @@ class BCELoss(KeywordLoss):
     _older_form = staticmethod(older_reduction("weight size_average reduce reduction"))
 
     weight: Tensor | None = buffer(default=None)
+    reduction: str = field(default="mean", check=check_reduction, kw_only=True)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of two tensors of one shape."""

@@ -7,7 +7,7 @@ from retrograd.foundation.older_forms import older_reduction
 from retrograd.nn import functional as F
 from retrograd.nn.constructor_fields import field
 from retrograd.nn.distance import PairwiseDistance
-from retrograd.nn.loss import KeywordLoss, _Loss, check_reduction
+from retrograd.nn.loss import KeywordLoss, _Loss, _WeightedLoss, check_reduction
 from retrograd.nn.settings import buffer, check_positive, layer
 
 
@@ -94,7 +94,7 @@ def _check_p(name: str, value: int) -> None:
 
 
 @layer
-class MultiMarginLoss(KeywordLoss):
+class MultiMarginLoss(_WeightedLoss):
     """The sum over classes i other than the target y of weight[y] max(0, margin - x[y] + x[i])^p / classes.
 
     Input scores (n, classes) or (classes), target class indices (n) or (); p is 1 or 2.
@@ -110,6 +110,7 @@ class MultiMarginLoss(KeywordLoss):
     p: int = field(default=1, check=_check_p)
     margin: float = 1.0
     weight: Tensor | None = buffer(default=None)
+    reduction: str = field(default="mean", check=check_reduction, kw_only=True)
 
     def __post_init__(self) -> None:
         """Check that there is a weight for each class."""
@@ -140,7 +141,7 @@ class MultiLabelMarginLoss(KeywordLoss):
 
 
 @layer
-class MultiLabelSoftMarginLoss(KeywordLoss):
+class MultiLabelSoftMarginLoss(_WeightedLoss):
     """The mean over the classes, the last dimension, of `BCEWithLogitsLoss`, times weight.
 
     >>> import retrograd as rg
@@ -152,6 +153,7 @@ class MultiLabelSoftMarginLoss(KeywordLoss):
     _older_form = staticmethod(older_reduction("weight size_average reduce reduction"))
 
     weight: Tensor | None = buffer(default=None)
+    reduction: str = field(default="mean", check=check_reduction, kw_only=True)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of two tensors of one shape."""

@@ -12,21 +12,22 @@ from retrograd.nn.settings import empty_parameter
 Next = TypeVar("Next")  # the type of the state: a tensor, or a pair for an LSTM
 
 
-class RNNCellBase(Module, Generic[Next]):
-    """Base of the cells: the weights of one step."""
+class RNNCellBase(Module):
+    """Base of the cells: the weights of one step, with `num_chunks` gates. A subclass defines `forward`."""
 
     weight_ih: Any
     weight_hh: Any
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool, mode: str, device: Any, dtype: Any) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
         if hidden_size < 0:
             raise ValueError(f"{type(self).__name__}: hidden_size must be at least 0, got {hidden_size}")
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.bias = bias
-        self.mode = mode
-        gates = RECURRENCES[mode].gates * hidden_size
+        gates = num_chunks * hidden_size
         self.weight_ih = empty_parameter(True, (gates, input_size), device, dtype)
         self.weight_hh = empty_parameter(True, (gates, hidden_size), device, dtype)
         for name in ("bias_ih", "bias_hh"):
@@ -38,6 +39,18 @@ class RNNCellBase(Module, Generic[Next]):
         bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size else 0.0
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
+
+    def extra_repr(self) -> str:
+        """Return the sizes, and the settings that differ from the defaults."""
+        shown = f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+        nonlinearity = getattr(self, "nonlinearity", "tanh")
+        return shown if nonlinearity == "tanh" else f"{shown}, nonlinearity={nonlinearity}"
+
+
+class _Cell(RNNCellBase, Generic[Next]):
+    """Base of the cells with a recurrence of `RECURRENCES`, their `mode`."""
+
+    mode: str
 
     def forward(self, input: Any, hx: Any = None) -> Next:
         """Map the input (batch, input_size) or (input_size) and a state to the next state; zeros by default."""
@@ -72,12 +85,6 @@ class RNNCellBase(Module, Generic[Next]):
                 raise RuntimeError(f"{name}: {_differing_size(state.shape, expected)}: {said}")
         return given
 
-    def extra_repr(self) -> str:
-        """Return the sizes, and the settings that differ from the defaults."""
-        shown = f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
-        nonlinearity = getattr(self, "nonlinearity", "tanh")
-        return shown if nonlinearity == "tanh" else f"{shown}, nonlinearity={nonlinearity}"
-
 
 def _differing_size(shape: tuple[int, ...], expected: tuple[int, ...]) -> str:
     """Return which size of a state differs."""
@@ -87,7 +94,7 @@ def _differing_size(shape: tuple[int, ...], expected: tuple[int, ...]) -> str:
     return f"Input batch size {batches[0]} doesn't match hidden0 batch size {batches[1]}"
 
 
-class RNNCell(RNNCellBase[Tensor]):
+class RNNCell(_Cell[Tensor]):
     """One step of an `RNN`: (batch, input_size) and (batch, hidden_size) to (batch, hidden_size).
 
     >>> import retrograd as rg
@@ -108,11 +115,12 @@ class RNNCell(RNNCellBase[Tensor]):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, mode_of("RNNCell", nonlinearity), device, dtype)
-        self.nonlinearity = nonlinearity
+        mode = mode_of("RNNCell", nonlinearity)
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.mode, self.nonlinearity = mode, nonlinearity
 
 
-class LSTMCell(RNNCellBase[tuple[Tensor, Tensor]]):
+class LSTMCell(_Cell[tuple[Tensor, Tensor]]):
     """One step of an `LSTM`: (batch, input_size) and the pair (h, c) to the next pair.
 
     >>> import retrograd as rg
@@ -122,13 +130,15 @@ class LSTMCell(RNNCellBase[tuple[Tensor, Tensor]]):
     ((5, 4), (5, 4))
     """
 
+    mode = "LSTM"
+
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, "LSTM", device, dtype)
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
 
-class GRUCell(RNNCellBase[Tensor]):
+class GRUCell(_Cell[Tensor]):
     """One step of a `GRU`: (batch, input_size) and (batch, hidden_size) to (batch, hidden_size).
 
     >>> import retrograd as rg
@@ -137,7 +147,9 @@ class GRUCell(RNNCellBase[Tensor]):
     (5, 4)
     """
 
+    mode = "GRU"
+
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, "GRU", device, dtype)
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
