@@ -377,7 +377,9 @@ def test_only_tensors_are_unwrapped():
 def test_a_block_replaces_tensors_under_pytorchs_private_name():
     model, weight = Tied(), t(2, 3)
     with nn.utils.stateless._reparametrize_module(model, {"a": weight}, tie_weights=True):
-        assert model.a is weight and model.b is weight
-    assert model.a is model.b and model.a is not weight
+        assert model.a is weight
+        assert model.b is weight
+    assert model.a is model.b
+    assert model.a is not weight
     with pytest.raises(RuntimeError, match="missing: b"):
         nn.utils.stateless._reparametrize_module(model, {"a": weight}, strict=True)

@@ -53,7 +53,9 @@ def of_weighted_loss(torch, x):
             return loss + self.smoothing
 
     weighted, plain = Loss(x[0].abs(), "sum"), Loss()
-    assert list(weighted.state_dict()) == ["weight"] and not plain.state_dict() and plain.weight is None
+    assert list(weighted.state_dict()) == ["weight"]
+    assert list(plain.state_dict()) == []
+    assert plain.weight is None
     return [loss(x, torch.tensor([1, 0])) for loss in (weighted, plain)]
 
 

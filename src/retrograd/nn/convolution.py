@@ -25,6 +25,8 @@ class _ConvNd(Module):
     dims: int  # of a subclass without it, as many as its kernel has sizes
     bias: Any
     padding: Any
+    transposed = False
+    padding_mode = "zeros"
 
     def __init__(
         self,
@@ -159,6 +161,8 @@ class _ConvTransposeNd(_ConvNd):
     """Base of transposed convolutions: the transpose of a convolution from out_channels to in_channels."""
 
     convolve: Callable[..., Tensor]
+
+    transposed = True
 
     def __init__(
         self,
