@@ -52,6 +52,7 @@ _PURE = (
 _IMPURE = {  # their functions have effects of other kinds, or read values: tests/compiler/functions_with_effects.txt
     "ops/printing": "prints or formats a tensor",
     "ops/storage": "reads the memory of a tensor",
+    "ops/storage_methods": "reads the memory of a tensor",
     "ops/resize_memory": "resizes the memory of a tensor",
     "nn/init": "initializes a tensor",
     "nn/state_loading": "loads a state",
