@@ -187,4 +187,19 @@ def get_device_module(device: Any = None) -> Any:
     return cpu if kind == "cpu" else sys.modules[__name__]
 
 
-__getattr__, __dir__ = lazy_names("retrograd.cuda", {"amp": "retrograd.cuda.amp"})
+__getattr__, __dir__ = lazy_names(
+    "retrograd.cuda",
+    {
+        "amp": "retrograd.cuda.amp",
+        "FloatTensor": "retrograd.cuda.legacy",
+        "DoubleTensor": "retrograd.cuda.legacy",
+        "HalfTensor": "retrograd.cuda.legacy",
+        "BFloat16Tensor": "retrograd.cuda.legacy",
+        "BoolTensor": "retrograd.cuda.legacy",
+        "ByteTensor": "retrograd.cuda.legacy",
+        "CharTensor": "retrograd.cuda.legacy",
+        "ShortTensor": "retrograd.cuda.legacy",
+        "IntTensor": "retrograd.cuda.legacy",
+        "LongTensor": "retrograd.cuda.legacy",
+    },
+)

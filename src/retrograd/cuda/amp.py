@@ -1,9 +1,12 @@
 """The older names of `rg.amp` for CUDA: without a CUDA device they are disabled, with a warning."""
 
+from functools import partial
 from typing import Any
 
 from retrograd import amp
 from retrograd.ops.dtype_aliases import half
+
+custom_fwd, custom_bwd = (partial(function, device_type="cuda") for function in (amp.custom_fwd, amp.custom_bwd))
 
 
 class autocast(amp.autocast):

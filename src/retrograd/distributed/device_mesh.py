@@ -7,6 +7,7 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.distributed.groups import initialized_group, new_group
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.pipelining.transports.process_group import ProcessGroup
@@ -178,13 +179,15 @@ def init_device_mesh(
 
     All ranks of the default group must make it, also if the mesh has fewer.
 
-    Raises RuntimeError if the mesh has more ranks than the default group, and for names that repeat or whose number
-    differs from that of the dimensions.
+    Raises TypeError if the shape is no sequence, RuntimeError if the mesh has more ranks than the default group, and
+    for names that repeat or whose number differs from that of the dimensions.
 
     >>> from retrograd.distributed import run_threads
     >>> run_threads(lambda: init_device_mesh("cpu", (2, 2)).get_coordinate(), 4)
     [[0, 0], [0, 1], [1, 0], [1, 1]]
     """
+    if not isinstance(mesh_shape, Sequence):
+        raise TypeError(f"init_device_mesh: mesh_shape must be a sequence of sizes, got {describe(mesh_shape)}")
     shape, names = tuple(mesh_shape), None if mesh_dim_names is None else tuple(mesh_dim_names)
     if names is not None and (len(set(names)) != len(names) or len(names) != len(shape)):
         raise RuntimeError(f"init_device_mesh: mesh_dim_names {names} must be {len(shape)} different names")

@@ -16,6 +16,9 @@ from retrograd.ops.functions import check_tensor, derived_function, function
 from retrograd.ops.layout import Size, strided
 from retrograd.ops.methods import method
 
+# Whether every shape is a `Size`, as under `torch_alias`: then a plain tuple is data, as in PyTorch.
+shapes_are_sizes = False
+
 
 class TensorClassMeta(builtins.type):
     """The metaclass of classes whose instances are the tensors of one dtype."""
@@ -34,12 +37,12 @@ class TensorClassMeta(builtins.type):
         return _make(cls.__name__, cls.dtype, data)
 
     def __repr__(cls):
-        return f"<class 'retrograd.{cls.__name__}'>"
+        return f"<class '{cls.__module__}.{cls.__name__}'>"
 
 
 def _make(name, dtype, data):
     """Return a tensor of one dtype, of the sizes, the sequence or the tensor that a legacy call was given."""
-    if len(data) != 1 or isinstance(data[0], (int, Size)):
+    if len(data) != 1 or isinstance(data[0], int) or _is_shape(data[0]):
         return zeros(*(data or (0,)), dtype=dtype)
     (values,) = data
     if isinstance(values, Tensor):
@@ -71,9 +74,14 @@ def _legacy_array(*arguments):
     )
 
 
+def _is_shape(values):
+    """Whether a value is a shape: a `Size`, or a tuple of integers where those of tensors are plain tuples."""
+    return builtins.type(values) is Size or (isinstance(values, Size) and not shapes_are_sizes)
+
+
 def _is_data(values):
     """Whether a value is a sequence of numbers; a tuple of integers may also be a shape."""
-    if isinstance(values, tuple):
+    if isinstance(values, tuple) and not shapes_are_sizes:
         return not values or not builtins.all(builtins.type(v) is int for v in values)
     return hasattr(values, "__len__") and not isinstance(values, (str, bytes, dict, set, frozenset))
 

@@ -21,9 +21,6 @@ class _SparseTensorClassMeta(TensorClassMeta):
         sizes = data if not data or isinstance(data[0], int) else data[0]
         return sparse_coo_tensor(sizes or (0,), dtype=cls.dtype)
 
-    def __repr__(cls):
-        return f"<class 'retrograd.sparse.{cls.__name__}'>"
-
 
 def _sparse_class(dense: Any) -> Any:
     name = dense.__name__

@@ -10,7 +10,7 @@ lists them and `samples_of` yields what to hold them on, so that an operator of 
 """
 
 from retrograd.testing.calculus import difference, pull, push, run, seeded
-from retrograd.testing.closeness import assert_close
+from retrograd.testing.closeness import assert_allclose, assert_close
 from retrograd.testing.laws import LAWS
 from retrograd.testing.make_tensor import make_tensor
 from retrograd.testing.opcheck import OpCheckError, opcheck
@@ -20,6 +20,7 @@ __all__ = [
     "LAWS",
     "OpCheckError",
     "Sampler",
+    "assert_allclose",
     "assert_close",
     "difference",
     "errors_of",

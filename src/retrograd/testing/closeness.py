@@ -61,6 +61,21 @@ def assert_close(
         raise AssertionError(msg(str(error)) if callable(msg) else msg) from None
 
 
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
+    """Call `assert_close`, which replaces it; NaN equals NaN, and dtypes may differ.
+
+    >>> assert_allclose(np.array([1.0, np.nan]), np.array([1.0, np.nan]))
+    """
+    assert_close(actual, expected, rtol, atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)
+
+
 def _assert_close(actual: Any, expected: Any, checks: _Checks) -> None:
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if actual.keys() != expected.keys():

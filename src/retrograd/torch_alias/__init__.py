@@ -17,6 +17,7 @@ from retrograd.core.dtype import is_floating, is_signed
 from retrograd.distributions import Distribution
 from retrograd.foundation.class_members import add_members
 from retrograd.nn.members import Members
+from retrograd.ops import legacy
 from retrograd.ops.as_strided import broadcast_shapes
 from retrograd.ops.dtype_aliases import dtype
 from retrograd.ops.layout import Size
@@ -203,6 +204,7 @@ def _give_sizes(alias: Any) -> None:
     Distribution.event_shape = _size(Distribution.event_shape)  # type: ignore[assignment,method-assign,arg-type]
     Distribution._extended_shape = _extended_shape  # type: ignore[method-assign]
     alias.broadcast_shapes = _broadcast_shapes
+    legacy.shapes_are_sizes = True
 
 
 def _unflatten_members(values: list, names: list) -> dict:

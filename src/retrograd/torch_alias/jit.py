@@ -4,9 +4,11 @@ Libraries for PyTorch decorate functions with `torch.jit.script`, and ask `torch
 its files do not exist here; `rg.compile` compiles whole steps.
 """
 
+import builtins
+import types
 import typing
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Union, get_args, get_origin
 from typing import Final as Final
 
 from retrograd.nn import Module
@@ -59,6 +61,24 @@ def is_scripting() -> bool:
 def is_tracing() -> bool:
     """Whether `trace` is recording: False, because it does not record."""
     return False
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """Whether a value is of a type, or of one of several: members of containers are looked at too.
+
+    >>> isinstance([1, 2], List[int]), isinstance({"a": 1.0}, Dict[str, int]), isinstance(None, Optional[int])
+    (True, False, True)
+    """
+    origin, arguments = get_origin(target_type), get_args(target_type)
+    if builtins.isinstance(target_type, tuple) or origin in (Union, types.UnionType):
+        return any(isinstance(obj, one) for one in arguments or target_type)
+    if target_type is Any or not builtins.isinstance(obj, origin or target_type):
+        return target_type is Any
+    if origin is tuple and arguments[1:] != (...,):
+        return len(obj) == len(arguments) and all(map(isinstance, obj, arguments))
+    if origin is dict:
+        return all(isinstance(key, arguments[0]) and isinstance(obj[key], arguments[1]) for key in obj)
+    return not arguments or all(isinstance(member, arguments[0]) for member in obj)
 
 
 def script(obj: Any, *args: Any, **settings: Any) -> Any:

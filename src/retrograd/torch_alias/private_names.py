@@ -43,7 +43,7 @@ ADDED = {
     "func": "vmap",
     "library": "register_fake",
     "nn.init": "_calculate_correct_fan",
-    "nn.modules.module": "_global_buffer_registration_hooks _global_module_registration_hooks "
+    "nn.modules.module": "_addindent _global_buffer_registration_hooks _global_module_registration_hooks "
     "_global_parameter_registration_hooks",
     "nn.parameter": "_ParameterMeta",
     "ops": "aten load_library",
@@ -120,6 +120,11 @@ def _shape_as_tensor(x: Tensor) -> Tensor:
 def _are_functorch_transforms_active() -> bool:
     """Return whether a transform, such as `vmap`, runs."""
     return current().level is not None
+
+
+def _addindent(s_: str, numSpaces: int) -> str:
+    """Return a text whose lines after the first are indented."""
+    return s_.replace("\n", "\n" + numSpaces * " ")
 
 
 def get_proxy_mode() -> None:
