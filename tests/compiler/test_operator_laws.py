@@ -20,7 +20,9 @@ EAGER = {
     "reads the value of a tensor": "as_strided as_strided_scatter ctc_loss linalg.lstsq",
     "of retrograd.fx.operators": "pick guard overwritten",
     "of retrograd.implicit": "implicit_solution",
-    "of retrograd.higher_order": "higher_order.cond higher_order.scan higher_order.while_loop",
+    "of retrograd.higher_order": """
+        higher_order.cond higher_order.linked_result higher_order.scan higher_order.while_loop
+    """,
     "of retrograd.pipelining": "add_gradients pipe_split stage_backward",
     "suppresses exceptions": "count_into_boxes",
     "is a view of a kind": "adjoint",

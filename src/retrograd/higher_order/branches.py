@@ -5,7 +5,10 @@ from typing import Any
 
 import optree
 
-from retrograd.core import Internal, Tensor, op, operator_named
+from retrograd.autograd.grad_mode import is_grad_enabled
+from retrograd.core import Aval, Internal, Tensor, op, operator_named
+from retrograd.core.dispatch import call
+from retrograd.core.dtype import is_differentiable
 from retrograd.fx.subgraph import record_call, subgraph_of, trace_functions
 from retrograd.fx.tracer import TraceLevel
 from retrograd.higher_order.operands import (
@@ -20,6 +23,8 @@ from retrograd.higher_order.operands import (
     select,
     trace_level,
 )
+from retrograd.ops.batching import broadcast_batch
+from retrograd.ops.create import zeros
 from retrograd.ops.family import Composite
 
 MERGING = "When merging two branches' output in torch.cond, "
@@ -33,12 +38,12 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: tuple | lis
         dtypes.  They may use tensors from around them, which get gradients, and may not write to operands.
     operands: a tuple or list of pytrees of tensors.
 
-    In eager code only the chosen function runs, so its result may differ from the other's, and an operand that it does
-    not use gets no gradient, where PyTorch's is zero.  A trace records one node
-    with both functions, and nothing is fixed by the example's value.  Under `vmap`, if `pred` differs between the
-    examples, both functions run on all examples and the results are selected: as with `where`, a nan or an infinity in
-    the derivative of a function not chosen can reach the gradient.  Results that share memory with an operand are
-    copied.
+    In eager code only the chosen function runs, so its result may differ from the other's.  An operand that it does
+    not use gets a gradient of zeros; a tensor that only the other function uses, and that is no operand, gets none.
+    A trace records one node with both functions, and nothing is fixed by the example's value.  Under `vmap`, if
+    `pred` differs between the examples, both functions run on all examples and the results are selected: as with
+    `where`, a nan or an infinity in the derivative of a function not chosen can reach the gradient.  Results that
+    share memory with an operand are copied.
 
     Raises RuntimeError for a `pred` of several elements, for operands that are no tensors, for functions that write to
     operands, and, where both run, for results that differ in structure, shape or dtype.
@@ -67,7 +72,19 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: tuple | lis
         _check_structures(tree, results[1][1])
         check_same_avals(("true_fn_output", "false_fn_output"), outs, results[1][0], MERGING)
         outs = select(pred, outs, results[1][0])
-    return optree.tree_unflatten(tree, copy_aliases(outs, leaves))
+    return optree.tree_unflatten(tree, _link_operands(copy_aliases(outs, leaves), leaves))
+
+
+def _link_operands(outs: list, operands: list) -> list:
+    """Return the results with edges to all operands that require grad, so that unused ones get zeros."""
+    linked = [x for x in operands if x.requires_grad] if is_grad_enabled() else []
+    if not linked:
+        return outs
+    return [call(linked_result, (x, *linked), {}) if _is_differentiable(x) else x for x in outs]
+
+
+def _is_differentiable(x: Any) -> bool:
+    return isinstance(x, Tensor) and is_differentiable(x.dtype)
 
 
 def _check(pred: Any, true_fn: Any, false_fn: Any, operands: Any) -> None:
@@ -116,6 +133,39 @@ def _record(level: TraceLevel, pred: Tensor, functions: dict[str, Callable], lea
 
 def _flat_function(function: Callable, spec: Any) -> Callable:
     return lambda *leaves: function(*optree.tree_unflatten(spec, leaves))
+
+
+@op("higher_order.linked_result(Tensor x, Tensor[] operands) -> Tensor")
+class linked_result(Internal, linear="x,operands"):
+    """A copy of x that depends on operands too, with derivatives of zero."""
+
+    node_name = "CondAutogradOpBackward"
+
+    def impl(xp: Any, x: Any, *operands: Any) -> Any:
+        return xp.array(x, copy=True)
+
+    def shape(x: Aval, *operands: Aval) -> Aval:
+        return Aval(x.shape, x.dtype)
+
+    def vjp_x(g: Tensor) -> Tensor:
+        return g
+
+    def vjp_operands(g: Tensor, operands_aval: Sequence[Aval]) -> list:
+        return [zeros(aval.shape, dtype=aval.dtype) for aval in operands_aval]
+
+    def dependence(i: int, out: Aval, x: Aval, *operands: Aval) -> dict:
+        return {d: d for d in range(x.ndim)} if i == 0 else {}
+
+    def batch(batched: Sequence[bool], n: int, x: Tensor, *operands: Tensor) -> Tensor:
+        out: Tensor = linked_result(x if batched[0] else broadcast_batch(x, n), operands)
+        return out
+
+    def oracle(np: Any, x: Any, *operands: Any) -> Any:
+        return x
+
+    def samples(r: Any) -> Any:
+        yield (r(3), r(2, 2), r()), {}
+        yield (r(2, 3), r(2, 3)), {}
 
 
 @op("higher_order.cond(Tensor pred, Tensor[] operands, *, any true_fn, any false_fn) -> Tensor[]")
