@@ -465,13 +465,13 @@ def atanh(x: _Operand) -> Tensor:
 def atanh_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`atanh`, written into the tensor; returns it."""
 
-def atleast_1d(tensors: Sequence[_Operand]) -> tuple[Tensor, ...]:
+def atleast_1d(tensors: Sequence[_Operand] = ()) -> tuple[Tensor, ...]:
     """Turn tensors without dimensions into vectors; return one tensor, or a tuple of several."""
 
-def atleast_2d(tensors: Sequence[_Operand]) -> tuple[Tensor, ...]:
+def atleast_2d(tensors: Sequence[_Operand] = ()) -> tuple[Tensor, ...]:
     """Turn vectors into matrices with one row; return one tensor, or a tuple of several."""
 
-def atleast_3d(tensors: Sequence[_Operand]) -> tuple[Tensor, ...]:
+def atleast_3d(tensors: Sequence[_Operand] = ()) -> tuple[Tensor, ...]:
     """Turn vectors into (1, n, 1) and matrices into (m, n, 1); return one tensor, or a tuple of several."""
 
 def avg_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
@@ -531,7 +531,7 @@ def bitwise_xor(a: _Operand, b: _Operand) -> Tensor:
 def blackman_window(window_length: _int, periodic: Any = True, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """The Blackman window: 0.42 - 0.5 cos of one period + 0.08 cos of two periods."""
 
-def block_diag(tensors: Sequence[_Operand]) -> Tensor:
+def block_diag(tensors: Sequence[_Operand] = ()) -> Tensor:
     """Put matrices on the diagonal of a larger one, with zeros elsewhere; vectors are rows."""
 
 def bmm(a: _Operand, b: _Operand) -> Tensor:
@@ -540,7 +540,7 @@ def bmm(a: _Operand, b: _Operand) -> Tensor:
 def broadcast_shapes(*shapes: Any) -> Any:
     """Return the common shape of tensors of these shapes (a number is a 1-d shape); a ValueError if there is none."""
 
-def broadcast_tensors(tensors: Sequence[_Operand]) -> tuple[Tensor, ...]:
+def broadcast_tensors(tensors: Sequence[_Operand] = ()) -> tuple[Tensor, ...]:
     """The tensors as views, broadcast to their common shape."""
 
 def broadcast_to(x: _Operand, *shape: _Ints) -> Tensor:
@@ -552,7 +552,7 @@ def bucketize(x: _Operand, boundaries: _Operand, *, out_int32: _bool = False, ri
 def can_cast(from_: Any, to: Any) -> _bool:
     """Whether a dtype can be cast to another in results: complex not to real, floats not to integers."""
 
-def cartesian_prod(tensors: Sequence[_Operand]) -> Tensor:
+def cartesian_prod(tensors: Sequence[_Operand] = ()) -> Tensor:
     """Return the Cartesian product of vectors, one row each, the last varying fastest; a single vector itself."""
 
 def cat(tensors: Sequence[_Operand], dim: _int = 0) -> Tensor:
@@ -1345,7 +1345,7 @@ def lu_unpack(LU_data: _Operand, LU_pivots: _Operand, unpack_data: _bool = True,
     """Unpack the results of `linalg.lu_factor` into P, L and U; empty if not requested."""
 
 def manual_seed(seed: Any) -> Any:
-    """Seed the default generator, and return it."""
+    """Seed the default generator with an integer, or a value that `int` turns into one, and return it."""
 
 def margin_ranking_loss(input1: _Operand, input2: _Operand, target: _Operand, margin: _float = 0.0, reduction: _str = 'mean') -> Tensor:
     """max(0, margin - target * (input1 - input2)); target 1 ranks input1 higher, -1 input2."""
@@ -1410,7 +1410,7 @@ def median(x: _Operand, dim: _int, keepdim: _bool = False) -> return_types.media
 def median(x: _Operand, dim: None = None, keepdim: _bool = False) -> Tensor:
     """The median, the lower of two in the middle; along `dim`, a named tuple (values, indices).  NaN wins."""
 
-def meshgrid(tensors: Sequence[_Operand], *, indexing: _str = 'ij') -> tuple[Tensor, ...]:
+def meshgrid(tensors: Sequence[_Operand] = (), *, indexing: _str = 'ij') -> tuple[Tensor, ...]:
     """Return one tensor per vector, with one dimension per vector: the i-th varies along dimension i."""
 
 @overload

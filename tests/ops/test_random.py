@@ -197,7 +197,7 @@ def test_like_takes_shape_and_dtype():
         (lambda: rg.randint(3, 3, (2,)), ValueError, "3 up to but not including 3"),
         (lambda: rg.bernoulli(rg.full((2,), 1.5)), ValueError, "between 0 and 1"),
         (lambda: rg.manual_seed(2**64), ValueError, "18446744073709551616"),
-        (lambda: rg.manual_seed(1.5), ValueError, "1.5"),
+        (lambda: rg.Generator().manual_seed(1.5), ValueError, "1.5"),
         (lambda: rg.Generator("x"), ValueError, "'x'"),
     ],
 )

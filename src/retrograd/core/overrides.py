@@ -292,7 +292,7 @@ def check_out_shape(name, target, result):
 
 
 def write_result(target, result):
-    """Write a result into `out`, which is resized if it has no elements."""
+    """Write a result into `out`, which is resized if it has another shape."""
     if target.shape != result.shape:
         target.resize_(tuple(result.shape))
     target.copy_(result)

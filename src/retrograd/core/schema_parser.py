@@ -231,6 +231,8 @@ def _default(kind, text):
         reader.fail("expected ','")
     if value is None and "?" in kind:
         return None
+    if kind == "Tensor[]" and value in ((), []):  # tensors themselves can't be written in a schema
+        return ()
     if value is None and kind != "any":  # which NumPy takes for the dtype float64
         reader.fail(f"expected a default that {kind} can have", 0)
     try:

@@ -10,7 +10,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.errors import OperandValueError
 from retrograd.core.op import compound, is_foreign
-from retrograd.core.overrides import check_out_shape, function_result, override_result, write_result
+from retrograd.core.overrides import function_result, override_result, write_result
 from retrograd.foundation.function_arguments import explain_kind
 from retrograd.foundation.suggestions import suggest_keyword
 from retrograd.ops.as_tensor import as_tensor as as_tensor
@@ -65,8 +65,9 @@ _KEYWORD_PARAMETERS = [
 def factory(make, *names):
     """Return the public function for an operator or a function that makes a tensor.
 
-    It takes more keywords: `out=` receives the values, `requires_grad=` makes a leaf that accumulates gradients,
-    `memory_format=` orders the elements in memory; `device=`, `layout=` and `pin_memory=` accept what is actual.
+    It takes more keywords: `out=` receives the values and the shape, `requires_grad=` makes a leaf that accumulates
+    gradients, `memory_format=` orders the elements in memory; `device=`, `layout=` and `pin_memory=` accept what is
+    actual.
     """
     signature = inspect.signature(make)
     listed = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())
@@ -96,7 +97,6 @@ def factory(make, *names):
             args = (args,)  # sizes as separate arguments, or none; a tuple also binds faster
         if out is not None:
             result = make(*args, **{"dtype": out.dtype, **own})
-            check_out_shape(make.__name__, out, result)
             write_result(out, result)
             return out
         try:

@@ -33,7 +33,7 @@ from retrograd.ops.opmath import Family
 
 def broadcast_shapes(name, shapes):
     """Return the common shape of operands that broadcast; a ValueError names the first dimension that does not fit."""
-    first = shapes[0]
+    first = shapes[0] if shapes else ()
     if shapes.count(first) == len(shapes):
         return tuple(first)
     ndim = max(len(s) for s in shapes)

@@ -36,7 +36,7 @@ def _as_3d(x):
     return reshape(x, (1, -1, 1))
 
 
-@op("atleast_1d(Tensor[] tensors) -> Tensor[]")
+@op("atleast_1d(Tensor[] tensors=[]) -> Tensor[]")
 class atleast_1d(Composite):
     """Turn tensors without dimensions into vectors; return one tensor, or a tuple of several."""
 
@@ -52,7 +52,7 @@ class atleast_1d(Composite):
         yield (r(), r(2, 3)), {}
 
 
-@op("atleast_2d(Tensor[] tensors) -> Tensor[]")
+@op("atleast_2d(Tensor[] tensors=[]) -> Tensor[]")
 class atleast_2d(Composite):
     """Turn vectors into matrices with one row; return one tensor, or a tuple of several."""
 
@@ -68,7 +68,7 @@ class atleast_2d(Composite):
         yield (r(3), r(2, 3)), {}
 
 
-@op("atleast_3d(Tensor[] tensors) -> Tensor[]")
+@op("atleast_3d(Tensor[] tensors=[]) -> Tensor[]")
 class atleast_3d(Composite):
     """Turn vectors into (1, n, 1) and matrices into (m, n, 1); return one tensor, or a tuple of several.
 
@@ -181,7 +181,7 @@ class column_stack(Composite):
         yield (r(), r()), {}
 
 
-@op("block_diag(Tensor[] tensors) -> Tensor")
+@op("block_diag(Tensor[] tensors=[]) -> Tensor")
 class block_diag(Composite):
     """Put matrices on the diagonal of a larger one, with zeros elsewhere; vectors are rows.
 
@@ -378,7 +378,7 @@ def _repeat_elements(x, at, times):
 # ---------------------------------------------------------------------------------------------- combinations
 
 
-@op("meshgrid(Tensor[] tensors, *, str indexing='ij') -> Tensor[]")
+@op("meshgrid(Tensor[] tensors=[], *, str indexing='ij') -> Tensor[]")
 class meshgrid(Composite):
     """Return one tensor per vector, with one dimension per vector: the i-th varies along dimension i.
 
@@ -414,14 +414,16 @@ class meshgrid(Composite):
 
 
 def _check_vectors(name, tensors):
-    if not tensors or any(t.ndim > 1 for t in tensors):
-        listed = ", ".join(str(t.shape) for t in tensors) or "none"
+    if not tensors:
+        raise ValueError(f"{name}: meshgrid expects a non-empty TensorList")
+    if any(t.ndim > 1 for t in tensors):
+        listed = ", ".join(str(t.shape) for t in tensors)
         words = f"Expected 0D or 1D tensor in the tensor list but got shapes {listed}"
         raise ValueError(f"{name}: {words}: expected vectors, got shapes {listed}")
     same_dtype(name, tensors)
 
 
-@op("cartesian_prod(Tensor[] tensors) -> Tensor")
+@op("cartesian_prod(Tensor[] tensors=[]) -> Tensor")
 class cartesian_prod(Composite):
     """Return the Cartesian product of vectors, one row each, the last varying fastest; a single vector itself.
 

@@ -560,7 +560,7 @@ def _check_at_least_2d(name, x):
 class cat(Definition, linear="tensors,", aliases="concat concatenate", elements="moved", row_major=True):
     """The concatenation of tensors along an existing dimension; their other sizes must be equal.
 
-    Tensors of shape (0,) are ignored.
+    Tensors of shape (0,) are ignored; of only such tensors, the result is one too, for any dim.
 
     >>> import retrograd as rg
     >>> rg.cat((rg.tensor([[1, 2]]), rg.tensor([[3, 4]])), dim=1).tolist()
@@ -570,7 +570,8 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", elements=
     method = False
 
     def impl(xp, *tensors, dim):
-        return xp.concatenate(_tensors_to_join(tensors), axis=dim, dtype=_dtype_of_joined(tensors))
+        joined = _tensors_to_join(tensors)
+        return xp.concatenate(joined, axis=_dim_to_join(joined, dim), dtype=_dtype_of_joined(tensors))
 
     def shape(*tensors, dim):
         if not tensors:
@@ -580,7 +581,7 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", elements=
                 raise ValueError(f"cat: zero-dimensional tensor (at position {i}) cannot be concatenated; see stack")
         joined = _tensors_to_join(tensors)
         first = joined[0]
-        at = canonical_dim("cat", dim, first.ndim)
+        at = canonical_dim("cat", _dim_to_join(joined, dim), first.ndim)
         for i, x in enumerate(joined):
             if x.ndim != first.ndim or x.ndim == 0 or _shape_without(x.shape, at) != _shape_without(first.shape, at):
                 raise ValueError(
@@ -596,11 +597,11 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", elements=
         return Aval((*first.shape[:at], sum(x.shape[at] for x in joined), *first.shape[at + 1 :]), dtype)
 
     def vjp_tensors(g, tensors_aval, dim):
-        parts, start = [], 0
+        parts, start, at = [], 0, _dim_to_join(tensors_aval, dim)
         for aval in tensors_aval:
             if len(aval.shape) == g.ndim:
-                parts.append(cast_to(narrow(g, dim, start, aval.shape[dim]), aval.dtype))
-                start += aval.shape[dim]
+                parts.append(cast_to(narrow(g, at, start, aval.shape[at]), aval.dtype))
+                start += aval.shape[at]
             else:
                 parts.append(registry["zeros"](aval.shape, dtype=aval.dtype))
         return parts
@@ -608,17 +609,20 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", elements=
     def batch(batched, n, *tensors, dim):
         tensors = batch_all(tensors, batched, n)
         joined = [t for t in tensors if t.ndim != 2 or t.shape[1]] or tensors
-        out = cat(joined, dim=shift_dims("cat", dim, max(t.ndim for t in joined) - 1))
+        at = 0 if all(t.shape == (n, 0) for t in joined) else dim
+        out = cat(joined, dim=shift_dims("cat", at, max(t.ndim for t in joined) - 1))
         return cast_to(out, dtypes.result_type(*tensors))
 
     def oracle(np, *tensors, dim):
         """Concatenate; operands of shape (0,) are skipped."""
-        return np.concatenate([t for t in tensors if t.shape != (0,)], axis=dim)
+        joined = [t for t in tensors if t.shape != (0,)]
+        return np.concatenate(joined, axis=dim) if joined else tensors[0]
 
     def samples(r):
         yield (r(2, 3), r(2, 1)), {"dim": -1}
         yield (r(2, 3), r(1, 3), r(2, 3)), {}
         yield (r(0), r(2, 3), r(1, 3)), {}
+        yield (r(0), r(0)), {"dim": 1}
 
     def errors(r):
         yield (r(2, 3), r(3, 2)), {}, ValueError, "tensor 1 is"
@@ -633,6 +637,11 @@ def _tensors_to_join(tensors):
     if all(x.ndim == 1 for x in tensors):
         return tensors
     return [x for x in tensors if x.shape != (0,)]
+
+
+def _dim_to_join(tensors, dim):
+    """The dimension to concatenate in: any dim is accepted if all tensors have shape (0,)."""
+    return 0 if tensors[0].shape == (0,) and all(x.shape == (0,) for x in tensors) else dim
 
 
 def _dtype_of_joined(tensors):
@@ -776,7 +785,7 @@ def _narrowed_key(shape, dim, start, length):
     return (*(slice(None),) * at, slice(start, start + length))
 
 
-@op("broadcast_tensors(Tensor[] tensors) -> Tensor[]")
+@op("broadcast_tensors(Tensor[] tensors=[]) -> Tensor[]")
 class broadcast_tensors(Composite):
     """The tensors as views, broadcast to their common shape."""
 
