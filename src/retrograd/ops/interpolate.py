@@ -249,9 +249,9 @@ def _unnormalize(c, size, align):
 
 
 def _clip_coordinates(c, size):
-    """Clamp positions to the image; the slope is 0 at the outermost elements and beyond."""
+    """Clamp positions to the image, NaN to 0; the slope is 0 at the outermost elements and beyond."""
     inside = registry["logical_and"](c > 0, c < size - 1)
-    return where(inside, c, clamp(detach(c), 0, size - 1))
+    return where(inside, c, clamp(registry["nan_to_num"](detach(c)), 0, size - 1))
 
 
 def _reflect_coordinates(c, size, align):
@@ -310,7 +310,7 @@ def _gather_neighbours(x, choice):
         weight = share if weight is None or share is None else weight * share
     (n, c), out = x.shape[:2], index.shape[1:]
     index = expand(reshape(index, (n, 1, math.prod(out))), (n, c, math.prod(out)))
-    found = reshape(gather(reshape(x, (n, c, -1)), 2, index), (n, c, *out))
+    found = reshape(gather(reshape(x, (n, c, math.prod(x.shape[2:]))), 2, index), (n, c, *out))
     found = where(registry["unsqueeze"](within, 1), found, 0)
     return found if weight is None else found * registry["unsqueeze"](weight, 1)
 

@@ -357,6 +357,10 @@ class group_norm(Composite, aliases="nn.functional.group_norm", opmath="x weight
                 f"channels in input to be divisible by num_groups, but got input of shape {list(x.shape)} and "
                 f"num_groups={num_groups}"
             )
+        if n * (c // num_groups) * count == 1:  # for one sample only, as PyTorch checks it
+            raise ValueError(
+                f"group_norm: Expected more than 1 value per channel when training, got input size {list(x.shape)}"
+            )
         groups = reshape(parts, (1, n * num_groups, c // num_groups * count))
         out = reshape(channel_standardize(groups, eps=eps)[0], parts.shape)
         return reshape(_scale_and_shift_channels(out, weight, bias), x.shape)
@@ -369,6 +373,7 @@ class group_norm(Composite, aliases="nn.functional.group_norm", opmath="x weight
 
     def errors(r):
         yield (r(3, 4), None, None), {"num_groups": 3}, RuntimeError, "4 channels can't be divided into num_groups=3"
+        yield (r(1, 4), None, None), {"num_groups": 4}, ValueError, "Expected more than 1 value per channel"
 
 
 @op("local_response_norm(Tensor x, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor")
