@@ -108,6 +108,34 @@ class SavedTensor:
         self._index = index
         self._member = member
 
+    @property
+    def data(self) -> Any:
+        """Return what the node holds: the tensor, or what the pack hook made of it; None after it was freed."""
+        entry = self._entry()
+        return entry.packed if type(entry) is Packed else None if entry is None else self.unpack()
+
+    @property
+    def unpack_hook(self) -> Callable[[Any], Tensor] | None:
+        """Return the hook that makes the tensor from `data`; None without hooks."""
+        entry = self._entry()
+        return entry.hooks.unpack if type(entry) is Packed else None
+
+    def unpack(self) -> Tensor | None:
+        """Return the saved tensor, made by the unpack hook if there is one; None for one that no rule reads.
+
+        Raises RuntimeError if the tensor was freed, or was written to since.
+        """
+        fn = self._fn
+        if self._entry() is None and not fn.freed:
+            return None
+        value = fn.output() if self._index < 0 else fn.value(self._index)
+        return value if self._member is None else value[self._member]
+
+    def _entry(self) -> Any:
+        """Return the entry of the node for this tensor: itself, a snapshot, packed, or None."""
+        saved = None if self._fn.saved is None else self._fn.saved[self._index]
+        return saved if saved is None or self._member is None else saved[self._member]
+
     def register_hooks(
         self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor] | None = None
     ) -> None:
@@ -124,7 +152,7 @@ class SavedTensor:
                 f"Calling register_hooks on a saved tensor after it has been freed: the values that {fn.op.name} saved "
                 f"are freed when you call .backward() or autograd.grad(). Specify retain_graph=True to keep them."
             )
-        saved = None if fn.saved is None else fn.saved[index] if member is None else fn.saved[index][member]
+        saved = self._entry()
         if type(saved) is Packed:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of "
