@@ -2053,7 +2053,7 @@ def tanh_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`tanh`, written into the tensor; returns it."""
 
 def tensor(data: Any, dtype: Any = None, requires_grad: Any = False, *, device: Any = None, pin_memory: Any = False) -> Tensor:
-    """Return a tensor with a copy of the data: a number, nested lists of numbers, an array or a tensor."""
+    """Return a tensor with a copy of the data: a number, nested lists of numbers, an array, a tensor or a storage."""
 
 def tensor_split(x: _Operand, indices_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
     """A tuple of views along `dim`: a number of nearly equal parts, or the parts between the indices listed."""

@@ -185,6 +185,10 @@ class UntypedStorage(_Storage):
         """Return the storage itself."""
         return self
 
+    def read_numbers(self, dtype=None):
+        """Return a new array of the numbers of a dtype, by default int64, whose bytes these are; a rest is left."""
+        return TypedStorage(wrap_storage=self, dtype=dtype or dtypes.int64)._array.copy()
+
     def clone(self):
         """Return a copy with memory of its own."""
         return UntypedStorage(self)
@@ -306,6 +310,13 @@ class TypedStorage(_Storage):
     def untyped(self):
         """Return the storage of bytes."""
         return self._untyped
+
+    def read_numbers(self, dtype=None):
+        """Return a new array of the elements; RuntimeError for another dtype than theirs."""
+        if dtype not in (None, self.dtype):
+            expected, got = (dtypes.TABLE[kind.name].storage for kind in (dtype, self.dtype))
+            raise RuntimeError(f"Expected a Storage of type {expected} or an UntypedStorage, but got {got}")
+        return self._array.copy()
 
     def clone(self):
         """Return a copy with memory of its own."""
