@@ -83,7 +83,6 @@ ALIAS_ONLY = {
     "onnx.symbolic_helper": "onnx",
     "quantization": "absent",
     "utils._foreach_utils": "foreach_utils",
-    "quasirandom": "quasirandom",
     "utils._contextlib": "contextlib",
     "torch_version": "torch_version",
     "utils.data._utils.worker": "data_worker",

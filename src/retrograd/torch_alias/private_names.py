@@ -30,8 +30,8 @@ from retrograd.torch_alias.operator_names import aten as aten
 
 # Path of a module below `torch` -> its names that exist only for the alias.
 ADDED = {
-    "": "PyTorchFileReader ScriptFunction ScriptModule _assert_async _check _check_index _check_is_size _check_value "
-    "_shape_as_tensor bits8 chalf classes complex32 qint32 qint8 quint2x4 quint4x2 quint8 vmap",
+    "": "PyTorchFileReader ScriptFunction ScriptModule _shape_as_tensor bits8 chalf classes complex32 qint32 qint8 "
+    "quint2x4 quint4x2 quint8 vmap",
     "_C": "DispatchKey DispatchKeySet _ExcludeDispatchKeyGuard _TensorMeta _are_functorch_transforms_active "
     "_disabled_torch_function_impl",
     "autograd.functional": "_as_tuple _construct_standard_basis_for _grad_postprocess _tuple_postprocess",
@@ -80,36 +80,6 @@ bits8, qint32, qint8, quint2x4, quint4x2, quint8 = map(
 )
 complex32 = chalf = _AbsentDtype("complex32")
 _TensorMeta = _get_node_type = type
-MESSAGE = "Expected cond to be True"
-
-
-def _check(cond: bool, message: Callable[[], str] | None = None) -> None:
-    """Raise RuntimeError with a message if a condition does not hold."""
-    if not cond:
-        raise RuntimeError(MESSAGE if message is None else message())
-
-
-def _check_index(cond: bool, message: Callable[[], str] | None = None) -> None:
-    """Raise IndexError with a message if a condition does not hold."""
-    if not cond:
-        raise IndexError(MESSAGE if message is None else message())
-
-
-def _check_value(cond: bool, message: Callable[[], str] | None = None) -> None:
-    """Raise ValueError with a message if a condition does not hold."""
-    if not cond:
-        raise ValueError(MESSAGE if message is None else message())
-
-
-def _check_is_size(i: int, message: Callable[[], str] | None = None, *, max: Any = None) -> None:
-    """Raise RuntimeError if a number is negative, or larger than `max`."""
-    _check(i >= 0 and (max is None or i <= max), message)
-
-
-def _assert_async(x: Tensor, message: str = "Expected Tensor with single nonzero value, but got zero") -> None:
-    """Raise RuntimeError if a tensor of one element is zero."""
-    if not x:
-        raise RuntimeError(message)
 
 
 def _shape_as_tensor(x: Tensor) -> Tensor:
