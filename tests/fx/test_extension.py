@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import typing
 
 import pytest
 
@@ -84,7 +85,13 @@ def test_annotations_of_a_function_are_in_its_graph_and_code():
     assert pickle.loads(pickle.dumps(module)).code == module.code
 
 
-@pytest.mark.parametrize("annotation", [int | None, "Forward", tuple[()], None, dict[str, list[int]], Pair, ...])
+ALIASES = [getattr(typing, name) for name in typing.__all__ if hasattr(getattr(typing, name), "__origin__")]
+OLDER = [typing.Tuple[rg.Tensor, int], typing.Tuple[()], typing.List[typing.Dict[str, int]], typing.Sequence[int]]  # noqa: UP006
+
+
+@pytest.mark.parametrize(
+    "annotation", [int | None, "Forward", tuple[()], None, dict[str, list[int]], Pair, ..., *ALIASES, *OLDER]
+)
 def test_any_annotation_gives_code_that_runs(annotation):
     graph = fx.Graph()
     x = graph.placeholder("x", annotation, 3)

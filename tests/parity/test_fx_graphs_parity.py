@@ -7,6 +7,7 @@ import math
 import operator
 import pickle
 import re
+import typing
 import warnings
 
 import pytest
@@ -619,6 +620,15 @@ def annotated(m):
     )
 
 
+def header(m, annotation):
+    graph = fx(m).Graph()
+    graph.output(graph.placeholder("x", annotation), annotation)
+    return graph.python_code("self").src.strip().split("\n")[0].replace(m.__name__, "m")
+
+
 def test_annotations_are_written_by_their_public_names():
     assert annotated(rg) == annotated(torch)
+    for written in ("Tuple[m.Tensor, int]", "List[m.Tensor]", "Dict[str, List[int]]", "Set[int]", "List", "Tuple"):
+        ours, theirs = (header(m, eval(written, {"m": m, **vars(typing)})) for m in (rg, torch))
+        assert ours == theirs
     assert "x : m.Tensor" in annotated(rg)[0]

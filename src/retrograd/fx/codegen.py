@@ -317,9 +317,15 @@ class _Writer:
         if isinstance(annotation, str) or annotation is ...:
             return "..." if annotation is ... else repr(annotation)
         inner, origin = typing.get_args(annotation), typing.get_origin(annotation)
+        if isinstance(origin, type) and not hasattr(annotation, "__args__"):
+            return self._named(origin)  # typing.List
         if isinstance(origin, type) and origin is not types.UnionType and not any(isinstance(m, list) for m in inner):
             generic = getattr(typing, getattr(annotation, "_name", None) or "", origin)
-            return f"{self._annotation(generic)}[{','.join(map(self._annotation, inner)) or '()'}]"
+            return f"{self._named(generic)}[{','.join(map(self._annotation, inner)) or '()'}]"
+        return self._named(annotation)
+
+    def _named(self, annotation: Any) -> str:
+        """Return the name of an annotation, which is a global of the function unless Python has it."""
         public_name = annotation.__name__ if isinstance(annotation, type) else ""
         if public_name and getattr(package(), public_name, None) is annotation:
             return f"{self._add_global(package(), package().__name__)}.{public_name}"
