@@ -399,3 +399,22 @@ def test_methods_of_tracers_read_the_traced_module_and_make_placeholders():
     seen, module = [], nn.Sequential(nn.ReLU())
     Reading().trace(module)
     assert seen == [("placeholder", True), ("call_module", True)]
+
+
+def test_arguments_before_tensors_stay_before_them_in_nodes():
+    def f(x, y):
+        return rg.einsum("i,j->ij", x, y), rg.einsum("i,j->ij", [x, y]), rg.polygamma(2, x), rg.special.expn(n=1, x=y)
+
+    traced = fx.symbolic_trace(f)
+    x, y, *calls = list(traced.graph.nodes)[:-1]
+    equation = "i,j->ij"
+    assert [(node.args, node.kwargs) for node in calls] == [
+        ((equation, x, y), {}),
+        ((equation, x, y), {}),
+        ((2, x), {}),
+        ((1, y), {}),
+    ]
+    a, b = rg.tensor([0.5, 2.0]), rg.tensor([1.0, 3.0])
+    for got, expected in zip(traced(a, b), f(a, b), strict=True):
+        assert_close(got, expected)
+    assert traced.code.count(equation) == 2
