@@ -199,6 +199,9 @@ def indexed_shape(x, ids, spec):
 # ------------------------------------------------------------------------------------------------ x[...]
 
 
+PLAIN = frozenset((int, slice, type(None), type(Ellipsis)))  # the types of keys without index tensors
+
+
 def index(x, key):
     """Return x[key], for all keys that PyTorch accepts, with tensors among the indices.
 
@@ -206,8 +209,12 @@ def index(x, key):
     In NumPy the dimensions of an integer and an index array that a slice separates come first.
     """
     if type(key) is int:  # the most frequent key needs no further look
-        return call(basic_slice, (x,), {"spec": (key,)})
+        return call_fast(basic_slice, (x,), {"spec": (key,)})
     try:
+        if type(key) in PLAIN:
+            return call_fast(basic_slice, (x,), {"spec": (key,)})
+        if type(key) is tuple and PLAIN.issuperset(map(type, key)):
+            return call_fast(basic_slice, (x,), {"spec": key})
         spec, ids = static_index(x, key_as_tuple(key))
         if not ids and bool not in map(type, spec):
             return basic_slice(x, spec=spec)
