@@ -1063,7 +1063,7 @@ class Tensor:
     def rad2deg_(self) -> Tensor:
         """`rad2deg`, written into the tensor; returns it."""
     def random_(self, start: Any = None, to: Any = ..., *, generator: Any = None) -> Tensor:
-        """Fill x with integers: `random_(to)` in [0, to), `random_(start, to)`, or all that the dtype holds exactly."""
+        """Fill x with integers: `random_(to)` in [0, to), `random_(start, to)`; None: all that the dtype holds exactly."""
     def ravel(self) -> Tensor:
         """Flatten into one dimension in row-major order: a view of a contiguous tensor, else a copy."""
     @property

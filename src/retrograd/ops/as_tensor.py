@@ -20,8 +20,7 @@ from retrograd.ops.layout import check_device, check_keywords, find_device, maki
 def tensor(data, dtype=None, requires_grad=False, *, device=None, pin_memory=False) -> Tensor:
     """Return a tensor with a copy of the data: a number, nested lists of numbers, an array, a tensor or a storage.
 
-    Python floats become the default dtype, arrays keep theirs.  The bytes of an untyped storage are read in the dtype,
-    by default int64.
+    Python floats become the default dtype, arrays keep theirs.  Bytes of a storage are read in the dtype, or as int64.
 
     >>> import retrograd as rg
     >>> rg.tensor([[1.0, 2.0]], requires_grad=True)
@@ -52,8 +51,8 @@ def _to_array(name, data, dtype):
     if type(data) in array_devices:
         array = namespaces[type(data)].array(data)
         return array if dtype is None else array.astype(dtypes.as_dtype(dtype))
-    if hasattr(data, "read_numbers"):  # a storage
-        return data.read_numbers(None if dtype is None else dtypes.as_dtype(dtype))
+    if hasattr(data, "_read_numbers"):  # a storage
+        return data._read_numbers(None if dtype is None else dtypes.as_dtype(dtype))
     try:
         array = backend.as_array(data)
     except ValueError as error:

@@ -65,9 +65,8 @@ _KEYWORD_PARAMETERS = [
 def factory(make, *names):
     """Return the public function for an operator or a function that makes a tensor.
 
-    It takes more keywords: `out=` receives the values and the shape, `requires_grad=` makes a leaf that accumulates
-    gradients, `memory_format=` orders the elements in memory; `device=`, `layout=` and `pin_memory=` accept what is
-    actual.
+    It takes more keywords: `out=` is resized and filled, `requires_grad=` makes a leaf that accumulates gradients,
+    `memory_format=` orders the elements in memory; `device=`, `layout=` and `pin_memory=` accept what is actual.
     """
     signature = inspect.signature(make)
     listed = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())

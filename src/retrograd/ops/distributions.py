@@ -406,14 +406,10 @@ def bernoulli_(x, p=0.5, *, generator=None) -> Tensor:
 
 @method
 def random_(x, start=None, to=..., *, generator=None) -> Tensor:
-    """Fill x with integers: `random_(to)` in [0, to), `random_(start, to)`, or all that the dtype holds exactly.
-
-    With None as `to`, the largest one is the largest that the dtype holds exactly.
-    """
-    if to is ... and start is not None:
+    """Fill x with integers: `random_(to)` in [0, to), `random_(start, to)`; None: all that the dtype holds exactly."""
+    if to is ...:
         start, to = 0, start
-    if to is ... or to is None:
-        to = _exact_integers(x.dtype)
+    to = _exact_integers(x.dtype) if to is None else to
     return x.copy_(_randint(start or 0, to, x.shape, generator=generator, dtype=x.dtype))
 
 

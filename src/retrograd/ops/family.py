@@ -544,6 +544,12 @@ def kernels_support(x, *given):
     return dtype.char in "fd"
 
 
+def shape_without(shape, dim):
+    """Return the shape without a dimension."""
+    at = dim % max(len(shape), 1)
+    return (*shape[:at], *shape[at + 1 :])
+
+
 def numel(shape):
     """Return the number of elements of a shape."""
     return math.prod(shape)
@@ -570,6 +576,7 @@ __all__ = [
     "check_real",
     "kernels_support",
     "numel",
+    "shape_without",
     "operator_named",
     "pointwise",
     "reduced_shape",

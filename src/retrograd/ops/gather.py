@@ -7,7 +7,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.errors import OperandIndexError
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import at_least_1d, batch_all, broadcast_batch
-from retrograd.ops.family import Composite, Rowwise, View, canonical_dim, numel
+from retrograd.ops.family import Composite, Rowwise, View, canonical_dim, numel, shape_without
 from retrograd.ops.index import check_index_dtype
 from retrograd.ops.opmath import Family
 from retrograd.ops.pointwise import ge, logical_and, lt, to, where
@@ -348,7 +348,7 @@ class take_along_dim(Composite):
             x, indices, dim = reshape(x, (-1,)), reshape(indices, (-1,)), 0
         check_index_dtype("take_along_dim", indices)
         at = canonical_dim("take_along_dim", dim, x.ndim)
-        if indices.ndim != x.ndim or _shape_without(indices.shape, at) != _shape_without(x.shape, at):
+        if indices.ndim != x.ndim or shape_without(indices.shape, at) != shape_without(x.shape, at):
             x, indices = _broadcast_along(x, indices, at)
         return gather(x, at, wrap_indices(indices, size=x.shape[at] if x.ndim else 1))
 
@@ -364,10 +364,6 @@ class take_along_dim(Composite):
         yield (r(3, 4), r.ints(4, (2, 2))), {"dim": 1}, ValueError, r"take_along_dim: indices of shape \(2, 2\)"
         yield (r(3, 4), r.ints(4, (3,))), {"dim": 1}, ValueError, r"take_along_dim: indices of shape \(3,\)"
         yield (r(3, 4), r(3, 2)), {"dim": 1}, TypeError, "take_along_dim: index must hold integers, got float64"
-
-
-def _shape_without(shape, at):
-    return shape[:at] + shape[at + 1 :]
 
 
 def _broadcast_along(x, indices, at):

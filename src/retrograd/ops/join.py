@@ -120,7 +120,7 @@ class hstack(Composite):
 
 def _check_tensors_given(name, tensors):
     if not tensors:
-        raise ValueError(f"{name}: expected at least one tensor")
+        raise ValueError(f"{name} expects a non-empty TensorList")
     return tensors
 
 
@@ -414,8 +414,7 @@ class meshgrid(Composite):
 
 
 def _check_vectors(name, tensors):
-    if not tensors:
-        raise ValueError(f"{name}: meshgrid expects a non-empty TensorList")
+    _check_tensors_given("meshgrid", tensors)
     if any(t.ndim > 1 for t in tensors):
         listed = ", ".join(str(t.shape) for t in tensors)
         words = f"Expected 0D or 1D tensor in the tensor list but got shapes {listed}"

@@ -18,6 +18,7 @@ from retrograd.ops.family import (
     cast_to,
     numel,
     restore_dims,
+    shape_without,
     shift_dims,
     squeeze_last,
 )
@@ -243,7 +244,7 @@ class select_along(Internal, Family, row_major=True, snapshots="out"):
         values = xp.take_found(x, indices, dim % x.ndim)
         if keepdim:
             return values, indices
-        shape = _shape_without(x.shape, dim)
+        shape = shape_without(x.shape, dim)
         return values.reshape(shape), indices.reshape(shape)
 
     @classmethod
@@ -258,7 +259,7 @@ class select_along(Internal, Family, row_major=True, snapshots="out"):
     def shape(x, *, finder, given, dim, keepdim):
         check_ordered("select_along", x)
         found = registry[finder].definition.shape(x, dim=dim, **given)
-        shape = found.shape if keepdim or not x.ndim else _shape_without(x.shape, dim)
+        shape = found.shape if keepdim or not x.ndim else shape_without(x.shape, dim)
         return Aval(shape, x.dtype), Aval(shape, found.dtype)
 
     def vjp_x(g, indices, x_aval, dim, keepdim):
@@ -289,12 +290,6 @@ class select_along(Internal, Family, row_major=True, snapshots="out"):
         yield (r(3, 4),), {"finder": "argmax", "given": {"keepdim": True}, "dim": 1, "keepdim": False}
         yield (r(3, 4),), {"finder": "argmin", "given": {"keepdim": True}, "dim": -2, "keepdim": True}
         yield (r(),), {"finder": "argmax", "given": {"keepdim": True}, "dim": 0, "keepdim": False}
-
-
-def _shape_without(shape, dim):
-    """Return the shape without a dimension."""
-    at = dim % len(shape)
-    return (*shape[:at], *shape[at + 1 :])
 
 
 def _with_dim(a, dim, keepdim):

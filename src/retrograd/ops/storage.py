@@ -185,7 +185,7 @@ class UntypedStorage(_Storage):
         """Return the storage itself."""
         return self
 
-    def read_numbers(self, dtype=None):
+    def _read_numbers(self, dtype):
         """Return a new array of the numbers of a dtype, by default int64, whose bytes these are; a rest is left."""
         return TypedStorage(wrap_storage=self, dtype=dtype or dtypes.int64)._array.copy()
 
@@ -296,11 +296,11 @@ class TypedStorage(_Storage):
             made = tensor(list(args[0]), dtype=self.dtype, device=device)
             self._untyped = UntypedStorage._of(backend.whole_memory(made.value))
 
-    def _elements(self):
+    @property
+    def _array(self):
         count = self._untyped.nbytes() // self.dtype.itemsize
         return self._untyped._array[: count * self.dtype.itemsize].view(self.dtype)
 
-    _array = property(_elements)
     _untyped_storage = property(lambda self: self._untyped)  # PyTorch's name
 
     def type(self, dtype=None):
@@ -311,7 +311,7 @@ class TypedStorage(_Storage):
         """Return the storage of bytes."""
         return self._untyped
 
-    def read_numbers(self, dtype=None):
+    def _read_numbers(self, dtype):
         """Return a new array of the elements; RuntimeError for another dtype than theirs."""
         if dtype not in (None, self.dtype):
             expected, got = (dtypes.TABLE[kind.name].storage for kind in (dtype, self.dtype))

@@ -20,6 +20,7 @@ from retrograd.ops.family import (
     cast_to,
     existing_dims,
     numel,
+    shape_without,
     shift_dims,
     sum_to,
 )
@@ -583,7 +584,7 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", elements=
         first = joined[0]
         at = canonical_dim("cat", _dim_to_join(joined, dim), first.ndim)
         for i, x in enumerate(joined):
-            if x.ndim != first.ndim or x.ndim == 0 or _shape_without(x.shape, at) != _shape_without(first.shape, at):
+            if x.ndim != first.ndim or x.ndim == 0 or shape_without(x.shape, at) != shape_without(first.shape, at):
                 raise ValueError(
                     f"cat: tensor {i} is {x}, which does not fit {first} except in dimension {at}: "
                     + (
@@ -657,10 +658,6 @@ def _first_difference(expected, shape, at):
     """Return PyTorch's words for the first size that differs, in another dimension than `at`."""
     d = next(d for d, size in enumerate(shape) if d != at and size != expected[d])
     return f"{expected[d]} but got size {shape[d]}"
-
-
-def _shape_without(shape, at):
-    return (*shape[:at], *shape[at + 1 :])
 
 
 @op("stack(Tensor[] tensors, int dim=0) -> Tensor")
