@@ -48,10 +48,6 @@ def diagonal_sample(r, m, n, *lead):
     return r(*lead, m, n) * registry["eye"](m, n, dtype=dtypes.float64)
 
 
-def _symmetric_sample(r, n, *lead):
-    return hermitian(r(*lead, n, n))
-
-
 # ----------------------------------------------------------------------------------- eigenvalues, Hermitian
 
 
@@ -73,7 +69,7 @@ class eigh_factors(Internal, CoreDims, differentiable=False):
         return np.linalg.eigh(A)
 
     def samples(r):
-        yield (_symmetric_sample(r, 3, 2),), {"UPLO": "L"}
+        yield (hermitian(r(2, 3, 3)),), {"UPLO": "L"}
 
 
 @op("eigenvalues_hermitian(Tensor A, *, str UPLO) -> Tensor")
@@ -90,7 +86,7 @@ class eigenvalues_hermitian(Internal, CoreDims, differentiable=False):
         return np.linalg.eigh(A)[0]
 
     def samples(r):
-        yield (_symmetric_sample(r, 3, 2),), {"UPLO": "U"}
+        yield (hermitian(r(2, 3, 3)),), {"UPLO": "U"}
 
 
 class HermitianResult(Internal, MatrixOperator, snapshots="A"):
@@ -105,7 +101,7 @@ class HermitianResult(Internal, MatrixOperator, snapshots="A"):
     @staticmethod
     def samples(r):
         """Yield samples with distinct eigenvalues."""
-        for A in (_symmetric_sample(r, 3), _symmetric_sample(r, 2, 2)):
+        for A in (hermitian(r(3, 3)), hermitian(r(2, 2, 2))):
             yield (A, *eigh_factors(A, UPLO="L")), {}
 
 
@@ -215,8 +211,8 @@ class linalg_eigh(Composite):
         return np.linalg.eigh(A, UPLO)
 
     def samples(r):
-        yield (_symmetric_sample(r, 3),), {}
-        yield (_symmetric_sample(r, 2, 2),), {"UPLO": "U"}
+        yield (hermitian(r(3, 3)),), {}
+        yield (hermitian(r(2, 2, 2)),), {"UPLO": "U"}
 
     def errors(r):
         yield (r(2, 3),), {}, ValueError, r"linalg.eigh: .*expected square matrices, got shape \(2, 3\)"

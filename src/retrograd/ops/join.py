@@ -410,15 +410,14 @@ class meshgrid(Composite):
         yield (r(2), r(), r(3)), {"indexing": "xy"}
 
     def errors(r):
-        yield (r(2), r(2, 2)), {}, ValueError, r"meshgrid: .*expected vectors, got shapes \(2,\), \(2, 2\)"
+        yield (r(2), r(2, 2)), {}, ValueError, r"meshgrid: Expected 0D or 1D tensor .* got shapes \(2,\), \(2, 2\)"
 
 
 def _check_vectors(name, tensors):
     _check_tensors_given("meshgrid", tensors)
     if any(t.ndim > 1 for t in tensors):
         listed = ", ".join(str(t.shape) for t in tensors)
-        words = f"Expected 0D or 1D tensor in the tensor list but got shapes {listed}"
-        raise ValueError(f"{name}: {words}: expected vectors, got shapes {listed}")
+        raise ValueError(f"{name}: Expected 0D or 1D tensor in the tensor list but got shapes {listed}")
     same_dtype(name, tensors)
 
 

@@ -611,8 +611,7 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", elements=
         tensors = batch_all(tensors, batched, n)
         joined = [t for t in tensors if t.ndim != 2 or t.shape[1]] or tensors
         at = 0 if all(t.shape == (n, 0) for t in joined) else dim
-        out = cat(joined, dim=shift_dims("cat", at, max(t.ndim for t in joined) - 1))
-        return cast_to(out, dtypes.result_type(*tensors))
+        return cast_to(cat(joined, dim=shift_dims("cat", at, joined[0].ndim - 1)), dtypes.result_type(*tensors))
 
     def oracle(np, *tensors, dim):
         """Concatenate; operands of shape (0,) are skipped."""
