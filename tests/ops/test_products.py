@@ -86,3 +86,12 @@ def test_cross_products_need_three_entries():
         rg.cross(rg.ones(2), rg.ones(2))
     with pytest.raises(IndexError, match=r"linalg.cross: dim 4"):
         rg.linalg.cross(rg.ones(3), rg.ones(3), dim=4)
+
+
+def test_several_dimensions_are_named_axes_as_in_numpy():
+    a, b = rg.rand(2, 3, 4), rg.rand(3, 4, 5)
+    assert_close(rg.tensordot(a, b, axes=([1, 2], [0, 1])), rg.tensordot(a, b, dims=([1, 2], [0, 1])))
+    assert_close(rg.rot90(a, axes=(1, 2)), rg.rot90(a, dims=(1, 2)))
+    assert_close(rg.permute(a, axes=(2, 0, 1)), rg.permute(a, dims=(2, 0, 1)))
+    with pytest.raises(TypeError, match="two values for 'dims'"):
+        rg.tensordot(a, b, dims=1, axes=1)

@@ -17,8 +17,8 @@ REQUIRED = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
 
 # Synonyms that PyTorch accepts; POSITIONS are its names of the first, second and third operand.
 ALIASES = {
-    "axis": "dim", "keepdims": "keepdim", "dims": "dim", "size": "shape", "split_size": "split_size_or_sections",
-    "indices": "indices_or_sections", "sections": "indices_or_sections",
+    "axis": "dim", "keepdims": "keepdim", "dims": "dim", "axes": "dims", "size": "shape",
+    "split_size": "split_size_or_sections", "indices": "indices_or_sections", "sections": "indices_or_sections",
 }  # fmt: skip
 POSITIONS = {
     "input": 0, "self": 0, "other": 1, "mat2": 1, "vec": 1, "vec2": 1, "tensor": 1, "input2": 1, "input3": 2,
