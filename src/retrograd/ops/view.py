@@ -278,7 +278,7 @@ class flatten(Composite):
         shape = x.shape
         merged = shape[first : last + 1]
         size = numel(merged) if symbolic(merged) is None else -1
-        return call_fast(reshape, (x,), {"shape": (*shape[:first], size, *shape[last + 1 :])})
+        return reshape(x, (*shape[:first], size, *shape[last + 1 :]))
 
     def oracle(np, x, start_dim, end_dim):
         return x.reshape(*x.shape[:start_dim], -1, *x.shape[x.ndim + end_dim + 1 :])
