@@ -120,7 +120,7 @@ class hstack(Composite):
 
 def _check_tensors_given(name, tensors):
     if not tensors:
-        raise ValueError(f"{name} expects a non-empty TensorList")
+        raise ValueError(f"{name}: {name} expects a non-empty TensorList")
     return tensors
 
 
