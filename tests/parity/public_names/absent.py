@@ -72,7 +72,7 @@ ABSENT = {
         Tensor.name Tensor.reinforce Tensor.resize Tensor.resize_as Tensor.slice_inverse Tensor.solve Tensor.symeig
         Tensor.volatile nn.Container nn.CrossMapLRN2d nn.parallel.replicate fft.Tensor
         set_anomaly_enabled autocast_*_nesting *autocast_c*
-        set_autocast_enabled testing.assert_allclose
+        set_autocast_enabled
     """,
     "a second kind of tensor, which PyTorch calls a prototype": "masked.*",
     "pipes of data, which PyTorch has moved to another package": """

@@ -17,7 +17,7 @@ ABSENT_MEMBERS = {
     "members of enumerations have a name and a value, classes do not": """
         Tag.* _ScalingType.* _SwizzleType.* _SDPBackend.* ProfilerActivity.name ProfilerActivity.value
     """,
-    "the context of a Function is another class here": "_FunctionBase.* _SingleLevelFunction.* BackwardCFunction.*",
+    "the context of a Function is another class here": "_FunctionBase.* BackwardCFunction.*",
     "NumPy's memory has no handle of its own": "TypedStorage.* _StorageBase.* Adagrad.share_memory",
     "accelerators, their graphs and their libraries": """
         Generator.*_offset Generator.graphsafe_* Module.ipu Module.mtia Module.xpu CUDAGraph.* Event.*ipc_handle
