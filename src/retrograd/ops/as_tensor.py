@@ -51,7 +51,7 @@ def _to_array(name, data, dtype):
     if type(data) in array_devices:
         array = namespaces[type(data)].array(data)
         return array if dtype is None else array.astype(dtypes.as_dtype(dtype))
-    if hasattr(data, "_read_numbers"):  # a storage
+    if hasattr(type(data), "_read_numbers"):  # a storage; proxies have any attribute
         return data._read_numbers(None if dtype is None else dtypes.as_dtype(dtype))
     try:
         array = backend.as_array(data)
