@@ -85,6 +85,17 @@ def test_exponents_that_are_broadcast_give_the_powers_of_full_ones(dtype):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", [rg.float32, rg.float64])
+@pytest.mark.parametrize("exponent", [3, 3.0, -2, 4, 5, -3, -4, 101])
+def test_whole_powers_have_the_signs_and_special_values_of_numpy(exponent, dtype):
+    bases = np.array([-math.inf, -1e30, -2.5, -1.0, -0.0, 0.0, 0.25, 3.0, 1e-30, math.inf, math.nan], dtype)
+    found, expected = (rg.from_numpy(bases) ** exponent).numpy(), np.power(bases, exponent)
+    np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(dtype).eps)
+    signs = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(found)[signs], np.signbit(expected)[signs])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_logit_is_flat_where_it_clamps_and_has_no_gradient_outside():
     x = rg.tensor([-0.5, 0.5, 0.95], requires_grad=True)
     (clamped,) = rg.autograd.grad(rg.logit(x, eps=0.1).sum(), x)

@@ -355,11 +355,29 @@ def _float_power(a, b):
     The root of -inf is NaN and that of -0.0 is -0.0, the powers are inf and 0.0.  Python numbers give roots, as in
     PyTorch.
     """
+    if type(b) in (int, float) and b not in _FAST and float(b).is_integer() and a.dtype.char in "fd":
+        return _whole_power(a, b)
     same = not isinstance(b, np.ndarray) or (b.ndim and getattr(a, "shape", ()) == b.shape)
     if same or not on_host or not np.equal(b, 0.5).any():
         return a**b
     shape = np.broadcast_shapes(np.shape(a), b.shape)
     return np.power(a, np.array(np.broadcast_to(b, shape or (1,)))).reshape(shape)
+
+
+_FAST = (-1, 0, 1, 2)  # exponents for which NumPy has loops of its own
+
+
+def _whole_power(a, n):
+    """Return a to the power of an integer, computed without negative floats, for which NumPy takes 100 times as long.
+
+    Two powers are products, as in PyTorch.
+    """
+    if n == 3:
+        return np.square(a) * a
+    if n == -2:
+        return np.true_divide(1, np.square(a))
+    size = np.power(np.abs(a), n)
+    return np.copysign(size, a) if n % 2 else size
 
 
 def _complex_power(a, b):

@@ -474,6 +474,8 @@ class leaky_relu(Pointwise, promotion="float", in_place="argument", aliases="nn.
     def impl(xp, x, *, negative_slope):
         xp.real_only("leaky_relu", x)
         check_factor_fits("leaky_relu", negative_slope, x.dtype)
+        if 0 < negative_slope <= 1 and x.dtype.char in "fd":
+            return xp.maximum(x, x * x.dtype.type(negative_slope))
         return xp.where(x > 0, x, x * x.dtype.type(negative_slope))
 
     def vjp_x(g, x, negative_slope):
