@@ -39,7 +39,8 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: tuple | lis
     operands: a tuple or list of pytrees of tensors.
 
     In eager code only the chosen function runs, so its result may differ from the other's.  An operand that it does
-    not use gets a gradient of zeros; a tensor that only the other function uses, and that is no operand, gets none.
+    not use gets a gradient of zeros; a tensor that only the other function uses, and that is no operand, gets none, and
+    nor does either when a recorded graph runs.
     A trace records one node with both functions, and nothing is fixed by the example's value.  Under `vmap`, if
     `pred` differs between the examples, both functions run on all examples and the results are selected: as with
     `where`, a nan or an infinity in the derivative of a function not chosen can reach the gradient.  Results that
@@ -58,6 +59,11 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: tuple | lis
     """
     if isinstance(pred, (bool, int, float)):
         return (true_fn if pred else false_fn)(*operands)
+    return _run(pred, true_fn, false_fn, operands, _link_operands)
+
+
+def _run(pred: Any, true_fn: Callable, false_fn: Callable, operands: tuple | list, finish: Callable) -> Any:
+    """Run or record the functions; `finish` takes the results and the operands, and returns the results."""
     _check(pred, true_fn, false_fn, operands)
     functions = {"true_fn": true_fn, "false_fn": false_fn}
     leaves, spec = flatten(tuple(operands))
@@ -72,7 +78,7 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: tuple | lis
         _check_structures(tree, results[1][1])
         check_same_avals(("true_fn_output", "false_fn_output"), outs, results[1][0], MERGING)
         outs = select(pred, outs, results[1][0])
-    return optree.tree_unflatten(tree, _link_operands(copy_aliases(outs, leaves), leaves))
+    return optree.tree_unflatten(tree, finish(copy_aliases(outs, leaves), leaves))
 
 
 def _link_operands(outs: list, operands: list) -> list:
@@ -170,10 +176,13 @@ class linked_result(Internal, linear="x,operands"):
 
 @op("higher_order.cond(Tensor pred, Tensor[] operands, *, any true_fn, any false_fn) -> Tensor[]")
 class cond_node(Internal, Composite):
-    """Return the results of one of two sub-graphs: the node that a trace of `cond` records."""
+    """Return the results of one of two sub-graphs: the node that a trace of `cond` records, or of an `if`.
+
+    As after an `if`, what the chosen one does not use gets no gradient.
+    """
 
     def compose(pred: Tensor, *operands: Any, true_fn: Callable, false_fn: Callable) -> tuple:
-        results: tuple = cond(pred, true_fn, false_fn, operands)
+        results: tuple = _run(pred, true_fn, false_fn, operands, lambda outs, operands: outs)
         return results
 
     def oracle(np: Any, pred: Any, *operands: Any, true_fn: Callable, false_fn: Callable) -> Any:

@@ -40,10 +40,10 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     >>> import retrograd as rg
     >>> from retrograd import nn
-    >>> layer = nn.AdaptiveLogSoftmaxWithLoss(8, 100, [10, 30])
-    >>> layer(rg.randn(3, 8), rg.tensor([4, 99, 12])).output.shape
+    >>> layer = nn.AdaptiveLogSoftmaxWithLoss(16, 100, [10, 30])
+    >>> layer(rg.randn(3, 16), rg.tensor([4, 99, 12])).output.shape
     (3,)
-    >>> layer.log_prob(rg.randn(3, 8)).shape
+    >>> layer.log_prob(rg.randn(3, 16)).shape
     (3, 100)
     """
 
