@@ -31,7 +31,6 @@ NOT_HERE = {
     "an accelerator's": "Event",
     "shapes are tuples (decision 15)": "Size.numel",
     "tensors with a scale and a zero point (decision 38)": "quantize*",
-    "nothing has no dimensions": "atleast_*",
     "compiled programs have one backend (decision 36)": "compiler.set_default_backend compiler.substitute_in_graph",
     "deprecated by PyTorch": "lu",
     "the state of another generator, of 112 bytes": "Generator.get_state",

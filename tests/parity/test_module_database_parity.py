@@ -20,7 +20,6 @@ _SWITCH = "ours does more: 0 and 1 count as False and True"
 _POSITIONS = "PyTorch takes 'relu' for bias, the third argument, as true; here it is a TypeError"
 _ZERO = "ours does more: a normalisation with eps=0 is defined"
 _HALF = "ours does more: weights of another dtype are converted"
-_OPERATOR = "the operator refuses the other dtype, by a RuntimeError as all operators do"
 
 # Error inputs that are accepted, or refused with another class: (entries, words of PyTorch's error) -> reason.
 OTHER_CLASS = {
@@ -28,7 +27,6 @@ OTHER_CLASS = {
     ("NLLLoss", "Double but found Half"): _HALF,
     ("(RNN|GRU)Cell", "inconsistent hidden_size: got 21"): _POSITIONS,
     ("(RNN|GRU|LSTM)$", "should be of type bool, got: int"): _SWITCH,
-    ("(RNN|GRU|LSTM)$", "does not match weight dtype"): _OPERATOR,
 }
 # Error inputs that our messages describe in other words: entries and words of PyTorch's errors.
 OTHER_WORDS = (
@@ -36,7 +34,7 @@ OTHER_WORDS = (
     r"|CrossEntropyLoss: (Expected floating|expected target dtype|Expected target size|label_smoothing must)"
     r"|LinearCrossEntropyLoss: (Expected floating|Expected input batch_size|expected equal|expected label_smoothing)"
     r"|GroupNorm: num_channels|Embedding: (Expected tensor for|Trying to create tensor with negative)"
-    r"|(RNN|GRU|LSTM): (\w+ should be of type (bool|int), got: str)"
+    r"|(RNN|GRU|LSTM): (\w+ should be of type (bool|int), got: str|RNN input dtype)"
 )
 
 

@@ -61,9 +61,9 @@ def call_torch(name, args, params):
 
 
 def _split(parameters, given):
-    """Return the arguments that are required by position, and the rest by name."""
+    """Return the arguments that are required, and tensors that may be none, by position, and the rest by name."""
     wanted = [p for p in parameters if p.default is REQUIRED or not _same(given[p.name], p.default)]
-    named = {p.name: given[p.name] for p in wanted if p.keyword_only or p.default is not REQUIRED}
+    named = {p.name: given[p.name] for p in wanted if p.keyword_only or p.default not in (REQUIRED, ())}
     return [given[p.name] for p in wanted if p.name not in named], named
 
 
