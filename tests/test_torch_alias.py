@@ -150,7 +150,7 @@ from torch._utils import _flatten_dense_tensors, _get_device_index, _unflatten_d
 from torch.ao.quantization import QConfig, QuantStub
 from torch.distributed import rpc
 from torch.distributed._composable.fsdp import fully_shard
-from torch.distributed._tensor.experimental import implicit_replication
+from torch.distributed._tensor.experimental import implicit_replication, local_map
 from torch.jit.annotations import BroadcastingList2
 from torch.nn._reduction import get_enum
 from torch.onnx.symbolic_helper import parse_args

@@ -72,7 +72,6 @@ ALIAS_ONLY = {
     "distributed.elastic.multiprocessing": "elastic",
     "distributed.elastic.multiprocessing.errors": "elastic",
     "distributed.rpc": "absent",
-    "distributed.tensor.experimental": "private_names",
     "hub": "hub",
     "jit": "jit",
     "jit.annotations": "jit",

@@ -197,10 +197,6 @@ class emit_nvtx(nullcontext):
     """A block; nothing is reported to a profiler of devices."""
 
 
-class implicit_replication(nullcontext):
-    """A block; operators take tensors and `DTensor`s together anyway, or refuse them."""
-
-
 _collate_fn_t = Callable[[list], Any]
 _worker_init_fn_t = Callable[[int], None]
 SUPPORTED_NODES: dict[type, Any] = {}  # which libraries search for their own classes
