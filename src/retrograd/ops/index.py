@@ -208,10 +208,8 @@ def index(x, key):
     Integers select before index tensors do, as in PyTorch: the result of x[0, :, [1, 2]] is that of x[0][:, [1, 2]].
     In NumPy the dimensions of an integer and an index array that a slice separates come first.
     """
-    if type(key) is int:  # the most frequent key needs no further look
-        return call_fast(basic_slice, (x,), {"spec": (key,)})
     try:
-        if type(key) in PLAIN:
+        if type(key) in PLAIN:  # the most frequent keys need no further look
             return call_fast(basic_slice, (x,), {"spec": (key,)})
         if type(key) is tuple and PLAIN.issuperset(map(type, key)):
             return call_fast(basic_slice, (x,), {"spec": key})

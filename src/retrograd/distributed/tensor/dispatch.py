@@ -19,7 +19,7 @@ from retrograd.nn.tensor_part import local_tensor, on_parts
 from retrograd.ops.family import canonical_dims
 from retrograd.ops.functions import functions
 from retrograd.ops.gather import Part
-from retrograd.ops.index import apply_index, static_index
+from retrograd.ops.index import PLAIN, index
 
 _takes_copies = ContextVar("takes_copies", default=False)  # whether plain tensors are copies that each rank has
 Arguments = Sequence[Any]
@@ -40,7 +40,7 @@ def run(func: Any, args: Arguments, kwargs: Keywords) -> Any:
     if name.startswith("new_"):
         return _run_new(func, args, kwargs)
     if name == "__getitem__" and isinstance(args[0], DTensor) and _selects_no_elements(args[1]):
-        return apply_index(args[0], (), static_index(args[0], args[1] if isinstance(args[1], tuple) else (args[1],))[0])
+        return index(args[0], args[1])
     if name == "set_item":
         return _write_whole(func, args, kwargs)
     if name.endswith("_") and not name.endswith("__"):
@@ -227,7 +227,7 @@ def _run_like(func: Any, args: Arguments, kwargs: Keywords) -> Any:
 
 def _selects_no_elements(key: Any) -> bool:
     """Return whether a key consists of numbers, slices, None and the ellipsis."""
-    return all(k is None or k is Ellipsis or type(k) in (int, slice) for k in (key if type(key) is tuple else (key,)))
+    return PLAIN.issuperset(map(type, key if type(key) is tuple else (key,)))
 
 
 def _run_new(func: Any, args: Arguments, kwargs: Keywords) -> Any:
