@@ -20,15 +20,19 @@ from retrograd.ops.methods import method
 shapes_are_sizes = False
 
 
-class TensorClassMeta(builtins.type):
-    """The metaclass of classes whose instances are the tensors of one dtype."""
+class DtypeClassMeta(builtins.type):
+    """The metaclass of classes of one dtype, which is that of a storage with this name in PyTorch."""
 
     storage: str
 
     @property
     def dtype(cls) -> Any:
-        """The dtype of the tensors."""
+        """The dtype."""
         return dtypes.as_dtype(dtypes.STORAGES[cls.storage])
+
+
+class TensorClassMeta(DtypeClassMeta):
+    """The metaclass of classes whose instances are the tensors of one dtype."""
 
     def __instancecheck__(cls, value):
         return isinstance(value, Tensor) and value.dtype == cls.dtype
@@ -49,7 +53,7 @@ def _make(name, dtype, data):
         if values.dtype != dtype:
             raise TypeError(f"{name}: expected dtype {dtype}, got {values.dtype}; use .to(dtype)")
         return values.detach()
-    if hasattr(values, "untyped"):  # a storage
+    if hasattr(builtins.type(values), "untyped"):  # a storage; proxies have any attribute
         return zeros(0, dtype=dtype).set_(values)
     if not hasattr(values, "__len__"):
         raise TypeError(f"{name}: expected a shape or a sequence of numbers, got {describe(values)}")

@@ -474,9 +474,10 @@ class leaky_relu(Pointwise, promotion="float", in_place="argument", aliases="nn.
     def impl(xp, x, *, negative_slope):
         xp.real_only("leaky_relu", x)
         check_factor_fits("leaky_relu", negative_slope, x.dtype)
+        scaled = x * x.dtype.type(negative_slope)
         if 0 < negative_slope <= 1 and x.dtype.char in "fd":
-            return xp.maximum(x, x * x.dtype.type(negative_slope))
-        return xp.where(x > 0, x, x * x.dtype.type(negative_slope))
+            return xp.maximum(x, scaled)
+        return xp.where(x > 0, x, scaled)
 
     def vjp_x(g, x, negative_slope):
         return where(x > 0, g, g * negative_slope)

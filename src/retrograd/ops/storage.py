@@ -15,6 +15,7 @@ from retrograd.ops.as_tensor import tensor
 from retrograd.ops.create import empty
 from retrograd.ops.functions import function
 from retrograd.ops.layout import CPU, find_device, making_on
+from retrograd.ops.legacy import DtypeClassMeta
 
 
 class _Storage:
@@ -392,15 +393,8 @@ def is_storage(obj) -> bool:
 # ----------------------------------------------------------------------------------------- a class for each dtype
 
 
-class StorageClassMeta(type):
+class StorageClassMeta(DtypeClassMeta):
     """The metaclass of classes whose instances are the storages of one dtype."""
-
-    storage: str
-
-    @property
-    def dtype(cls) -> Any:
-        """The dtype of the elements."""
-        return dtypes.as_dtype(dtypes.STORAGES[cls.storage])
 
     def __instancecheck__(cls, value):
         return isinstance(value, TypedStorage) and value.dtype == cls.dtype
