@@ -257,6 +257,14 @@ def check_momentum(name: str, groups: list[Group]) -> None:
         raise ValueError(f"{name}: the optimizer has neither momentum nor betas; pass cycle_momentum=False")
 
 
+def _cycles_beta1(self: Any) -> bool:
+    """Whether the momentum is the first of Adam's betas."""
+    return "betas" in self.optimizer.defaults
+
+
+cycles_beta1 = property(_cycles_beta1)
+
+
 def set_momentum(group: Group, momentum: float) -> None:
     """Set the momentum, or Adam's first beta."""
     if "betas" in group:

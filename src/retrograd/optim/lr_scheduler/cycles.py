@@ -8,6 +8,7 @@ from retrograd.optim.lr_scheduler.base import (
     LRScheduler,
     check_function_state,
     check_momentum,
+    cycles_beta1,
     function_state,
     groups_of,
     restore_function,
@@ -107,6 +108,7 @@ class CyclicLR(LRScheduler):
     """
 
     choices: ClassVar = {"mode": _MODES}
+    use_beta1 = cycles_beta1
 
     def __init__(
         self,
@@ -192,8 +194,3 @@ class CyclicLR(LRScheduler):
         known = super().check_state(state_dict)
         check_function_state("CyclicLR: _scale_fn_custom", self.scale_fn, state_dict.get("_scale_fn_custom"))
         return known
-
-    @property
-    def use_beta1(self) -> bool:
-        """Whether the momentum is the first of Adam's betas."""
-        return "betas" in self.optimizer.defaults

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from retrograd.optim.lr_scheduler.base import (
     LRScheduler,
     check_momentum,
+    cycles_beta1,
     groups_of,
     set_momentum,
     set_rate,
@@ -46,6 +47,7 @@ class OneCycleLR(LRScheduler):
     """
 
     choices: ClassVar = {"_anneal_func_type": ANNEAL}
+    use_beta1 = cycles_beta1
 
     def __init__(
         self,
@@ -87,11 +89,6 @@ class OneCycleLR(LRScheduler):
             else:
                 group.update({**ends, **group})
         super().__init__(optimizer, last_epoch)
-
-    @property
-    def use_beta1(self) -> bool:
-        """Whether the momentum is the first of Adam's betas."""
-        return "betas" in self.optimizer.defaults
 
     def _current_phase(self) -> tuple[dict[str, Any], float]:
         """Return the current phase, and the elapsed share of it."""
