@@ -95,16 +95,20 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def search(browser):
-    """Return the browser with the search of a page open: its index takes seconds to read, once."""
+def search():
+    """Return a browser with the search of a page open: its index takes seconds to read, once.
+
+    No other test may visit a page with it, as tests run in any order and the next one would find no search there.
+    """
     from selenium.webdriver.support.ui import WebDriverWait
 
     metrics = {"width": 1400, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    browser.get((SITE / "index.html").as_uri())
-    browser.execute_script("document.querySelector('.md-search__button').click()")
-    WebDriverWait(browser, 60).until(lambda _: browser.execute_script(f"{FOUND} return root !== undefined"))
-    return browser
+    with chromium() as driver:
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        driver.get((SITE / "index.html").as_uri())
+        driver.execute_script("document.querySelector('.md-search__button').click()")
+        WebDriverWait(driver, 60).until(lambda _: driver.execute_script(f"{FOUND} return root !== undefined"))
+        yield driver
 
 
 @pytest.fixture(scope="module")
