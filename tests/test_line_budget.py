@@ -21,7 +21,7 @@ BUDGET = {
     "distributed": 10000,
     "distributions": 5900,
     "export": 3900,
-    "foundation": 1425,
+    "foundation": 1500,
     "func": 3200,
     "fx": 7200,
     "higher_order": 800,

@@ -89,8 +89,8 @@ def operator_stub(name: str, operator: Operator, method: bool) -> str:
     if typing.get_origin(result) is typing.Annotated:
         whole, flags = typing.get_args(result)[0], result.__metadata__[0].split()
         result = next(kind for kind in typing.get_args(whole) if kind is not Tensor)
-    declared = "Tensor[]" if typing.get_origin(result) is tuple else schema.returns
-    own = return_type_name(operator) or result_type(declared)
+    is_tuple = typing.get_origin(result) is tuple
+    own = return_type_name(operator) or (annotation(result) if is_tuple else result_type(schema.returns))
     overloads = [schema_stub(name, schema, own, None, method, {flag: required_flag(schema, flag)}) for flag in flags]
     plain = {flag: optional_flag(schema, flag) for flag in flags}
     last = schema_stub(name, schema, result_type(schema.returns) if flags else own, operator.__doc__, method, plain)
@@ -98,9 +98,9 @@ def operator_stub(name: str, operator: Operator, method: bool) -> str:
 
 
 def return_type_name(operator: Operator) -> str | None:
-    """Return the name in `return_types` of the named tuple that an operator returns."""
+    """Return the name in `return_types` of the class of an operator's results."""
     name = operator.public_names[0].replace(".", "_") if operator.public_names else operator.name
-    return f"return_types.{name}" if ops.named_tuple_of(operator) else None
+    return f"return_types.{name}" if operator.definition.result_class else None
 
 
 def required_flag(schema: Schema, flag: str) -> str:
@@ -292,13 +292,13 @@ HOMES = {
 
 
 def return_types() -> str:
-    """Return a class for each public name of an operator that returns a named tuple."""
+    """Return a class for each public name of an operator that returns named results, typed as a named tuple."""
     return "\n".join(tuple_stub(name, kind) for name, kind in sorted(ops.return_types().items()))
 
 
 def tuple_stub(name: str, kind: type) -> str:
-    """Return a named tuple of tensors, or of tuples of tensors."""
-    fields = "".join(f"    {field}: {annotation(kind.__annotations__.get(field, Tensor))}\n" for field in kind._fields)
+    """Return the class of named results: tensors, or tuples of tensors."""
+    fields = "".join(f"    {field}: {annotation(declared)}\n" for field, declared in kind.__annotations__.items())
     return f'class {name}(NamedTuple):\n    """{inspect.cleandoc(kind.__doc__).splitlines()[0]}"""\n{fields}'
 
 

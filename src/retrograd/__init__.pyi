@@ -286,19 +286,19 @@ def adaptive_avg_pool1d(x: _Operand, output_size: Any) -> Tensor:
     """The mean of each of `output_size` windows that cover images with 1 spatial dimensions."""
 
 @overload
-def adaptive_max_pool1d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> return_types.adaptive_max_pool1d: ...
+def adaptive_max_pool1d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
 @overload
 def adaptive_max_pool1d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 1 spatial dimensions."""
 
 @overload
-def adaptive_max_pool2d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> return_types.adaptive_max_pool2d: ...
+def adaptive_max_pool2d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
 @overload
 def adaptive_max_pool2d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 2 spatial dimensions."""
 
 @overload
-def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> return_types.adaptive_max_pool3d: ...
+def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
 @overload
 def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 3 spatial dimensions."""
@@ -1263,7 +1263,7 @@ def linear(x: _Operand, weight: _Operand, bias: _Operand | None = None) -> Tenso
 def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Return `steps` evenly spaced values from start to end, both included; integers are truncated towards 0."""
 
-def lobpcg(A: Any, k: Any = None, B: Any = None, X: Any = None, n: Any = None, iK: Any = None, niter: Any = None, tol: Any = None, largest: Any = None, method: Any = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> return_types.lobpcg:
+def lobpcg(A: Any, k: Any = None, B: Any = None, X: Any = None, n: Any = None, iK: Any = None, niter: Any = None, tol: Any = None, largest: Any = None, method: Any = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> tuple[Tensor, Tensor]:
     """Return the k largest eigenvalues e of A x = e B x, (..., k), and their vectors x, (..., m, k), by LOBPCG."""
 
 def log(x: _Operand) -> Tensor:
@@ -1378,22 +1378,22 @@ def max(x: _Operand, dim: Tensor | None = None, keepdim: _bool = False, *, other
     """The maximum of all elements; along `dim`, a named tuple (values, indices); with a second tensor, `maximum`."""
 
 @overload
-def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> return_types.max_pool1d: ...
+def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
 @overload
 def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 1 spatial dimensions."""
 
-def max_pool1d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> return_types.max_pool1d_with_indices:
-    """Return `max_pool1d` as a named tuple (values, indices)."""
+def max_pool1d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> tuple[Tensor, Tensor]:
+    """Return `max_pool1d` as a tuple (values, indices)."""
 
 @overload
-def max_pool2d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> return_types.max_pool2d: ...
+def max_pool2d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
 @overload
 def max_pool2d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 2 spatial dimensions."""
 
 @overload
-def max_pool3d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> return_types.max_pool3d: ...
+def max_pool3d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
 @overload
 def max_pool3d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 3 spatial dimensions."""
@@ -1572,7 +1572,7 @@ def outer(a: _Operand, b: _Operand) -> Tensor:
 def pairwise_distance(x1: _Operand, x2: _Operand, p: _float = 2.0, eps: _float = 1e-06, keepdim: _bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dimension; the two broadcast."""
 
-def pca_lowrank(A: _Operand, q: _int | None = None, center: _bool = True, niter: _int = 2) -> return_types.pca_lowrank:
+def pca_lowrank(A: _Operand, q: _int | None = None, center: _bool = True, niter: _int = 2) -> tuple[Tensor, Tensor, Tensor]:
     """Principal components: `svd_lowrank` of A (..., m, n), m samples of n features, minus their mean if `center`."""
 
 def pdist(x: _Operand, p: _float = 2.0) -> Tensor:
@@ -1974,8 +1974,8 @@ def standardize(x: _Operand, ndim: _int = 1, *, eps: _float = 1e-05) -> Tensor:
 def std(x: _Operand, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> Tensor:
     """The standard deviation over `dim`, the square root of `var`.  Its derivative where it is 0 is taken as 0."""
 
-def std_mean(x: _Operand, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> return_types.std_mean:
-    """The standard deviation and the mean over `dim`, as a named tuple (std, mean)."""
+def std_mean(x: _Operand, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> tuple[Tensor, Tensor]:
+    """The standard deviation and the mean over `dim`, as a tuple."""
 
 def stft(x: _Operand, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: _Operand | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
     """Return the short-time Fourier transform: spectra of overlapping windows of signals (..., length)."""
@@ -1995,7 +1995,7 @@ def sum_to_size(x: _Operand, *shape: _Ints) -> Tensor:
 def svd(x: _Operand, some: _bool = True, compute_uv: _bool = True) -> return_types.svd:
     """The SVD x = U diag(S) V^H: `linalg.svd` with V in place of V^H; zeros for U and V without compute_uv."""
 
-def svd_lowrank(A: _Operand, q: _int | None = 6, niter: _int | None = 2, M: _Operand | None = None) -> return_types.svd_lowrank:
+def svd_lowrank(A: _Operand, q: _int | None = 6, niter: _int | None = 2, M: _Operand | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """Approximate the SVD of rank q: U, S, V with A - M about U diag(S) V^H; A (..., m, n), M (None: 0) a mean."""
 
 def swapaxes(x: _Operand, axis0: _int, axis1: _int) -> Tensor:
@@ -2191,8 +2191,8 @@ def vander(x: _Operand, N: _int | None = None, increasing: _bool = False) -> Ten
 def var(x: _Operand, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> Tensor:
     """The variance over `dim` (None: all): sum(|x - mean(x)|^2) / (n - correction)."""
 
-def var_mean(x: _Operand, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> return_types.var_mean:
-    """The variance and the mean over `dim`, as a named tuple (var, mean)."""
+def var_mean(x: _Operand, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> tuple[Tensor, Tensor]:
+    """The variance and the mean over `dim`, as a tuple."""
 
 def vdot(a: _Operand, b: _Operand) -> Tensor:
     """Return the dot product of two vectors of equal size, with the first conjugated."""

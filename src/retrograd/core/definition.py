@@ -16,6 +16,7 @@ from retrograd.core.overrides import call_arguments
 from retrograd.core.schema import REQUIRED
 from retrograd.core.schema_parser import parse
 from retrograd.core.widening import rule_in_single, widened_kernel
+from retrograd.foundation.result_classes import result_class
 from retrograd.foundation.source_location import user_line
 
 
@@ -126,6 +127,7 @@ class Definition:
     method = True
     keyword_overload = ""
     node_name: Any = ""
+    result_fields = ""
 
     # The rules that an operator or its family may have.
     impl: Any = None
@@ -136,6 +138,7 @@ class Definition:
     compose_divided: Any = None  # the same in other operators, which need less of divided tensors than this one
     oracle: Any = None
     older_form: Any = staticmethod(lambda name, args, kwargs: None)
+    result_class: Any = None  # of several named results
     exempt: dict[str, str] = {}  # why laws are not checked: {"strides": "why", "jvp vjp": "why"}
 
     if TYPE_CHECKING:  # an operator replaces a class decorated with `op`, so rules use attributes and calls of it
@@ -259,6 +262,9 @@ def op(schema):
             raise ValueError(f"operator {parsed.name!r} is registered already, by {there}")
         cls.__name__ = parsed.name  # the families' errors name it
         cls.prepare(parsed)
+        fields = parsed.outputs or tuple(cls.result_fields.split())
+        if fields and cls.compose is not None and not issubclass(cls, Internal):
+            cls.result_class = result_class(f"{cls.home}.{parsed.name}".lstrip(".").replace(".", "_"), fields)
         operator = Operator(parsed, cls)
         registry.add(parsed.name, operator)
         return operator

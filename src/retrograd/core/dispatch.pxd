@@ -50,6 +50,7 @@ cpdef bint write_plain(Op op, object out, tuple args) except -1
 cpdef bint write_ufunc(Op op, TensorBase x, object arrays) except -1
 
 cpdef object run_compose(Op op, tuple args, dict params)
+cdef object name_results(Op op, object out)
 
 @cython.locals(result=TensorBase)
 cpdef object ground(Op op, tuple args, dict params)

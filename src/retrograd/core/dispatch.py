@@ -364,7 +364,7 @@ def call(op, args, params):
     if parts is not None:
         out = parts.call(op, args, params)
         if out is not NotImplemented:
-            return out
+            return name_results(op, out)
     # 3. A composite operator calls others, which are dispatched one by one; it gets no node of its own.
     if op.composite and not (parts is not None and seen_whole()):
         out = run_compose(op, args, params)
@@ -538,7 +538,14 @@ def run_compose(op, args, params):
     level = current().level
     if op.definition is not op and (level is None or not level.transparent or level.observes):
         forget_hidden_bases(out, args)
-    return out
+    return name_results(op, out)
+
+
+def name_results(op, out):
+    """Return the results of an operator that names several ones in its class; any other result as it is."""
+    if op.result_class is None or not isinstance(out, tuple):
+        return out
+    return tuple.__new__(op.result_class, out)
 
 
 def seen_whole():

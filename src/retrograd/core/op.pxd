@@ -4,7 +4,7 @@ from retrograd.core.tensor cimport TensorBase, has_numpy_dtype, unwrap_all
 from retrograd.core.vjp_rule cimport VjpRule
 
 cdef class OpBase:
-    cdef public object schema, definition, kernel, ufunc, widened_rules, name
+    cdef public object schema, definition, kernel, ufunc, widened_rules, name, result_class
     cdef public dict params, kernels, device_rules, exact
     cdef public list slots
     cdef public tuple rules, positional

@@ -144,6 +144,7 @@ class OpBase:
         self.reduces_cotangent = definition.fit is not None
         self.view = definition.view == "one"
         self.composite = definition.compose is not None
+        self.result_class = getattr(definition, "result_class", None)
         self.several_views = definition.view == "several"
         self.row_major = definition.row_major
         # Operators that draw random numbers take `any generator`; a user's operator may have a number of that name.

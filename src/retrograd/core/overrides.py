@@ -282,7 +282,7 @@ def write_out(op, args, kwargs):
             raise RuntimeError(f"{op.name}: the memory of out is read-only, or its elements share it; clone it first")
     for target, r in zip(outs, results, strict=True):
         write_result(target, r)
-    return out
+    return op.result_class(outs) if op.result_class is not None and isinstance(result, tuple) else out
 
 
 def check_out_shape(name, target, result):

@@ -5,6 +5,7 @@ from typing import Any
 
 from retrograd.core import parse, registry
 from retrograd.core.schema import Schema
+from retrograd.foundation import result_classes
 from retrograd.interop.json_values import StorageError, expect, text
 
 MAX_SCHEMA_LENGTH = 4_000
@@ -47,6 +48,8 @@ def class_name(kind: type) -> tuple[str, str]:
 def find_class(module: str, name: str) -> Any:
     """Return the object with a dotted name in an imported module, or None.  Nothing is imported, and no code runs."""
     found: Any = sys.modules.get(module)
+    if module == result_classes.MODULE:  # which nobody needs to import for the results of operators
+        return result_classes.classes.get(name)
     for part in name.split("."):
         found = vars(found).get(part) if isinstance(found, (type, type(sys))) else None
     return found

@@ -29,31 +29,31 @@ def adaptive_avg_pool3d(x: _Operand, output_size: Any) -> Tensor:
     """The mean of each of `output_size` windows that cover images with 3 spatial dimensions."""
 
 @overload
-def adaptive_max_pool1d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> return_types.adaptive_max_pool1d: ...
+def adaptive_max_pool1d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
 @overload
 def adaptive_max_pool1d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 1 spatial dimensions."""
 
-def adaptive_max_pool1d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> return_types.nn_functional_adaptive_max_pool1d_with_indices:
-    """Return `adaptive_max_pool1d` as a named tuple (values, indices)."""
+def adaptive_max_pool1d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> tuple[Tensor, Tensor]:
+    """Return `adaptive_max_pool1d` as a tuple (values, indices)."""
 
 @overload
-def adaptive_max_pool2d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> return_types.adaptive_max_pool2d: ...
+def adaptive_max_pool2d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
 @overload
 def adaptive_max_pool2d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 2 spatial dimensions."""
 
-def adaptive_max_pool2d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> return_types.nn_functional_adaptive_max_pool2d_with_indices:
-    """Return `adaptive_max_pool2d` as a named tuple (values, indices)."""
+def adaptive_max_pool2d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> tuple[Tensor, Tensor]:
+    """Return `adaptive_max_pool2d` as a tuple (values, indices)."""
 
 @overload
-def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> return_types.adaptive_max_pool3d: ...
+def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
 @overload
 def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 3 spatial dimensions."""
 
-def adaptive_max_pool3d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> return_types.nn_functional_adaptive_max_pool3d_with_indices:
-    """Return `adaptive_max_pool3d` as a named tuple (values, indices)."""
+def adaptive_max_pool3d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> tuple[Tensor, Tensor]:
+    """Return `adaptive_max_pool3d` as a tuple (values, indices)."""
 
 def affine_grid(theta: _Operand, size: _Ints, align_corners: _bool | None = None) -> Tensor:
     """Return the grid for `grid_sample` of an affine map: theta (n, d, d + 1) to (n, *out, d), size being (n, c, *out)."""
@@ -155,22 +155,22 @@ def fold(x: _Operand, output_size: _Ints, kernel_size: _Ints, dilation: _Ints = 
     """Sum columns (n, c * kernel_h * kernel_w, windows) into images (n, c, *output_size), where windows may overlap."""
 
 @overload
-def fractional_max_pool2d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, *, return_indices: Literal[True], _random_samples: _Operand | None = None) -> return_types.nn_functional_fractional_max_pool2d: ...
+def fractional_max_pool2d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, *, return_indices: Literal[True], _random_samples: _Operand | None = None) -> tuple[Tensor, Tensor]: ...
 @overload
 def fractional_max_pool2d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: Literal[False] = False, _random_samples: _Operand | None = None) -> Tensor:
     """Fractional max pooling of images (n, channels, h, w), or without n: maxima of `output_size` windows."""
 
-def fractional_max_pool2d_with_indices(x: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> return_types.nn_functional_fractional_max_pool2d_with_indices:
-    """Return `fractional_max_pool2d` as a named tuple (values, indices)."""
+def fractional_max_pool2d_with_indices(x: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> tuple[Tensor, Tensor]:
+    """Return `fractional_max_pool2d` as a tuple (values, indices)."""
 
 @overload
-def fractional_max_pool3d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, *, return_indices: Literal[True], _random_samples: _Operand | None = None) -> return_types.nn_functional_fractional_max_pool3d: ...
+def fractional_max_pool3d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, *, return_indices: Literal[True], _random_samples: _Operand | None = None) -> tuple[Tensor, Tensor]: ...
 @overload
 def fractional_max_pool3d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: Literal[False] = False, _random_samples: _Operand | None = None) -> Tensor:
     """Fractional max pooling of images (n, channels, d, h, w), or without n: maxima of `output_size` windows."""
 
-def fractional_max_pool3d_with_indices(x: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> return_types.nn_functional_fractional_max_pool3d_with_indices:
-    """Return `fractional_max_pool3d` as a named tuple (values, indices)."""
+def fractional_max_pool3d_with_indices(x: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> tuple[Tensor, Tensor]:
+    """Return `fractional_max_pool3d` as a tuple (values, indices)."""
 
 def gaussian_nll_loss(x: _Operand, target: _Operand, var: _Operand, full: _bool = False, eps: _float = 1e-06, reduction: _str = 'mean') -> Tensor:
     """The Gaussian loss (log(var) + (x - target)^2 / var) / 2, with mean x and variance var."""
@@ -263,31 +263,31 @@ def margin_ranking_loss(input1: _Operand, input2: _Operand, target: _Operand, ma
     """max(0, margin - target * (input1 - input2)); target 1 ranks input1 higher, -1 input2."""
 
 @overload
-def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> return_types.max_pool1d: ...
+def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
 @overload
 def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 1 spatial dimensions."""
 
-def max_pool1d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> return_types.max_pool1d_with_indices:
-    """Return `max_pool1d` as a named tuple (values, indices)."""
+def max_pool1d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> tuple[Tensor, Tensor]:
+    """Return `max_pool1d` as a tuple (values, indices)."""
 
 @overload
-def max_pool2d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> return_types.max_pool2d: ...
+def max_pool2d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
 @overload
 def max_pool2d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 2 spatial dimensions."""
 
-def max_pool2d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> return_types.nn_functional_max_pool2d_with_indices:
-    """Return `max_pool2d` as a named tuple (values, indices)."""
+def max_pool2d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> tuple[Tensor, Tensor]:
+    """Return `max_pool2d` as a tuple (values, indices)."""
 
 @overload
-def max_pool3d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> return_types.max_pool3d: ...
+def max_pool3d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
 @overload
 def max_pool3d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 3 spatial dimensions."""
 
-def max_pool3d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> return_types.nn_functional_max_pool3d_with_indices:
-    """Return `max_pool3d` as a named tuple (values, indices)."""
+def max_pool3d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> tuple[Tensor, Tensor]:
+    """Return `max_pool3d` as a tuple (values, indices)."""
 
 def max_unpool1d(x: _Operand, indices: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, output_size: _Ints | None = None) -> Tensor:
     """`max_pool1d` undone as far as it can be: the values at `indices` of larger images of zeros."""

@@ -1,7 +1,5 @@
 """Operators, by family of use: those that most programs need are imported here, the others on first use."""
 
-from typing import Annotated, get_args, get_origin
-
 from retrograd import backend as backend
 from retrograd.core import Operator as Operator
 from retrograd.core import bind_arithmetic, registry
@@ -56,16 +54,9 @@ def result_of(operator):
     return getattr(getattr(operator.definition, "compose", None), "__annotations__", {}).get("return")
 
 
-def named_tuple_of(operator):
-    """Return the named tuple that an operator returns, always or with some params; None if it returns none."""
-    declared = result_of(operator)
-    whole = get_args(declared)[0] if get_origin(declared) is Annotated else declared
-    return next((kind for kind in (get_args(whole) or (whole,)) if hasattr(kind, "_fields")), None)
-
-
 def return_types():
-    """Return the named tuples that public operators and functions return, by their names: "linalg_qr"."""
-    kinds = {name: named_tuple_of(operator) for operator in registry.values() for name in operator.public_names}
+    """Return the classes of the named results of public operators and functions, by their names: "linalg_qr"."""
+    kinds = {name: operator.definition.result_class for operator in registry.values() for name in operator.public_names}
     returned = {name: getattr(f, "__annotations__", {}).get("return") for name, f in _functions.items()}
     return {name.replace(".", "_"): kind for name, kind in (kinds | returned).items() if hasattr(kind, "_fields")}
 

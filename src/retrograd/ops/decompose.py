@@ -4,9 +4,7 @@ Sources: S. F. Walter and L. Lehmann, Algorithmic differentiation of linear alge
 Differentiation of the Cholesky decomposition, arXiv 1602.07527.
 """
 
-from typing import NamedTuple
-
-from retrograd.core import Aval, Internal, Tensor, op, registry
+from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.ops.complex import conjugate_transpose as adjoint
@@ -128,12 +126,6 @@ class linalg_cholesky(Composite, aliases="cholesky"):
         yield (-dominant_matrix(r, 2),), {}, RuntimeError, "linalg.cholesky: .*the matrix is not positive definite"
 
 
-class CholeskyEx(NamedTuple):
-    """The results of `linalg.cholesky_ex`."""
-
-    L: Tensor
-    info: Tensor
-
 
 @op("linalg.cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)")
 class linalg_cholesky_ex(Composite):
@@ -143,11 +135,11 @@ class linalg_cholesky_ex(Composite):
     check_errors a LinAlgError.
     """
 
-    def compose(A, *, upper, check_errors) -> CholeskyEx:
+    def compose(A, *, upper, check_errors):
         check_square("linalg.cholesky_ex", A)
         info = cholesky_info(adjoint(A) if upper else A)
         check_info("linalg.cholesky_ex", info, check_errors, "the leading minor of order {} is not positive definite")
-        return CholeskyEx(_cholesky(A, upper, False), info)
+        return _cholesky(A, upper, False), info
 
     def constrain(A):
         return (hermitian(A),)
@@ -208,20 +200,14 @@ def _check_mode(Q, R):
         )
 
 
-class QR(NamedTuple):
-    """The results of `linalg.qr`."""
-
-    Q: Tensor
-    R: Tensor
-
 
 def _qr(A, mode):
     *_, m, n = A.shape
     if m >= n:
-        return QR(*qr_factors(A, mode=mode))
+        return qr_factors(A, mode=mode)
     Q, R = qr_factors(narrow(A, -1, 0, m), mode="reduced")
     rest = clone(narrow(A, -1, m, n - m))  # so that A may be written to later
-    return QR(Q, cat([R, matmul(adjoint(Q), rest)], dim=-1))
+    return Q, cat([R, matmul(adjoint(Q), rest)], dim=-1)
 
 
 @op("linalg.qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)")
@@ -237,13 +223,13 @@ class linalg_qr(Composite):
     True
     """
 
-    def compose(A, *, mode) -> QR:
+    def compose(A, *, mode):
         check_matrices("linalg.qr", A)
         if mode not in ("reduced", "complete", "r"):
             raise ValueError(f"linalg.qr: mode must be reduced, complete or r, got {mode!r}")
         if mode != "r":
             return _qr(A, mode)
-        return QR(registry["zeros"](0, dtype=A.dtype), _qr(A, "reduced").R)
+        return registry["zeros"](0, dtype=A.dtype), _qr(A, "reduced")[1]
 
     oracle = "retrograd.testing.references.decompose.linalg_qr"
 
@@ -262,7 +248,7 @@ class linalg_qr(Composite):
 class qr(Composite):
     """QR factorisation: `linalg.qr`, with mode "complete" if not `some`."""
 
-    def compose(x, *, some) -> QR:
+    def compose(x, *, some):
         return linalg_qr(x, "reduced" if some else "complete")
 
     oracle = "retrograd.testing.references.decompose.qr"

@@ -9,9 +9,7 @@ Sources: S. F. Walter and L. Lehmann, Algorithmic differentiation of linear alge
 al., On the computation of complex-valued gradients, arXiv 1701.00392.
 """
 
-from typing import NamedTuple
-
-from retrograd.core import Aval, Internal, Tensor, op, registry
+from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import transform_level
@@ -169,12 +167,6 @@ def weighted_product(left, right):
     return matmul(left * weights, right)
 
 
-class Eigh(NamedTuple):
-    """The results of `linalg.eigh`."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
 
 def _triangle(name, A, UPLO):
     """Return which triangle of a square A is read: "L" or "U"."""
@@ -196,10 +188,10 @@ class linalg_eigh(Composite):
     [1.0, 3.0]
     """
 
-    def compose(A, *, UPLO) -> Eigh:
+    def compose(A, *, UPLO):
         UPLO = _triangle("linalg.eigh", A, UPLO)
         factors = eigh_factors(A, UPLO=UPLO)
-        return Eigh(eigh_values(A, *factors), eigh_vectors(A, *factors))
+        return eigh_values(A, *factors), eigh_vectors(A, *factors)
 
     def constrain(A):
         return (hermitian(A),)
@@ -355,12 +347,6 @@ def _projections(V, x):
     return cast_to(real_part(sum_over(conjugate(V) * x, -2, keepdim=True)), V.dtype)
 
 
-class Eig(NamedTuple):
-    """The results of `linalg.eig`."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
 
 @op("linalg.eig(Tensor A) -> (Tensor eigenvalues, Tensor eigenvectors)")
 class linalg_eig(Composite):
@@ -374,10 +360,10 @@ class linalg_eig(Composite):
     [1j, -1j]
     """
 
-    def compose(A) -> Eig:
+    def compose(A):
         check_square("linalg.eig", A)
         factors = eig_factors(A)
-        return Eig(eig_values(A, *factors), eig_vectors(A, *factors))
+        return eig_values(A, *factors), eig_vectors(A, *factors)
 
     def observe(values, vectors):
         return values, real_part(vectors * conjugate(vectors))

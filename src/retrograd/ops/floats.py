@@ -1,7 +1,6 @@
 """Elementwise operators on floating values: rounding, signs, neighbours, comparison within tolerances, scaled sums."""
 
 import math
-from typing import NamedTuple
 
 from retrograd.backend.type_info import check_factor_fits, check_number_fits
 from retrograd.core import Aval, Internal, Tensor, dtype_of, op, xp
@@ -327,12 +326,6 @@ fmod = pointwise("fmod(Tensor a, Tensor b) -> Tensor", xp.fmod,
     oracle=lambda np, a, b: a - np.trunc(a / b) * b)  # fmt: skip
 
 
-class Frexp(NamedTuple):
-    """The two results of `frexp`."""
-
-    mantissa: Tensor
-    exponent: Tensor
-
 
 @op("frexp_exponent(Tensor x) -> Tensor")
 class frexp_exponent(Internal, Pointwise, differentiable=False):
@@ -379,9 +372,9 @@ class frexp(Composite):
     ([0.75, -0.75], [3, 0])
     """
 
-    def compose(x) -> Frexp:
+    def compose(x):
         check_real("frexp", x)
-        return Frexp(frexp_mantissa(x), frexp_exponent(x))
+        return frexp_mantissa(x), frexp_exponent(x)
 
     oracle = "retrograd.testing.references.floats.frexp"
 

@@ -11,7 +11,7 @@ from retrograd.ops.conv import check_images, per_dim
 from retrograd.ops.family import Composite, CoreDims, check_real, numel
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.index import select
-from retrograd.ops.pooling import MaxPoolWithIndices, PooledWithIndices, gather_flat, max_pool_indices
+from retrograd.ops.pooling import PooledWithIndices, gather_flat, max_pool_indices
 from retrograd.ops.view import narrow, reshape, squeeze, unsqueeze
 
 
@@ -101,14 +101,14 @@ def _pool(name, x, ndim, samples, kernel_size, output_size, output_ratio):
     largest = max_pool_indices(candidates, windows=((count, count, 0, 1, 1),))
     indices = reshape(take_along_dim(elements, largest, -1), (*lead, *windows))
     indices = indices if batched else squeeze(indices, 0)
-    return MaxPoolWithIndices(gather_flat(x, indices, ndim), indices)
+    return gather_flat(x, indices, ndim), indices
 
 
 _DOC = """Fractional max pooling of images (n, channels, {sizes}), or without n: maxima of `output_size` windows.
 
     The windows have `kernel_size` elements and start at random distances, which are nearly equal.  `output_ratio`,
     instead of output_size, is a fraction of the images' sizes.  `_random_samples` (n, channels, {ndim}), from 0 to 1
-    in the dtype of the images, replaces random values.  return_indices: a named tuple (values, indices), with indices
+    in the dtype of the images, replaces random values.  return_indices: a tuple (values, indices), with indices
     into the flattened image.{example}
     """
 
@@ -135,7 +135,7 @@ def _fractional_max_pool(ndim):
 
         def compose(x, _random_samples, *, kernel_size, output_size, output_ratio, return_indices) -> PooledWithIndices:
             found = _pool(name, x, ndim, _random_samples, kernel_size, output_size, output_ratio)
-            return found if return_indices else found.values
+            return found if return_indices else found[0]
 
         oracle = f"retrograd.testing.references.fractional_pool.{name}"
 

@@ -3,10 +3,10 @@
 # In this file, range, min and max are arguments with PyTorch's names, not Python's functions.
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from retrograd.core import Aval, Internal, Tensor, op
 from retrograd.core.errors import OperandDtypeError
+from retrograd.foundation.result_classes import NamedResults
 from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops import batch_loop
 from retrograd.ops.as_tensor import as_tensor
@@ -164,12 +164,6 @@ class histc(Composite):
         yield (r(3),), {"min": 2, "max": 1}, ValueError, "histc: max must not be less than min"
 
 
-class Histogram(NamedTuple):
-    """The results of `histogram`."""
-
-    hist: Tensor
-    bin_edges: Tensor
-
 
 @op(
     "histogram(Tensor x, any bins=100, *, any range=None, Tensor? weight=None, bool density=False) "
@@ -187,13 +181,13 @@ class histogram(Composite):
     [2.0, 1.0]
     """
 
-    def compose(x, weight, *, bins, range, density) -> Histogram:
+    def compose(x, weight, *, bins, range, density):
         check_real("histogram", x)
         if isinstance(bins, Tensor):
-            return Histogram(*count_into_bins(x, bins, weight, density=density))
+            return count_into_bins(x, bins, weight, density=density)
         _check_bins("histogram", bins)
         low, high = range or (0, 0)
-        return Histogram(*count_into_bins(x, None, weight, bins=bins, low=low, high=high, density=density))
+        return count_into_bins(x, None, weight, bins=bins, low=low, high=high, density=density)
 
     exempt = {"jvp vjp no_dimensions": "the edges move with the extremes, but without derivatives, as in PyTorch"}
 
@@ -239,9 +233,10 @@ def _check_rows(x, weight, bins):
         raise ValueError(f"histogramdd: weight has shape {weight.shape}, x has {x.shape[0]} rows")
 
 
-class HistogramDD(NamedTuple):
+class HistogramDD(NamedResults, name="histogramdd"):
     """The results of `histogramdd`."""
 
+    __slots__ = ()
     hist: Tensor
     bin_edges: tuple[Tensor, ...]
 

@@ -1,8 +1,6 @@
 """Householder reflections: QR factorisations in LAPACK's packed form, and products of reflections."""
 
-from typing import NamedTuple
-
-from retrograd.core import Tensor, op, registry
+from retrograd.core import op, registry
 from retrograd.core.dtype import is_floating
 from retrograd.core.hooks import conjugate
 from retrograd.ops.complex import adjoint
@@ -32,12 +30,6 @@ def _last_tau(packed, column, steps):
     return squeeze(matmul(narrow(packed, -2, steps, 1), done) - last, -1)
 
 
-class PackedQR(NamedTuple):
-    """The results of `geqrf`."""
-
-    a: Tensor
-    tau: Tensor
-
 
 @op("geqrf(Tensor x) -> (Tensor a, Tensor tau)")
 class geqrf(Composite):
@@ -56,7 +48,7 @@ class geqrf(Composite):
     [[-5.0, -2.2], [0.0, 0.4]]
     """
 
-    def compose(x) -> PackedQR:
+    def compose(x):
         check_matrices("geqrf", x)
         m, n = x.shape[-2:]
         k = min(m, n)
@@ -68,7 +60,7 @@ class geqrf(Composite):
         tau = -diagonal(packed, 0, -2, -1)
         if steps < k:
             tau = cat([tau, _last_tau(packed, narrow(Q_minus_eye, -1, steps, 1), steps)], -1)
-        return PackedQR(_pad_zeros(R, m - k, 0) + _pad_zeros(tril(packed, -1), 0, n - steps), tau)
+        return _pad_zeros(R, m - k, 0) + _pad_zeros(tril(packed, -1), 0, n - steps), tau
 
     def oracle(np, x):
         h, tau = np.linalg.qr(x, mode="raw")

@@ -4,9 +4,7 @@ A block of D has size 1 or 2.  One matrix holds the lower triangles of L and D: 
 zero.
 """
 
-from typing import NamedTuple
-
-from retrograd.core import Aval, Internal, Tensor, op, registry
+from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.ops.decompose import hermitian as hermitian_of
@@ -177,19 +175,6 @@ def _coupled_sample(n):
     return diag_embed(ones, -1)
 
 
-class LDLFactor(NamedTuple):
-    """The results of `linalg.ldl_factor`."""
-
-    LD: Tensor
-    pivots: Tensor
-
-
-class LDLFactorEx(NamedTuple):
-    """The results of `linalg.ldl_factor_ex`."""
-
-    LD: Tensor
-    pivots: Tensor
-    info: Tensor
 
 
 _ZERO = "the matrix is singular: block {} of D is 0"
@@ -226,8 +211,8 @@ class linalg_ldl_factor(Composite):
     [[4.0, 0.0], [0.5, 2.0]]
     """
 
-    def compose(A, *, hermitian) -> LDLFactor:
-        return LDLFactor(*_factor("linalg.ldl_factor", A, hermitian, True)[:2])
+    def compose(A, *, hermitian):
+        return _factor("linalg.ldl_factor", A, hermitian, True)[:2]
 
     oracle = "retrograd.testing.references.ldl.linalg_ldl_factor"
 
@@ -246,8 +231,8 @@ class linalg_ldl_factor(Composite):
 class linalg_ldl_factor_ex(Composite):
     """Return `linalg.ldl_factor` and, in `info`, which block of D is 0, counted from 1; 0 if none is."""
 
-    def compose(A, *, hermitian, check_errors) -> LDLFactorEx:
-        return LDLFactorEx(*_factor("linalg.ldl_factor_ex", A, hermitian, check_errors))
+    def compose(A, *, hermitian, check_errors):
+        return _factor("linalg.ldl_factor_ex", A, hermitian, check_errors)
 
     oracle = "retrograd.testing.references.ldl.factor"
 

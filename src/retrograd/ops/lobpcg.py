@@ -1,7 +1,6 @@
 """LOBPCG: some eigenvalues and eigenvectors of symmetric matrices, by iteration."""
 
 from types import SimpleNamespace
-from typing import NamedTuple
 
 from retrograd.backend.type_info import finfo
 from retrograd.core import Aval, Internal, Tensor, op, registry
@@ -18,12 +17,6 @@ from retrograd.ops.view import expand, movedim, narrow, squeeze, unsqueeze
 
 STEPS = 1000  # PyTorch's default limit
 
-
-class Eigenpairs(NamedTuple):
-    """The results of `lobpcg`."""
-
-    E: Tensor
-    X: Tensor
 
 
 @op(
@@ -159,7 +152,7 @@ def lobpcg(
     ortho_iparams=None,
     ortho_fparams=None,
     ortho_bparams=None,
-) -> Eigenpairs:
+) -> tuple[Tensor, Tensor]:
     """Return the k largest eigenvalues e of A x = e B x, (..., k), and their vectors x, (..., m, k), by LOBPCG.
 
     A (..., m, m) is symmetric, B (None: the identity) symmetric and positive definite, both float32 or float64; m must
@@ -196,7 +189,7 @@ def lobpcg(
     E, X = extreme_eigenpairs(A, B, iK, X, tracker=tracked, **options)
     E, X = narrow(E, -1, 0, k), narrow(X, -1, 0, k)
     metric = expand(registry["eye"](A.shape[-1], dtype=A.dtype), A.shape) if B is None else B
-    return Eigenpairs(*eigenpairs_of(A, metric, E, X))
+    return eigenpairs_of(A, metric, E, X)
 
 
 def _check_options(method, *ortho):

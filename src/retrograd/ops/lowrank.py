@@ -4,9 +4,7 @@ N. Halko, P.-G. Martinsson and J. A. Tropp, Finding structure with randomness, S
 and 5.1.
 """
 
-from typing import NamedTuple
-
-from retrograd.core import Tensor, op, registry
+from retrograd.core import op, registry
 from retrograd.ops.complex import adjoint
 from retrograd.ops.decompose import linalg_qr
 from retrograd.ops.family import Composite
@@ -16,14 +14,6 @@ from retrograd.ops.matrix_functions import check_matrices
 from retrograd.ops.reduce import mean
 from retrograd.ops.svd import linalg_svd
 from retrograd.ops.view import expand
-
-
-class LowRank(NamedTuple):
-    """The results of `svd_lowrank` and `pca_lowrank`."""
-
-    U: Tensor
-    S: Tensor
-    V: Tensor
 
 
 def _approximate_basis(A, q, niter):
@@ -39,10 +29,10 @@ def _low_rank(A, q, niter):
     """Return U, S and V of the projection of A on q random directions."""
     if A.shape[-2] < A.shape[-1]:
         U, S, V = _low_rank(adjoint(A), q, niter)
-        return LowRank(V, S, U)
+        return V, S, U
     Q = _approximate_basis(A, q, niter)
     U, S, Vh = linalg_svd(matmul(adjoint(Q), A), full_matrices=False)
-    return LowRank(matmul(Q, U), S, to_format(adjoint(Vh), contiguous_format))
+    return matmul(Q, U), S, to_format(adjoint(Vh), contiguous_format)
 
 
 def _determined_part(U, S, V):
@@ -50,7 +40,7 @@ def _determined_part(U, S, V):
     return matmul(U * registry["unsqueeze"](S, -2), adjoint(V)), S
 
 
-@op("svd_lowrank(Tensor A, int? q=6, int? niter=2, Tensor? M=None) -> (Tensor U, Tensor S, Tensor V)")
+@op("svd_lowrank(Tensor A, int? q=6, int? niter=2, Tensor? M=None) -> (Tensor, Tensor, Tensor)")
 class svd_lowrank(Composite, method=False):
     """Approximate the SVD of rank q: U, S, V with A - M about U diag(S) V^H; A (..., m, n), M (None: 0) a mean.
 
@@ -65,7 +55,7 @@ class svd_lowrank(Composite, method=False):
     (True, True)
     """
 
-    def compose(A, M, *, q, niter) -> LowRank:
+    def compose(A, M, *, q, niter):
         check_matrices("svd_lowrank", A, *([] if M is None else [M]))
         A = A if M is None else A - expand(M, A.shape)
         return _low_rank(A, 6 if q is None else q, 2 if niter is None else niter)
@@ -86,7 +76,7 @@ class svd_lowrank(Composite, method=False):
         yield (r.ints(3, (3, 2)), None), {}, TypeError, "svd_lowrank: expected a floating or complex dtype"
 
 
-@op("pca_lowrank(Tensor A, int? q=None, bool center=True, int niter=2) -> (Tensor U, Tensor S, Tensor V)")
+@op("pca_lowrank(Tensor A, int? q=None, bool center=True, int niter=2) -> (Tensor, Tensor, Tensor)")
 class pca_lowrank(Composite, method=False):
     """Principal components: `svd_lowrank` of A (..., m, n), m samples of n features, minus their mean if `center`.
 
@@ -95,11 +85,11 @@ class pca_lowrank(Composite, method=False):
 
     >>> import retrograd as rg
     >>> A = rg.tensor([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
-    >>> [round(v, 4) for v in rg.pca_lowrank(A).S.tolist()]
+    >>> [round(v, 4) for v in rg.pca_lowrank(A)[1].tolist()]
     [2.0, 0.0]
     """
 
-    def compose(A, *, q, center, niter) -> LowRank:
+    def compose(A, *, q, center, niter):
         check_matrices("pca_lowrank", A)
         least = min(A.shape[-2:])
         q = min(6, least) if q is None else q

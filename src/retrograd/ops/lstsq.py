@@ -3,9 +3,7 @@
 G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses, SIAM J. Numer. Anal. 10 (1973).
 """
 
-from typing import NamedTuple
-
-from retrograd.core import Aval, Internal, NotBatchedError, Tensor, op, registry
+from retrograd.core import Aval, Internal, NotBatchedError, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.constants import constant_without_gradient
 from retrograd.ops.family import Composite
@@ -80,14 +78,6 @@ class minimizer(Internal, MatrixOperator, node_name="LinalgLstsqBackward0"):
         yield (A, B, least_squares(A, B, rcond=1e-10)[0]), {}
 
 
-class LeastSquares(NamedTuple):
-    """The results of `linalg.lstsq`."""
-
-    solution: Tensor
-    residuals: Tensor
-    rank: Tensor
-    singular_values: Tensor
-
 
 @op(
     "linalg.lstsq(Tensor A, Tensor B, number? rcond=None, *, str? driver=None) "
@@ -108,7 +98,7 @@ class linalg_lstsq(Composite):
     [1.0, 2.0]
     """
 
-    def compose(A, B, *, rcond, driver) -> LeastSquares:
+    def compose(A, B, *, rcond, driver):
         if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
             raise ValueError(f"linalg.lstsq: driver must be gels, gelsy, gelsd or gelss, got {driver!r}")
         vector = B.shape == A.shape[:-1]
@@ -121,7 +111,7 @@ class linalg_lstsq(Composite):
         rank = registry["zeros"](0, dtype=dtypes.int64) if driver == "gels" else rank
         values = registry["linalg.svdvals"](A) if driver in ("gelsd", "gelss") else nothing
         residuals = constant_without_gradient(nothing, X) if residuals is None else residuals
-        return LeastSquares(squeeze(X, -1) if vector else X, residuals, rank, values)
+        return squeeze(X, -1) if vector else X, residuals, rank, values
 
     oracle = "retrograd.testing.references.solve.linalg_lstsq"
 

@@ -1,8 +1,6 @@
 """LU factorisation: matrices as products of a permutation and two triangular matrices."""
 
-from typing import NamedTuple
-
-from retrograd.core import Aval, Internal, Tensor, op, registry
+from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Composite, cast_to
 from retrograd.ops.functions import check_tensor
@@ -102,27 +100,7 @@ def _factor(name, A, pivot):
     return lu_of(take_rows(A, order) if pivot else A, LU), order, swaps, info
 
 
-class LU(NamedTuple):
-    """The results of `linalg.lu`."""
 
-    P: Tensor
-    L: Tensor
-    U: Tensor
-
-
-class LUFactor(NamedTuple):
-    """The results of `linalg.lu_factor`."""
-
-    LU: Tensor
-    pivots: Tensor
-
-
-class LUFactorEx(NamedTuple):
-    """The results of `linalg.lu_factor_ex`."""
-
-    LU: Tensor
-    pivots: Tensor
-    info: Tensor
 
 
 def _factor_samples(r):
@@ -158,10 +136,10 @@ class linalg_lu(Composite):
     ([[1.0, 0.0], [0.5, 1.0]], [[2.0, 2.0], [0.0, 1.0]])
     """
 
-    def compose(A, *, pivot) -> LU:
+    def compose(A, *, pivot):
         packed, order, _, _ = _factor("linalg.lu", A, pivot)
         P = _permutation_matrix(order, A.dtype) if pivot else registry["zeros"](0, dtype=A.dtype)
-        return LU(P, *_unpack_triangles(packed))
+        return P, *_unpack_triangles(packed)
 
     oracle = "retrograd.testing.references.decompose.linalg_lu"
 
@@ -175,10 +153,10 @@ class linalg_lu_factor(Composite):
     LinAlgError if a pivot is 0.
     """
 
-    def compose(A, *, pivot) -> LUFactor:
+    def compose(A, *, pivot):
         packed, _, swaps, info = _factor("linalg.lu_factor", A, pivot)
         check_info("linalg.lu_factor", info, True, "the matrix is singular: pivot {} is 0")
-        return LUFactor(packed, swaps + 1)
+        return packed, swaps + 1
 
     oracle = "retrograd.testing.references.decompose.linalg_lu_factor"
 
@@ -195,10 +173,10 @@ class linalg_lu_factor(Composite):
 class linalg_lu_factor_ex(Composite):
     """Return `linalg.lu_factor` and, in `info`, which pivot is 0, counted from 1; 0 if none is."""
 
-    def compose(A, *, pivot, check_errors) -> LUFactorEx:
+    def compose(A, *, pivot, check_errors):
         packed, _, swaps, info = _factor("linalg.lu_factor_ex", A, pivot)
         check_info("linalg.lu_factor_ex", info, check_errors, "the matrix is singular: pivot {} is 0")
-        return LUFactorEx(packed, swaps + 1, info)
+        return packed, swaps + 1, info
 
     oracle = "retrograd.testing.references.decompose.linalg_lu_factor_ex"
 
@@ -214,11 +192,11 @@ class lu_unpack(Composite):
 
     method = False
 
-    def compose(LU_data, LU_pivots, *, unpack_data, unpack_pivots) -> LU:
+    def compose(LU_data, LU_pivots, *, unpack_data, unpack_pivots):
         empty = registry["zeros"](0, dtype=LU_data.dtype)
         order = order_of_rows(check_tensor("lu_unpack", LU_pivots) - 1, rows=LU_data.shape[-2], back=False)
         P = _permutation_matrix(order, LU_data.dtype) if unpack_pivots else empty
-        return LU(P, *(_unpack_triangles(LU_data) if unpack_data else (empty, empty)))
+        return P, *(_unpack_triangles(LU_data) if unpack_data else (empty, empty))
 
     oracle = "retrograd.testing.references.decompose.lu_unpack"
 

@@ -2,7 +2,7 @@
 
 # max and min are builtins; in this file these names are the operators.
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from retrograd.core import Aval, Internal, Tensor, call, op, registry
 from retrograd.core import dtype as dtypes
@@ -185,12 +185,6 @@ class argmin(ArgExtreme, node_name="MinBackward0"):
     oracle = "numpy.argmin"
 
 
-class MinMax(NamedTuple):
-    """The results of `aminmax`."""
-
-    min: Tensor
-    max: Tensor
-
 
 @op("aminmax(Tensor x, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)")
 class aminmax(Composite):
@@ -202,10 +196,10 @@ class aminmax(Composite):
     (1.0, 3.0)
     """
 
-    def compose(x, *, dim, keepdim) -> MinMax:
+    def compose(x, *, dim, keepdim):
         _check_extreme("aminmax", x, dim)
         dims = None if dim is None else (dim,)
-        return MinMax(amin(x, dims, keepdim), amax(x, dims, keepdim))
+        return amin(x, dims, keepdim), amax(x, dims, keepdim)
 
     def oracle(np, x, dim, keepdim):
         return (x.min(axis=dim, keepdims=keepdim), x.max(axis=dim, keepdims=keepdim))
@@ -218,14 +212,8 @@ class aminmax(Composite):
         yield (r(0, 2),), {"dim": 0}, ValueError, "^aminmax: .*nothing to choose from"
 
 
-class ValuesAndIndices(NamedTuple):
-    """Values and indices: the results of `max` along a dimension, `sort`, `topk` and others."""
 
-    values: Tensor
-    indices: Tensor
-
-
-ChosenAlongDim = Annotated[Tensor | ValuesAndIndices, "dim"]  # ValuesAndIndices if `dim` is given, else a tensor
+ChosenAlongDim = Annotated[Tensor | tuple[Tensor, Tensor], "dim"]  # values and indices if `dim` is given, else a tensor
 
 
 @op("select_along(Tensor x, *, str finder, any given, int dim, bool keepdim) -> (Tensor values, Tensor indices)")
@@ -298,9 +286,9 @@ def _with_dim(a, dim, keepdim):
 
 
 def values_and_indices(x, finder, given, dim, keepdim=True):
-    """The elements of x at the indices along `dim` that an operator finds, and the indices, as a named tuple."""
+    """The elements of x at the indices along `dim` that an operator finds, and the indices."""
     params = {"finder": finder.name, "given": given, "dim": dim, "keepdim": keepdim}
-    return ValuesAndIndices._make(call(select_along, (x,), params))
+    return call(select_along, (x,), params)
 
 
 # PyTorch's max and min are three operators each: elementwise of two tensors, along a dimension, over all elements.
@@ -319,7 +307,7 @@ def _dispatch_max_min(name, x, other, dim, keepdim, pairwise, overall, position)
 
 
 @op("max(Tensor x, any dim=None, bool keepdim=False, *, Tensor? other=None) -> Tensor")
-class max(Composite):
+class max(Composite, result_fields="values indices"):
     """The maximum of all elements; along `dim`, a named tuple (values, indices); with a second tensor, `maximum`.
 
     Along a dimension the gradient goes to the element at `indices`.  Over all elements, tied ones share it, as in
@@ -347,7 +335,7 @@ class max(Composite):
 
 
 @op("min(Tensor x, any dim=None, bool keepdim=False, *, Tensor? other=None) -> Tensor")
-class min(Composite):
+class min(Composite, result_fields="values indices"):
     """The minimum of all elements; along `dim`, a named tuple (values, indices); with a second tensor, `minimum`."""
 
     def compose(x, other, *, dim, keepdim) -> ChosenAlongDim:

@@ -2,11 +2,10 @@
 
 import inspect
 
-from retrograd.core import call
+from retrograd.core import Tensor, call
 from retrograd.ops.fractional_pool import fractional_max_pool2d, fractional_max_pool3d
 from retrograd.ops.functions import function
 from retrograd.ops.pooling import (
-    MaxPoolWithIndices,
     adaptive_max_pool1d,
     adaptive_max_pool2d,
     adaptive_max_pool3d,
@@ -24,9 +23,9 @@ def _define_with_indices(pool, *more):
         return call(pool, inputs, {**given, "return_indices": True})
 
     pooled.__name__ = pooled.__qualname__ = f"{pool.name}_with_indices"
-    pooled.__doc__ = f"Return `{pool.name}` as a named tuple (values, indices)."
-    pooled.__annotations__["return"] = MaxPoolWithIndices
-    pooled.__signature__ = inspect.signature(pool).replace(return_annotation=MaxPoolWithIndices)  # type: ignore[attr-defined]
+    pooled.__doc__ = f"Return `{pool.name}` as a tuple (values, indices)."
+    pooled.__annotations__["return"] = tuple[Tensor, Tensor]
+    pooled.__signature__ = inspect.signature(pool).replace(return_annotation=tuple[Tensor, Tensor])  # type: ignore[attr-defined]
     return function(f"nn.functional.{pooled.__name__}", *more)(pooled)
 
 

@@ -1,7 +1,7 @@
 """Max, average and Lp pooling over windows of images."""
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
@@ -245,22 +245,16 @@ def _adaptive_windows(name, x, ndim, output_size):
 # ------------------------------------------------------------------------------------------------- the largest
 
 
-class MaxPoolWithIndices(NamedTuple):
-    """The maxima, and their indices in the flattened image."""
 
-    values: Tensor
-    indices: Tensor
-
-
-# MaxPoolWithIndices if `return_indices` is true, else a tensor
-PooledWithIndices = Annotated[Tensor | MaxPoolWithIndices, "return_indices"]
+# Maxima and their indices in the flattened image if `return_indices` is true, else a tensor
+PooledWithIndices = Annotated[Tensor | tuple[Tensor, Tensor], "return_indices"]
 
 
 def _max_pool_windows(x, windows, return_indices):
     if not return_indices:
         return pooled_max(x, windows=windows)
     indices = max_pool_indices(x, windows=windows)
-    return MaxPoolWithIndices(gather_flat(x, indices, len(windows)), indices)
+    return gather_flat(x, indices, len(windows)), indices
 
 
 _MAX = """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with {n} spatial dimensions.

@@ -3,10 +3,9 @@
 # Several operators have the names of builtins (sum, any, all).  In this file these names are the operators.
 
 import math
-from typing import NamedTuple
 
 from retrograd.backend.type_info import finfo
-from retrograd.core import Aval, Internal, Tensor, op, registry, xp
+from retrograd.core import Aval, Internal, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.dispatch import call_fast
@@ -346,22 +345,16 @@ class std(Composite, opmath="x"):
         yield (r(3, 4),), {"dim": 0, "keepdim": True, "correction": 0}
 
 
-class VarMean(NamedTuple):
-    """The results of `var_mean`."""
 
-    var: Tensor
-    mean: Tensor
-
-
-@op("var_mean" + _VAR.replace("-> Tensor", "-> (Tensor var, Tensor mean)"))
+@op("var_mean" + _VAR.replace("-> Tensor", "-> (Tensor, Tensor)"))
 class var_mean(Composite):
-    """The variance and the mean over `dim`, as a named tuple (var, mean)."""
+    """The variance and the mean over `dim`, as a tuple."""
 
     method = False
 
-    def compose(x, *, dim, unbiased, keepdim, correction) -> VarMean:
+    def compose(x, *, dim, unbiased, keepdim, correction):
         squared, dim = _var("var_mean", x, dim, unbiased, keepdim, correction)
-        return VarMean(squared, mean(x, dim, keepdim))
+        return squared, mean(x, dim, keepdim)
 
     oracle = "retrograd.testing.references.reduce.var_mean"
 
@@ -370,22 +363,16 @@ class var_mean(Composite):
         yield (r(3, 4),), {"unbiased": False, "keepdim": True}
 
 
-class StdMean(NamedTuple):
-    """The results of `std_mean`."""
 
-    std: Tensor
-    mean: Tensor
-
-
-@op("std_mean" + _VAR.replace("-> Tensor", "-> (Tensor std, Tensor mean)"))
+@op("std_mean" + _VAR.replace("-> Tensor", "-> (Tensor, Tensor)"))
 class std_mean(Composite, opmath="x"):
-    """The standard deviation and the mean over `dim`, as a named tuple (std, mean)."""
+    """The standard deviation and the mean over `dim`, as a tuple."""
 
     method = False
 
-    def compose(x, *, dim, unbiased, keepdim, correction) -> StdMean:
+    def compose(x, *, dim, unbiased, keepdim, correction):
         squared, dim = _var("std_mean", x, dim, unbiased, keepdim, correction)
-        return StdMean(sqrt_or_zero(squared), mean(x, dim, keepdim))
+        return sqrt_or_zero(squared), mean(x, dim, keepdim)
 
     oracle = "retrograd.testing.references.reduce.std_mean"
 

@@ -16,7 +16,7 @@ from retrograd.ops.family import (
 )
 from retrograd.ops.gather import scatter_sum, take_along_dim
 from retrograd.ops.index import select
-from retrograd.ops.max_min import ValuesAndIndices, check_ordered
+from retrograd.ops.max_min import check_ordered
 from retrograd.ops.pointwise import detach, exp, isfinite, isinf, logical_and, logical_or, logical_xor, real_part, where
 from retrograd.ops.reduce import in_dtype, sum_dtype
 from retrograd.ops.reduce import sum as sum_over
@@ -254,9 +254,9 @@ class cummax(Composite):
     ([1.0, 3.0, 3.0], [0, 1, 1])
     """
 
-    def compose(x, *, dim) -> ValuesAndIndices:
+    def compose(x, *, dim):
         check_ordered("cummax", x)
-        return ValuesAndIndices(*running_extremes(x, dim=dim, largest=True))
+        return running_extremes(x, dim=dim, largest=True)
 
     oracle = "retrograd.testing.references.scan.cummax"
 
@@ -268,9 +268,9 @@ class cummax(Composite):
 class cummin(Composite):
     """The cumulative minimum of x along `dim`, and the index of its last occurrence so far.  NaN wins."""
 
-    def compose(x, *, dim) -> ValuesAndIndices:
+    def compose(x, *, dim):
         check_ordered("cummin", x)
-        return ValuesAndIndices(*running_extremes(x, dim=dim, largest=False))
+        return running_extremes(x, dim=dim, largest=False)
 
     oracle = "retrograd.testing.references.scan.cummin"
 

@@ -3,10 +3,8 @@
 Derivation of the rules: M. Giles, Collected matrix derivative results for forward and reverse mode (2008).
 """
 
-from typing import NamedTuple
-
 from retrograd.backend.linalg import LinAlgError
-from retrograd.core import Aval, Internal, Tensor, op, registry
+from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import align_batched, batch_all
 from retrograd.ops.complex import conjugate_transpose as adjoint
@@ -197,12 +195,6 @@ class linalg_solve(Composite):
         yield (r(2, 2), registry["to"](r(2), "float32")), {}, RuntimeError, "operands must have one dtype"
 
 
-class SolveEx(NamedTuple):
-    """The results of `linalg.solve_ex`."""
-
-    result: Tensor
-    info: Tensor
-
 
 @op("linalg.solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)")
 class linalg_solve_ex(Composite):
@@ -211,11 +203,11 @@ class linalg_solve_ex(Composite):
     Singular matrices give inf and NaN, or with check_errors a LinAlgError.
     """
 
-    def compose(A, B, *, left, check_errors) -> SolveEx:
+    def compose(A, B, *, left, check_errors):
         check_square("linalg.solve_ex", A)
         LU, swaps, info = lu_parts(A, pivot=True)
         check_info("linalg.solve_ex", info, check_errors, "the matrix is singular: pivot {} is 0")
-        return SolveEx(solve_with("linalg.solve_ex", A, B, left, lambda A: (LU, swaps)), info)
+        return solve_with("linalg.solve_ex", A, B, left, lambda A: (LU, swaps)), info
 
     oracle = "retrograd.testing.references.solve.linalg_solve_ex"
 
@@ -331,12 +323,6 @@ class linalg_solve_triangular(Composite):
         yield (r(3, 3), r(2, 3)), {"upper": True}, ValueError, r"\(3, 3\) and \(2, 3\) do not fit: A X = B"
 
 
-class TriangularSolve(NamedTuple):
-    """The results of `triangular_solve`."""
-
-    solution: Tensor
-    cloned_coefficient: Tensor
-
 
 @op(
     "triangular_solve(Tensor b, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) "
@@ -345,10 +331,10 @@ class TriangularSolve(NamedTuple):
 class triangular_solve(Composite):
     """The solution X of A X = b, or with `transpose` of A^T X = b, and a copy of A: older `linalg.solve_triangular`."""
 
-    def compose(b, A, *, upper, transpose, unitriangular) -> TriangularSolve:
+    def compose(b, A, *, upper, transpose, unitriangular):
         check_linear_system("triangular_solve", A, b)
         solution = triangular(mT(A) if transpose else A, b, upper=upper != transpose, unit=unitriangular)
-        return TriangularSolve(solution, A.clone())
+        return solution, A.clone()
 
     oracle = "retrograd.testing.references.solve.triangular_solve"
 

@@ -15,7 +15,7 @@ from retrograd.ops.create import zeros
 from retrograd.ops.family import AlongDims, Composite, Rowwise, canonical_dim, numel, reduced_shape, shape_of
 from retrograd.ops.gather import gather, index_select, scatter_sum, take_along_dim
 from retrograd.ops.index import T, getitem, index_put_sum
-from retrograd.ops.max_min import ValuesAndIndices, check_ordered, values_and_indices
+from retrograd.ops.max_min import check_ordered, values_and_indices
 from retrograd.ops.pointwise import clamp, eq, logical_not, to
 from retrograd.ops.reduce import any as any_of
 from retrograd.ops.view import movedim, reshape, unsqueeze
@@ -71,7 +71,7 @@ class sort(Composite):
     ([1.0, 2.0, 3.0], [1, 2, 0])
     """
 
-    def compose(x, *, dim, descending, stable) -> ValuesAndIndices:
+    def compose(x, *, dim, descending, stable):
         check_ordered("sort", x)
         canonical_dim("sort", dim, x.ndim)
         return values_and_indices(x, argsort, {"descending": descending, "stable": stable}, dim)
@@ -173,7 +173,7 @@ class topk(Composite):
     ([3.0, 2.0], [0, 2])
     """
 
-    def compose(x, *, k, dim, largest, sorted) -> ValuesAndIndices:
+    def compose(x, *, k, dim, largest, sorted):
         check_ordered("topk", x)
         dim = -1 if dim is None else dim
         return values_and_indices(x, topk_indices, {"k": k, "largest": largest}, dim)
@@ -217,7 +217,7 @@ class kthvalue(Composite):
     2.0
     """
 
-    def compose(x, *, k, dim, keepdim) -> ValuesAndIndices:
+    def compose(x, *, k, dim, keepdim):
         check_ordered("kthvalue", x)
         dim = -1 if dim is None else dim
         return values_and_indices(x, kth_indices, {"k": k}, dim, keepdim)

@@ -1,9 +1,8 @@
 """Special functions: error functions, normal distribution, exponential integrals, entropies, sinc."""
 
 import math
-from typing import NamedTuple
 
-from retrograd.core import Internal, Tensor, op, xp
+from retrograd.core import Internal, op, xp
 from retrograd.ops.family import Composite, Pointwise, cast_to, pointwise
 from retrograd.ops.floats import Real
 from retrograd.ops.pointwise import POSITIVE, clamp, cos, eq, exp, log, logical_and, where
@@ -262,19 +261,13 @@ cosine_integral = special("cosine_integral(Tensor x) -> Tensor", lambda xp, x: x
     oracle="retrograd.testing.references.special.cosine_integral")  # fmt: skip
 
 
-class SineCosineIntegrals(NamedTuple):
-    """The results of `sici`."""
-
-    si: Tensor
-    ci: Tensor
-
 
 @op("special.sici(Tensor x) -> (Tensor si, Tensor ci)")
 class sici(Composite):
     """The sine and the cosine integral, as a named tuple (si, ci)."""
 
-    def compose(x) -> SineCosineIntegrals:
-        return SineCosineIntegrals(sine_integral(x), cosine_integral(x))
+    def compose(x):
+        return sine_integral(x), cosine_integral(x)
 
     oracle = "retrograd.testing.references.special.sici"
 

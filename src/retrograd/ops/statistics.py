@@ -26,7 +26,6 @@ from retrograd.ops.gather import gather, scatter_sum, take_along_dim
 from retrograd.ops.linalg import matmul
 from retrograd.ops.max_min import (
     ChosenAlongDim,
-    ValuesAndIndices,
     check_nonempty,
     check_ordered,
     split_among_ties,
@@ -157,7 +156,7 @@ def _median(name, x, dim, keepdim, skip_nan):
 
 
 @op("median(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
-class median(Composite):
+class median(Composite, result_fields="values indices"):
     """The median, the lower of two in the middle; along `dim`, a named tuple (values, indices).  NaN wins.
 
     Over all elements, tied ones share the gradient.  Along a dimension it goes to the element at `indices`; equal
@@ -185,7 +184,7 @@ class median(Composite):
 
 
 @op("nanmedian(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
-class nanmedian(Composite):
+class nanmedian(Composite, result_fields="values indices"):
     """The `median` of the elements that are not NaN; NaN if there are none.
 
     >>> import retrograd as rg
@@ -235,7 +234,7 @@ class mode(Composite):
     (3, 2)
     """
 
-    def compose(x, *, dim, keepdim) -> ValuesAndIndices:
+    def compose(x, *, dim, keepdim):
         check_ordered("mode", x)
         return values_and_indices(x, mode_indices, {}, dim, keepdim)
 

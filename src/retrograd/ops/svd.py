@@ -5,9 +5,8 @@ differentiation for complex valued SVD, arXiv 1909.02659.
 """
 
 import math
-from typing import NamedTuple
 
-from retrograd.core import Aval, Internal, Tensor, op, registry
+from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.ops.complex import complex, imag
@@ -192,20 +191,6 @@ def _diagonal(x):
     return diagonal(x, 0, -2, -1)
 
 
-class SVD(NamedTuple):
-    """The results of `linalg.svd`."""
-
-    U: Tensor
-    S: Tensor
-    Vh: Tensor
-
-
-class OlderSVD(NamedTuple):
-    """The results of `svd`."""
-
-    U: Tensor
-    S: Tensor
-    V: Tensor
 
 
 _DRIVERS = ("gesvd", "gesvdj", "gesvda")
@@ -236,12 +221,12 @@ class linalg_svd(Composite):
     [3.0, 2.0]
     """
 
-    def compose(A, *, full_matrices, driver) -> SVD:
+    def compose(A, *, full_matrices, driver):
         _check_driver("linalg.svd", driver)
         check_matrices("linalg.svd", A)
         factors = svd_factors(A, full_matrices=full_matrices)
         U, Vh = svd_vectors(A, *factors)
-        return SVD(U, svd_values(A, *factors), Vh)
+        return U, svd_values(A, *factors), Vh
 
     observe = _determined_part
 
@@ -283,13 +268,13 @@ class linalg_svdvals(Composite):
 class svd(Composite):
     """The SVD x = U diag(S) V^H: `linalg.svd` with V in place of V^H; zeros for U and V without compute_uv."""
 
-    def compose(x, *, some, compute_uv) -> OlderSVD:
+    def compose(x, *, some, compute_uv):
         check_matrices("svd", x)
         if compute_uv:
             U, S, Vh = linalg_svd(x, not some)
-            return OlderSVD(U, S, adjoint(Vh).contiguous())
+            return U, S, adjoint(Vh).contiguous()
         zeros = [registry["zeros"]((*x.shape[:-2], size, size), dtype=x.dtype) for size in x.shape[-2:]]
-        return OlderSVD(zeros[0], linalg_svdvals(x), zeros[1])
+        return zeros[0], linalg_svdvals(x), zeros[1]
 
     def observe(U, S, V):
         return _determined_part(U, S, adjoint(V))

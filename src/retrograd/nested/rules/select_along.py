@@ -13,7 +13,7 @@ from retrograd.nested.rules.segment_scan import align_rows
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import canonical_dim
 from retrograd.ops.gather import gather
-from retrograd.ops.max_min import MinMax, ValuesAndIndices, amax, amin
+from retrograd.ops.max_min import amax, amin
 
 FINDERS: dict[str, tuple[str, dict]] = {  # the operator that finds the index of the selected element along `dim`
     "max": ("argmax", {"keepdim": True}),
@@ -41,11 +41,11 @@ def select_along(op: Op, args: tuple, params: dict) -> Any:
         out = call(op, (values(x), *args[1:]), {**params, "dim": place})
         if dim == layout.lead:
             return out
-        return ValuesAndIndices(*[wrap_reduced(x, o, () if params["keepdim"] else (dim,)) for o in out])
+        return tuple([wrap_reduced(x, o, () if params["keepdim"] else (dim,)) for o in out])
     return NotImplemented
 
 
-def _among_rows(op: Op, x: Tensor, dim: int, params: dict) -> ValuesAndIndices:
+def _among_rows(op: Op, x: Tensor, dim: int, params: dict) -> tuple[Tensor, Tensor]:
     """Select among the rows of each component."""
     operator, given = FINDERS[op.name]
     given = {**given, "k": params["k"]} if "k" in params else given
@@ -56,7 +56,8 @@ def _among_rows(op: Op, x: Tensor, dim: int, params: dict) -> ValuesAndIndices:
     indices = segment_argreduce(rows, operator=operator, structure=structure, row=row, params=given)
     firsts = align_rows(as_tensor(ragged_slicing.first_rows(structure)), rows, row)
     found = gather(rows, row, indices + firsts)
-    return ValuesAndIndices(*[groups.result(o, x.shape, (dim,), params["keepdim"]) for o in (found, indices)])
+    found, indices = (groups.result(o, x.shape, (dim,), params["keepdim"]) for o in (found, indices))
+    return found, indices
 
 
 @rule_for("select_along")
@@ -69,10 +70,10 @@ def _values_and_indices(op: Op, args: tuple, params: dict) -> Any:
 
 
 @rule_for("aminmax")
-def _aminmax(op: Op, args: tuple, params: dict) -> MinMax:
+def _aminmax(op: Op, args: tuple, params: dict) -> tuple[Tensor, Tensor]:
     """Compute both results; they raise an error for an empty input."""
     dim = None if params["dim"] is None else (params["dim"],)
-    return MinMax(amin(args[0], dim, params["keepdim"]), amax(args[0], dim, params["keepdim"]))
+    return amin(args[0], dim, params["keepdim"]), amax(args[0], dim, params["keepdim"])
 
 
 @rule_for("sort")
@@ -81,4 +82,4 @@ def _sort(op: Op, args: tuple, params: dict) -> Any:
     (x,), descending = args, params["descending"]
     dim = canonical_dim("sort", params["dim"], x.ndim)
     indices = registry["argsort"](x, dim, descending, True)
-    return ValuesAndIndices(registry["sorted_values"](x, dim=dim, descending=descending), indices)
+    return registry["sorted_values"](x, dim=dim, descending=descending), indices
