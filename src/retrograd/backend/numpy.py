@@ -27,6 +27,7 @@ from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.kernels import add as add
 from retrograd.kernels import affine_rows as affine_rows
 from retrograd.kernels import multiply as multiply
+from retrograd.kernels import row_major as row_major
 from retrograd.kernels import standardize_rows as standardize_rows
 from retrograd.kernels import subtract as subtract
 from retrograd.kernels import true_divide as true_divide

@@ -610,6 +610,11 @@ def get_chunk_size(n, min_chunk, threads):
     return n
 
 
+def row_major(x):
+    """Return a copy of an array in row-major order."""
+    return np.array(x, order="C", copy=True)
+
+
 _FACTOR = 6364136223846793005  # of the polynomial, as in checksum.cpp
 _BLOCK = 4096  # words
 

@@ -31,4 +31,19 @@ const Tiles<T>& tiles();
 extern template const Tiles<float>& tiles();
 extern template const Tiles<double>& tiles();
 
+// Transposes some rows of a matrix into rows of `columns` elements.
+template <class T>
+inline void transposed(const T* from, npy_intp pitch, npy_intp rows, npy_intp pixels, T* out, npy_intp columns) {
+    npy_intp lanes = tiles<T>().lanes;
+    npy_intp whole = rows / lanes * lanes, p = 0;
+    for (; p + lanes <= pixels; p += lanes) {
+        for (npy_intp o = 0; o < whole; o += lanes)
+            tiles<T>().transpose(from + o * pitch + p, pitch, out + p * columns + o, columns);
+        for (npy_intp o = whole; o < rows; o++)
+            for (npy_intp k = p; k < p + lanes; k++) out[k * columns + o] = from[o * pitch + k];
+    }
+    for (npy_intp o = 0; o < rows; o++)
+        for (npy_intp k = p; k < pixels; k++) out[k * columns + o] = from[o * pitch + k];
+}
+
 }  // namespace retrograd

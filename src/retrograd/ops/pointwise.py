@@ -726,7 +726,7 @@ clone = pointwise("clone(Tensor x) -> Tensor", xp.copy,
     "A copy of x; gradients pass through.",
     vjp=lambda g: g, linear="x", internal=True, in_place=False, elements="moved", oracle="numpy.array")  # fmt: skip
 
-row_major = pointwise("row_major(Tensor x) -> Tensor", lambda xp, x: xp.array(x, order="C", copy=True),
+row_major = pointwise("row_major(Tensor x) -> Tensor", xp.row_major,
     "A copy of x with row-major strides; `contiguous` calls it.",
     vjp=lambda g: g, linear="x", internal=True, in_place=False, elements="moved", oracle="numpy.array",
     node_name="CloneBackward0")  # fmt: skip
