@@ -129,6 +129,18 @@ def sort_without_indices(m: ModuleType) -> Callable[[], Any]:
     return lambda: m.msort(x)
 
 
+def contiguous(order: tuple[int, ...], shape: tuple[int, ...], m: ModuleType) -> Callable[[], Any]:
+    """Return an array with its dimensions in another order, also in memory."""
+    x = normal(m, *shape).permute(*order)
+    return lambda: x.contiguous()
+
+
+def largest(k: int, m: ModuleType) -> Callable[[], Any]:
+    """Return the k largest elements of each row."""
+    x = normal(m, SIDE, SIDE)
+    return lambda: m.topk(x, k)[0]
+
+
 def cast(source: str, target: str, m: ModuleType) -> Callable[[], Any]:
     """Return an array converted to another dtype."""
     x = normal(m, SIZE).to(getattr(m, source))
@@ -176,6 +188,10 @@ ROWS: dict[str, tuple[Make, float]] = {
     "msort": (sort_without_indices, 1.0),
     "sort along rows": (partial(sort_values, 1), 1.0),
     "sort along columns": (partial(sort_values, 0), 1.0),
+    "the 5 largest of each row": (partial(largest, 5), 1.0),
+    "transposed copy of a matrix": (partial(contiguous, (1, 0), (SIDE, SIDE)), 1.0),
+    "copy of images with channels last": (partial(contiguous, (0, 2, 3, 1), IMAGES), 1.0),
+    "copy of images with channels first": (partial(contiguous, (0, 3, 1, 2), (32, 56, 56, 64)), 1.0),
     "float32 to float16": (partial(narrow_cast, "float16"), 1.0),
     "float16 to float32": (partial(cast, "float16", "float32"), 1.0),
     "float32 to bfloat16": (partial(narrow_cast, "bfloat16"), 1.0),

@@ -79,6 +79,15 @@ def test_the_k_largest_are_the_first_of_all_sorted(dtype, k, largest, rng):
     np.testing.assert_array_equal(rg.topk(rg.tensor(x.T), k, 0, largest).indices.numpy(), expected.T)
 
 
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("dtype", ["int16", "int64", "float32", "float64"])
+def test_elements_at_the_end_of_their_range_are_each_among_the_k_largest_once(dtype, largest):
+    low, high = (-math.inf, math.inf) if "float" in dtype else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    x = np.full((3, 700), low if largest else high, dtype)
+    x[:, 9] = 3
+    np.testing.assert_array_equal(rg.topk(rg.tensor(x), 5, largest=largest).indices.numpy(), [[9, 0, 1, 2, 3]] * 3)
+
+
 @pytest.mark.parametrize("k", [1, 8, 1000, 2000])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_kth_value_is_that_of_all_sorted(dtype, k, rng):

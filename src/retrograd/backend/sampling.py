@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from retrograd.backend.sorting import topk_indices
 from retrograd.backend.special import scipy_special
 
 __all__ = ["draw_distinct", "gamma_cdf_derivative", "sample_indices"]
@@ -79,4 +80,4 @@ def draw_distinct(weights, exponential, count):
     """
     with np.errstate(divide="ignore"):
         times = exponential / weights
-    return np.argsort(times, axis=-1, kind="stable")[..., :count]
+    return topk_indices(times, count, -1, False)
