@@ -89,10 +89,16 @@ class ModuleAttributes(MutableMapping[str, Any]):
         """Return an ordinary dict of the attributes, with the dicts of members."""
         return {name: self[name] for name in self}
 
+    def state(self) -> dict[str, Any]:
+        """Return an ordinary dict of the attributes, with dicts of the members, and hooks with all their options."""
+        shown = {name: self[name] for name in self if name not in HOOK_DICTS}
+        hooks = {name: self._values[name] for name in _STORED[1:] if name in self._values}
+        return {name: value.copy() if name in VIEWS else value for name, value in shown.items()} | hooks
+
     def update(self, *given: Any, **named: Any) -> None:
         """Set attributes; a dict of members replaces all members of its kind."""
         state = dict(*given, **named)
-        for name in sorted(MEMBERS.keys() & state):  # first: the other entries depend on them
+        for name in [n for n in MEMBERS if n in state]:  # first: the other entries depend on them
             self[name] = state.pop(name)
         for name, value in state.items():
             self[name] = value

@@ -118,6 +118,10 @@ class ModuleTree(ChecksNumbers):
 
     __dict__: Any = _attributes
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes, with dicts of the members as in PyTorch; subclasses may change them."""
+        return ModuleAttributes(stored_attributes(self)).state()
+
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Set the attributes that a module, its copy or PyTorch's had; subclasses may change the state before."""
         values = stored_attributes(self)
