@@ -189,9 +189,12 @@ def wrap_torch_function(dispatcher: Callable) -> Callable:
     return decorate
 
 
-def get_overridable_functions() -> dict[str, list[Operator]]:
-    """Return the public operators, which classes and modes can override, by namespace: "", "linalg", "Tensor" ..."""
-    found: dict[str, list[Operator]] = {}
+def get_overridable_functions() -> dict[str, list[Callable]]:
+    """Return the operators and functions that classes and modes override, by namespace: "", "linalg", "Tensor" ..."""
+    found: dict[str, list[Callable]] = {}
+    for name, function in functions.functions.items():
+        if hasattr(function, "overridable"):
+            found.setdefault(name.rpartition(".")[0], []).append(function)
     for operator in registry.values():
         for name in operator.public_names:
             found.setdefault(name.rpartition(".")[0], []).append(operator)
@@ -201,8 +204,8 @@ def get_overridable_functions() -> dict[str, list[Operator]]:
 
 
 def get_ignored_functions() -> set[Callable]:
-    """Return the public functions that are no operators: the operators that they call are overridden, one by one."""
-    return set(functions.functions.values())
+    """Return the public functions that are not overridden themselves; the operators that they call are."""
+    return {function for function in functions.functions.values() if not hasattr(function, "overridable")}
 
 
 def get_default_nowrap_functions() -> set[Callable]:

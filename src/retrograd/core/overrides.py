@@ -1,6 +1,7 @@
 """Overrides: operands of other classes compute the result by `__tensor_function__`, and `out=` takes it."""
 
 import warnings
+from functools import partial
 from inspect import getattr_static
 from sys import _getframe
 from types import FunctionType
@@ -12,6 +13,7 @@ from retrograd.core.op import is_foreign, operator_named
 from retrograd.core.state import current, override_state
 from retrograd.core.tensor import TensorBase, new_of_class, version_of
 from retrograd.core.views import is_writable, requires_grad_synced
+from retrograd.foundation.lazy_imports import LazyAttribute
 from retrograd.foundation.source_location import is_user_frame
 
 PLAIN = (bool, int, float, complex, str)  # the classes of params that are compared with their defaults
@@ -129,16 +131,27 @@ def prepare_subclass(kind):
 # Attributes that PyTorch's tensors read by an override, and that are no properties here, and the reverse.
 _FIELDS = ("shape", "dtype", "ndim")
 _NO_ATTRIBUTES = ("size",)  # a method in PyTorch
+# Methods that no class overrides in PyTorch, those that let NumPy's functions be overridden, and those whose names
+# PyTorch reports as that of another method, which they call.
+_NO_METHODS = {
+    "__init__", "__delitem__", "__iter__", "__array_ufunc__", "__array_function__", "as_subclass", "__rand__",
+    "__ror__", "__rxor__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__imod__", "__ipow__",
+    "__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__",
+}  # fmt: skip
 
 
 def _override_attributes(kind):
-    """Let a class with a `__tensor_function__` of its own override the attributes that it inherits from Tensor."""
+    """Let a class with a `__tensor_function__` of its own override the attributes and methods that Tensor has."""
     base = next(b for b in reversed(kind.__mro__) if "_class_overrides" in vars(b))  # Tensor
-    names = [n for n, value in vars(base).items() if isinstance(value, property) and n not in _NO_ATTRIBUTES]
-    for name in (*names, *_FIELDS):
-        attribute = getattr_static(base, name)
-        if getattr_static(kind, name) is attribute:
-            setattr(kind, name, OverriddenAttribute(attribute))
+    members = {**vars(base), **{name: getattr_static(base, name) for name in _FIELDS}}
+    own = kind.__module__.partition(".")[0] == __name__.partition(".")[0]  # it overrides the methods that it has to
+    for name, member in members.items():
+        if getattr_static(kind, name) is not member:
+            continue
+        if name in _FIELDS or (isinstance(member, property) and name not in _NO_ATTRIBUTES):
+            setattr(kind, name, OverriddenAttribute(member))
+        elif isinstance(member, (FunctionType, LazyAttribute)) and name not in _NO_METHODS and not own:
+            setattr(kind, name, OverriddenMethod(base, name))
 
 
 class OverriddenAttribute:
@@ -165,6 +178,28 @@ class OverriddenAttribute:
         if is_foreign(args[0]) and is_user_frame(frame):
             return override_result(access, [args[0]], args, {})
         return access(*args)
+
+
+class OverriddenMethod:
+    """A method of Tensor that is no operator, of a subclass that overrides it: `func` is `Tensor.float`.
+
+    Calls by this package are not overridden. Operators call the override themselves.
+    """
+
+    def __init__(self, owner, name):
+        self._owner, self._name = owner, name  # its module may be imported on first use
+
+    def __get__(self, tensor, kind=None):
+        method = getattr(self._owner, self._name)
+        if tensor is None:
+            return method
+        if isinstance(method, FunctionType) and is_foreign(tensor) and is_user_frame(_getframe(1)):
+            return partial(self._run, method, tensor)
+        return method.__get__(tensor, kind)
+
+    def _run(self, method, *args, **kwargs):
+        foreign = [found for value in (*args, *kwargs.values()) for found in foreign_objects(value)]
+        return override_result(method, foreign, args, kwargs)
 
 
 def no_wrappers(kind):

@@ -14,7 +14,7 @@ from retrograd.core.views import set_view_copy
 from retrograd.foundation.read_only import read_only
 from retrograd.ops import batch_loop
 from retrograd.ops.family import Composite, View, pointwise, zero_cotangent
-from retrograd.ops.functions import check_tensor, function
+from retrograd.ops.functions import check_tensor, function, overridable
 from retrograd.ops.index import select
 from retrograd.ops.linalg import dot
 from retrograd.ops.methods import method
@@ -270,6 +270,7 @@ class sgn(Composite, in_place=True):
 
 @function()
 @method
+@overridable
 def conj(input) -> Tensor:
     """Return the complex conjugate; a real tensor is returned itself.
 

@@ -10,7 +10,7 @@ from retrograd.foundation.older_forms import numbers_among_tensors
 from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops.batching import align_batched
 from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, check_real, pointwise, zero_cotangent
-from retrograd.ops.functions import check_tensor, function
+from retrograd.ops.functions import check_tensor, function, overridable
 from retrograd.ops.pointwise import (
     POSITIVE,
     add,
@@ -529,6 +529,7 @@ class isclose(Comparison, in_place=False):
 
 
 @function("allclose")
+@overridable
 @suggest_keywords
 def allclose(input: Tensor, other: Tensor, rtol=1e-05, atol=1e-08, equal_nan=False) -> bool:
     """Whether all elements are close, by the rule of `isclose`.
@@ -541,6 +542,7 @@ def allclose(input: Tensor, other: Tensor, rtol=1e-05, atol=1e-08, equal_nan=Fal
 
 
 @function("equal")
+@overridable
 def equal(input, other) -> bool:
     """Whether two tensors have the same shape and equal elements; NaN is not equal to itself.
 

@@ -1,10 +1,14 @@
 """Public functions that are not operators: they return no tensors, or only call operators."""
 
+from functools import wraps
+from sys import _getframe
 from types import FunctionType
 
 from retrograd.core import Tensor
 from retrograd.core.op import is_foreign
+from retrograd.core.overrides import function_result
 from retrograd.foundation.lazy_imports import LazyTable
+from retrograd.foundation.source_location import is_user_frame
 
 functions = LazyTable()  # dotted name below `rg.` -> function
 public_members = LazyTable()  # dotted name below `rg.` -> function or operator
@@ -31,6 +35,24 @@ def function(*names):
         return name_generated(member, names[0] if names else member.__name__)
 
     return register
+
+
+def overridable(function):
+    """Decorator: let operands' classes and function modes compute a public function that users call.
+
+    Operators do this themselves, and so do functions that only call one. Calls by this package are not overridden.
+    """
+
+    @wraps(function, assigned=("__module__", "__name__", "__doc__", "__annotations__"))  # it is named as generated
+    def call(*args, **kwargs):
+        if is_user_frame(_getframe(1)):
+            result = function_result(call, (*args, *kwargs.values()), args, kwargs)
+            if result is not NotImplemented:
+                return result
+        return function(*args, **kwargs)
+
+    call.overridable = True  # type: ignore[attr-defined]
+    return call
 
 
 def name_generated(member, path):

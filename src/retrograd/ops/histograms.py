@@ -13,7 +13,7 @@ from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.batch_loop import PerExample
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import Composite, cast_to, check_real, numel
-from retrograd.ops.functions import function
+from retrograd.ops.functions import function, overridable
 from retrograd.ops.gather import stacked_indices
 from retrograd.ops.index import T, getitem
 from retrograd.ops.view import reshape
@@ -242,6 +242,7 @@ class HistogramDD(NamedResults, name="histogramdd"):
 
 
 @function("histogramdd")
+@overridable
 @suggest_keywords
 def histogramdd(input: Tensor, bins: int | Sequence, *, range=None, weight=None, density=False) -> HistogramDD:
     """Count points, the rows of matrices, in multidimensional bins, as a named tuple (hist, bin_edges).

@@ -3,6 +3,9 @@
 import inspect
 from functools import wraps
 
+from retrograd.core import Tensor
+from retrograd.core.op import is_foreign
+from retrograd.core.overrides import override_result
 from retrograd.core.schema import Parameter, Schema
 from retrograd.ops.functions import function
 from retrograd.ops.mutate import call_in_place
@@ -25,6 +28,8 @@ def _with_inplace(operator):
 
     @wraps(operator, assigned=("__name__", "__doc__"), updated=())
     def either(*args, **kwargs):
+        if args and type(args[0]) is not Tensor and is_foreign(args[0]):
+            return override_result(either, [args[0]], args, kwargs)
         if not kwargs and len(args) < count:
             return operator(*args)
         inputs, params = schema.bind(args, kwargs)

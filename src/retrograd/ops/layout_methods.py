@@ -4,10 +4,11 @@ from retrograd import backend
 from retrograd.core import Tensor
 from retrograd.core.device import CPU
 from retrograd.core.dtype import is_extension
-from retrograd.core.op import compound
+from retrograd.core.op import compound, is_foreign
+from retrograd.core.overrides import override_result
 from retrograd.core.tensor import continue_version, make, preserve_snapshots, version_of
 from retrograd.ops.as_tensor import tensor
-from retrograd.ops.functions import check_callable, check_tensor, function
+from retrograd.ops.functions import check_callable, check_tensor, function, overridable
 from retrograd.ops.layout import (
     array_device,
     check_has_data_pointer,
@@ -42,6 +43,9 @@ def clone(input, *, memory_format=preserve_format) -> Tensor:
     >>> x.grad
     tensor([1., 1.])
     """
+    if type(input) is not Tensor and is_foreign(input):
+        given = {} if memory_format is preserve_format else {"memory_format": memory_format}
+        return override_result(clone, [input], (input,), given)
     return copy_in_format(input, memory_format)
 
 
@@ -161,6 +165,7 @@ for _kind in ("quantized", "nested"):
 
 @function()
 @method
+@overridable
 def get_device(input) -> int:
     """Return the index of the accelerator with the tensor; -1 means the CPU."""
     there = array_device(check_tensor("get_device", input))

@@ -7,7 +7,7 @@ from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import check_real
-from retrograd.ops.functions import check_tensor, function
+from retrograd.ops.functions import check_tensor, function, overridable
 from retrograd.ops.linalg import matmul
 from retrograd.ops.matrix_functions import MatrixOperator, check_square, mT
 from retrograd.ops.pointwise import detach
@@ -137,6 +137,7 @@ def _solve_shifted(A, B, out, Y):
 
 
 @function("lobpcg")
+@overridable
 def lobpcg(
     A,
     k=None,

@@ -20,7 +20,7 @@ from retrograd.core.views import leave_memory, requires_grad_synced
 from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.foundation.read_only import read_only
 from retrograd.foundation.source_location import scipy_caller, user_line, warn_user
-from retrograd.ops.functions import check_tensor, function, name_generated
+from retrograd.ops.functions import check_tensor, function, name_generated, overridable
 from retrograd.ops.index import foreign_in_key, index
 
 
@@ -474,7 +474,6 @@ def check_complete(name, x, composite):
         )
 
 
-@function()
 @method
 def numel(input) -> int:
     """The number of elements."""
@@ -488,6 +487,7 @@ def numel(input) -> int:
 
 
 Tensor.nelement, Tensor.ndimension = numel, dim
+function("numel")(overridable(numel))
 
 
 @function()
@@ -513,6 +513,7 @@ def _assert(condition, message) -> None:
 
 @function()
 @method
+@overridable
 def is_floating_point(input) -> bool:
     """Whether the dtype is a real floating dtype."""
     return is_floating(input.dtype)
@@ -520,6 +521,7 @@ def is_floating_point(input) -> bool:
 
 @function()
 @method
+@overridable
 def is_complex(input) -> bool:
     """Whether the dtype is complex."""
     return input.dtype.kind == "c"
@@ -527,6 +529,7 @@ def is_complex(input) -> bool:
 
 @function()
 @method
+@overridable
 def is_signed(input) -> bool:
     """Whether the dtype can represent negative values."""
     return dtypes.is_signed(input.dtype)
@@ -534,6 +537,7 @@ def is_signed(input) -> bool:
 
 @function()
 @method
+@overridable
 def is_nonzero(input) -> bool:
     """Whether the only element of the tensor is nonzero; RuntimeError unless it has exactly one."""
     return bool(input)
@@ -541,6 +545,7 @@ def is_nonzero(input) -> bool:
 
 @function()
 @method
+@overridable
 def is_same_size(input, other) -> bool:
     """Whether two tensors have the same shape."""
     return input.shape == check_tensor("is_same_size", other).shape
@@ -548,6 +553,7 @@ def is_same_size(input, other) -> bool:
 
 @function()
 @method
+@overridable
 def is_conj(input) -> bool:
     """Whether a lazy conjugation is pending: always False, since `conj` computes eagerly."""
     return False
@@ -555,6 +561,7 @@ def is_conj(input) -> bool:
 
 @function()
 @method
+@overridable
 def is_neg(input) -> bool:
     """Whether a lazy negation is pending: always False, since `imag` of a conjugate is computed eagerly."""
     return False
@@ -562,12 +569,14 @@ def is_neg(input) -> bool:
 
 @function()
 @method
+@overridable
 def resolve_neg(input) -> Tensor:
     """The tensor itself: unlike in PyTorch, no negation is ever pending."""
     return input
 
 
 @function()
+@overridable
 def is_inference(input) -> bool:
     """Whether the tensor was created in inference mode, so that it can't be recorded in a graph."""
     return input.is_inference()

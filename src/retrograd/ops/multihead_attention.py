@@ -10,7 +10,7 @@ from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
 from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops.dropout import dropout
-from retrograd.ops.functions import function
+from retrograd.ops.functions import function, overridable
 from retrograd.ops.linalg import linear
 from retrograd.ops.nn import attention_weights, scaled_dot_product_attention
 from retrograd.ops.pad import constant_pad_nd
@@ -86,6 +86,7 @@ def append_key_value(k, v, masks, more_k, more_v):
 
 
 @function("nn.functional.multi_head_attention_forward")
+@overridable
 @suggest_keywords
 def multi_head_attention_forward(
     query: Tensor,

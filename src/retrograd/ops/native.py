@@ -5,7 +5,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.ops import recurrent
 from retrograd.ops.create import empty
 from retrograd.ops.dropout import keep
-from retrograd.ops.functions import function
+from retrograd.ops.functions import function, overridable
 from retrograd.ops.linalg import linear
 from retrograd.ops.methods import method
 from retrograd.ops.mutate import in_place
@@ -73,6 +73,7 @@ def float_power_(x, exponent) -> Tensor:
 
 
 @function()
+@overridable
 def native_layer_norm(input, normalized_shape, weight, bias, eps) -> tuple[Tensor, Tensor, Tensor]:
     """Return `layer_norm`, and, without gradients, its means and inverse standard deviations."""
     dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
@@ -80,6 +81,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps) -> tuple[Tenso
 
 
 @function()
+@overridable
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps) -> tuple[Tensor, Tensor, Tensor]:
     """Return `group_norm` of N samples of C channels of HxW elements, means and inverse deviations (N, group)."""
     out = registry["group_norm"](input, group, weight, bias, eps)
@@ -88,6 +90,7 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps) -> tuple[Tenso
 
 
 @function()
+@overridable
 def native_batch_norm(
     input, weight, bias, running_mean, running_var, training, momentum, eps
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -100,6 +103,7 @@ def native_batch_norm(
 
 
 @function()
+@overridable
 def batch_norm(
     input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled=False
 ) -> Tensor:
@@ -108,6 +112,7 @@ def batch_norm(
 
 
 @function()
+@overridable
 def instance_norm(
     input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled=False
 ) -> Tensor:
@@ -116,6 +121,7 @@ def instance_norm(
 
 
 @function()
+@overridable
 def native_dropout(input, p, train) -> tuple[Tensor, Tensor]:
     """Return `nn.functional.dropout`, and the mask of the elements that are not dropped."""
     if not 0 <= p <= 1:
@@ -156,18 +162,21 @@ grid_sampler, grid_sampler_2d, grid_sampler_3d = (
 
 
 @function()
+@overridable
 def affine_grid_generator(theta, size, align_corners) -> Tensor:
     """Return `nn.functional.affine_grid`."""
     return registry["affine_grid"](theta, size, align_corners)
 
 
 @function("native_channel_shuffle", "nn.functional.native_channel_shuffle")
+@overridable
 def native_channel_shuffle(input, groups) -> Tensor:
     """Return `channel_shuffle`."""
     return registry["channel_shuffle"](input, groups)
 
 
 @function("conv_tbc", "nn.functional.conv_tbc")
+@overridable
 def conv_tbc(input, weight, bias, pad=0) -> Tensor:
     """Return the convolution of (time, batch, channels in) with weights (kernel, channels in, channels out)."""
     out = registry["conv1d"](permute(input, (1, 2, 0)), permute(weight, (2, 1, 0)), bias, padding=pad)
@@ -178,6 +187,7 @@ def conv_tbc(input, weight, bias, pad=0) -> Tensor:
 
 
 @function()
+@overridable
 def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None) -> tuple[Tensor, Tensor]:
     """Return the next (h, c) of an LSTM, from hx = (h, c), as `nn.LSTMCell` computes it."""
     if not isinstance(hx, (tuple, list)) or len(hx) != 2:
@@ -187,18 +197,21 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None) -> tuple[Tensor, Tens
 
 
 @function()
+@overridable
 def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None) -> Tensor:
     """Return the next state of a GRU, as `nn.GRUCell` computes it."""
     return recurrent.gru(linear(input, w_ih, b_ih), linear(hx, w_hh, b_hh), hx)
 
 
 @function()
+@overridable
 def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None) -> Tensor:
     """Return the next state of a recurrence with tanh, as `nn.RNNCell` computes it."""
     return tanh(linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh))
 
 
 @function()
+@overridable
 def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None) -> Tensor:
     """Return the next state of a recurrence with relu, as `nn.RNNCell` computes it."""
     return registry["relu"](linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh))

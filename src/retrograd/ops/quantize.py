@@ -3,10 +3,11 @@
 from retrograd.core import Tensor, registry
 from retrograd.core.dtype import is_floating
 from retrograd.foundation.suggestions import suggest_keywords
-from retrograd.ops.functions import check_tensor, function
+from retrograd.ops.functions import check_tensor, function, overridable
 
 
 @function()
+@overridable
 @suggest_keywords
 def fake_quantize_per_tensor_affine(
     input: Tensor, scale: Tensor | float, zero_point: Tensor | int, quant_min: int, quant_max: int
@@ -33,6 +34,7 @@ def fake_quantize_per_tensor_affine(
 
 
 @function()
+@overridable
 @suggest_keywords
 def fake_quantize_per_channel_affine(
     input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
@@ -80,6 +82,7 @@ def _on_grid(x, scale, zero_point, low, high):
 
 
 @function()
+@overridable
 def dequantize(tensor):
     """Return a tensor, or each of a list, in float32: no tensor here is quantised.
 

@@ -15,7 +15,7 @@ from retrograd.foundation.lazy_imports import add_attribute
 from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import AlongDims, Composite, broadcast_dims, canonical_dim, cast_to, numel, same_dtype
-from retrograd.ops.functions import function
+from retrograd.ops.functions import function, overridable
 from retrograd.ops.gather import add_slices, check_gather_index, check_slice_index, gather, scalar_to_slice, scatter_sum
 from retrograd.ops.index import T, check_index_dtype, index_put_sum, indexed_shape, static_index
 from retrograd.ops.masked import scalar_like
@@ -515,6 +515,7 @@ def put_or_add(x, values, ids, spec, accumulate):
 
 
 @function("index_put")
+@overridable
 @suggest_keywords
 def index_put_of(input: Tensor, indices: Sequence[Tensor], values: Tensor | float, accumulate=False):
     """`input` with values, which broadcast, written to or added to input[indices], a tuple of index tensors.

@@ -5,7 +5,7 @@ import math
 from retrograd.core.aval import SymbolicSize
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggest_keywords
-from retrograd.ops.functions import function
+from retrograd.ops.functions import function, overridable
 
 
 class SymFloat:
@@ -17,6 +17,7 @@ class SymBool:
 
 
 @function()
+@overridable
 @suggest_keywords
 def sym_int(a: float):
     """Return a number as an integer, truncated towards 0; a symbolic size as it is.
@@ -28,18 +29,21 @@ def sym_int(a: float):
 
 
 @function()
+@overridable
 def sym_float(a):
     """Return a number as a float."""
     return float(a)
 
 
 @function()
+@overridable
 def sym_not(a):
     """Return the negation of a boolean."""
     return not a
 
 
 @function()
+@overridable
 def sym_ite(b, t, f):
     """Return t if b is true, else f; TypeError unless b is a boolean, and t and f have the same type.
 
@@ -52,6 +56,7 @@ def sym_ite(b, t, f):
 
 
 @function()
+@overridable
 @suggest_keywords
 def sym_max(a: float, b: float):
     """Return the larger number, as a float if one of them is a float.
@@ -63,6 +68,7 @@ def sym_max(a: float, b: float):
 
 
 @function()
+@overridable
 def sym_min(a, b):
     """Return the smaller number, as a float if one of them is a float."""
     return _like(min(a, b), a, b)
@@ -73,6 +79,7 @@ def _like(found, a, b):
 
 
 @function()
+@overridable
 @suggest_keywords
 def sym_sum(*args: float | list | tuple):
     """Return the sum of numbers, given as arguments or as one sequence.
@@ -84,6 +91,7 @@ def sym_sum(*args: float | list | tuple):
 
 
 @function()
+@overridable
 def sym_sqrt(a):
     """Return the square root of a number."""
     return math.sqrt(a)

@@ -6,7 +6,7 @@ from retrograd.core.op import is_foreign
 from retrograd.core.overrides import override_result
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggest_keywords
-from retrograd.ops.functions import check_tensor, function
+from retrograd.ops.functions import check_tensor, function, overridable
 from retrograd.ops.layout import (
     array_device,
     check_device,
@@ -157,6 +157,7 @@ def promote_types(type1, type2):
 
 
 @function()
+@overridable
 @suggest_keywords
 def result_type(tensor1: Tensor | float, tensor2: Tensor | float):
     """The common dtype of two tensors or numbers; numbers and tensors without dimensions give way to tensors.

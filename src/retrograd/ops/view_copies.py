@@ -10,7 +10,7 @@ from retrograd.ops.as_strided import as_strided, unfold_dim
 from retrograd.ops.complex import view_as_complex, view_as_real
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import canonical_dim
-from retrograd.ops.functions import check_tensor, function
+from retrograd.ops.functions import check_tensor, function, overridable
 from retrograd.ops.index import select
 from retrograd.ops.layout import contiguous_format
 from retrograd.ops.layout_methods import clone
@@ -38,7 +38,7 @@ def _define_copy(name, view):
     result = tuple[Tensor, ...] if name in ("split", "split_with_sizes", "unbind") else Tensor
     parameters = [*own.parameters.values(), last]
     copy.__signature__ = own.replace(parameters=parameters, return_annotation=result)  # type: ignore[attr-defined]
-    return function()(copy)
+    return function()(overridable(copy))
 
 
 def _write_out(name, views, out):

@@ -6,7 +6,7 @@ from retrograd.backend.sparse_pattern import Compressed, Coordinates, full, join
 from retrograd.core import Tensor, registry
 from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 from retrograd.ops.create import arange, zeros
-from retrograd.ops.functions import function
+from retrograd.ops.functions import function, overridable
 from retrograd.ops.methods import method
 from retrograd.sparse.primitives import check_dense_or_sparse, entries, is_sparse, pattern_of, values_of, wrap
 from retrograd.sparse.rules.products import check_product, rows_of_product, sampled, sparse_dense
@@ -144,6 +144,7 @@ def _check_coordinates(name: str, x: Tensor) -> None:
 
 
 @function()
+@overridable
 @suggest_keywords
 def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     """Return the product of a sparse matrix and a dense one as a hybrid tensor: of its nonempty rows.
@@ -163,6 +164,7 @@ def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
 
 @function()
 @method
+@overridable
 @suggest_keywords
 def smm(input: Tensor, mat: Tensor) -> Tensor:
     """Return the product of a sparse matrix and a dense one as a sparse matrix, with all elements of nonempty rows.
@@ -184,6 +186,7 @@ def smm(input: Tensor, mat: Tensor) -> Tensor:
 
 @function()
 @method
+@overridable
 @suggest_keywords
 def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Return beta · input + alpha · (mat1 @ mat2) for sparse input and mat1 and a dense mat2; the result is sparse.
@@ -204,6 +207,7 @@ def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alph
 
 
 @function()
+@overridable
 @suggest_keywords
 def dsmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     """Return the product of a sparse matrix and a dense one, as `rg.sparse.mm`."""
