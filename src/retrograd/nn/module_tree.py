@@ -207,21 +207,25 @@ class ModuleTree(ChecksNumbers):
         memo = set() if memo is None else memo
         # A stack, because each level of a recursion of generators delays every module below. Children are looked up in
         # their turn: the caller may replace them meanwhile.
+        known = ModuleTree.named_modules
         pending: list[tuple[str, dict[str, Any], str]] = [(prefix, {"": self}, "")]
         while pending:
             path, values, key = pending.pop()
             module = values.get(key)
             if module is None or module in memo:
                 continue
-            if module is not self and type(module).named_modules is not ModuleTree.named_modules:
+            if type(module).named_modules is not known and module is not self:
                 yield from module.named_modules(memo, path, remove_duplicate)
                 continue
             if remove_duplicate:
                 memo.add(module)
             yield path, module
             names = [name for name, kind in module._kinds.items() if kind == MODULE]
-            values, start = stored_attributes(module), f"{path}." if path else ""
-            pending += [(start + name, values, name) for name in reversed(names)]
+            if names:
+                names.reverse()
+                values = stored_attributes(module)
+                start = f"{path}." if path else ""
+                pending += [(start + name, values, name) for name in names]
 
     def modules(self, remove_duplicate: bool = True) -> "Iterator[Module]":
         """Iterate over this module and its submodules, each once unless `remove_duplicate` is False."""
