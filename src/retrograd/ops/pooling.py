@@ -422,13 +422,14 @@ def _average_windows(name, x, windows, count_include_pad, divisor):
     total = pooled_sum(x, windows=windows)
     if divisor is not None:
         return _divide(total, divisor)
+    each = 1
     for d, (window, size) in enumerate(zip(windows, x.shape[x.ndim - len(windows) :], strict=True)):
         counts = _window_sizes(size, *window, count_include_pad)  # type: ignore[call-arg]
         if len(set(counts)) == 1:
-            total = _divide(total, counts[0]) if counts[0] != 1 else total
+            each *= counts[0]
         else:
             total = _divide(total, reshape(as_tensor(counts), (-1, *(1,) * (len(windows) - 1 - d))))
-    return total
+    return total if each == 1 else _divide(total, each)
 
 
 def _divide(total, count):
@@ -438,10 +439,10 @@ def _divide(total, count):
 
 def _window_sizes(size, kernel, stride, before, _, out, padded):
     """The number of elements of each window, in the image or in the padded image; once where all are equal."""
-    starts = [i * stride - before for i in range(out)]
     low, high = (-before, size + before) if padded else (0, size)
     if low == -before and out <= (high + before - kernel) // stride + 1:  # all windows lie inside
         return [kernel]
+    starts = [i * stride - before for i in range(out)]
     return [max(min(start + kernel, high) - max(start, low), 1) for start in starts]
 
 
