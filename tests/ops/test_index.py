@@ -128,3 +128,20 @@ def test_sequences_are_indices_as_lists_are():
     assert x[range(2)].tolist() == x[(0, 1),].tolist() == x[[0, 1]].tolist() == [[0, 1], [2, 3]]
     x[range(2), (1, 0)] = -1
     assert x.tolist() == [[0, -1], [-1, 3], [4, 5]]
+
+
+@pytest.mark.parametrize("shape", [(200, 100), (40, 30, 20), (3, 1, 7000), (20000,), (0, 20000), (20000, 0)])
+@pytest.mark.parametrize("dtype", ["bool", "float32", "int64"])
+def test_nonzero_elements_of_large_tensors_come_in_row_major_order(shape, dtype, rng):
+    x = (rng.random(shape) > 0.7).astype(dtype)
+    for view in (x, x.T, x[::-1]):
+        np.testing.assert_array_equal(rg.nonzero(rg.tensor(view)).numpy(), np.argwhere(view))
+
+
+@pytest.mark.parametrize("key", [[3, -1, 0], [[-4, 1], [2, 2]]])
+def test_one_index_tensor_takes_rows_of_any_layout(key, rng):
+    x, index = rng.random((4, 6)), np.array(key)
+    for view in (x, x.T[:4].T, x[:, ::2], np.asfortranarray(x)):
+        found = rg.from_numpy(view)[rg.tensor(index)]
+        np.testing.assert_array_equal(found.numpy(), view[index])
+        assert found.is_contiguous()

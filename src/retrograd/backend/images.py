@@ -110,11 +110,13 @@ def _is_single(source):
 
 def pad_constant(x, margins, value):
     """Return x padded with (before, after) elements of `value` in each dimension; negative margins crop."""
-    pairs = list(zip(x.shape, margins, strict=True))
-    shape = tuple(size + before + after for size, (before, after) in pairs)
-    cropped = tuple(slice(max(0, -before), size - max(0, -after)) for size, (before, after) in pairs)
-    inside = tuple(slice(max(0, b), size - max(0, a)) for size, (b, a) in zip(shape, margins, strict=True))
+    shape, cropped, inside = [], [], []
+    for size, (before, after) in zip(x.shape, margins, strict=True):
+        padded = size + before + after
+        shape.append(padded)
+        cropped.append(slice(-before if before < 0 else 0, size + after if after < 0 else size))
+        inside.append(slice(before if before > 0 else 0, padded - after if after > 0 else padded))
     out = np.zeros(shape, x.dtype) if value == 0 else np.full(shape, value, x.dtype)
     if out.size:
-        out[inside] = x[cropped]
+        out[tuple(inside)] = x[tuple(cropped)]
     return out

@@ -217,12 +217,32 @@ def broadcast_to(x, shape):
     return kernels.broadcast_to(x, shape) if on_host and type(x) is np.ndarray else np.broadcast_to(x, shape)
 
 
-def argwhere(x):
-    """Return NumPy's `argwhere`."""
-    return np.array(x.nonzero()).T if on_host and x.ndim else np.argwhere(x)
+def take_first(x, index):
+    """Return x[index] in row-major order, for one index array, of integers or booleans."""
+    if on_host and index.dtype.kind == "i" and x.ndim > 1 and x.flags.c_contiguous:
+        return x.take(index, 0)  # of other arrays, it copies all elements first
+    return np.asarray(x[index], order="C")
 
 
 MANY = 10_000  # number of elements from which on a branch-free `where` is faster
+
+
+def argwhere(x):
+    """Return NumPy's `argwhere`; for large arrays by positions in a row, which NumPy finds in a tenth of the time."""
+    if not on_host or not x.ndim:
+        return np.argwhere(x)
+    if x.ndim == 1 or x.size < MANY:
+        return np.array(x.nonzero()).T
+    (left,) = x.reshape(-1).nonzero()
+    out = np.empty((x.ndim, len(left)), left.dtype)
+    for dim in range(x.ndim - 1, 0, -1):
+        rows = left // x.shape[dim]
+        np.subtract(left, rows * x.shape[dim], out=out[dim])
+        left = rows
+    out[0] = left
+    return out.T
+
+
 _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}  # by item size
 
 

@@ -66,14 +66,14 @@ def canonical_dim(name, dim, ndim):
     """Return `dim` as a non-negative index; an IndexError names the valid range."""
     if 0 <= dim < ndim:  # most calls end here
         return dim
-    if not -ndim <= dim < max(ndim, 1):
-        if ndim == 0 and dim == -1:
-            return 0
-        raise OperandIndexError(
-            f"{name}: dim {dim} is out of range for a tensor of {ndim} dimensions: Dimension out of range (expected to "
-            f"be in range of [{-max(ndim, 1)}, {max(ndim, 1) - 1}], but got {dim})"
-        )
-    return dim % ndim if ndim else 0
+    if -ndim <= dim < 0:  # or here
+        return dim + ndim
+    if ndim == 0 and -1 <= dim <= 0:
+        return 0
+    raise OperandIndexError(
+        f"{name}: dim {dim} is out of range for a tensor of {ndim} dimensions: Dimension out of range (expected to "
+        f"be in range of [{-max(ndim, 1)}, {max(ndim, 1) - 1}], but got {dim})"
+    )
 
 
 def canonical_dims(name, dims, ndim):
@@ -147,7 +147,11 @@ class Pointwise(Family):
     @classmethod
     def promote(cls, arrays):
         """Return the operands as arrays of one dtype."""
-        dtype = cls.compute_dtype(arrays)
+        return cls.promote_to(cls.compute_dtype(arrays), arrays)
+
+    @classmethod
+    def promote_to(cls, dtype, arrays):
+        """Return the operands, besides leading masks, as arrays of a dtype."""
         convert = _with_exact_numbers if cls.exact_numbers and dtypes.is_bfloat16(dtype) else _as_dtype
         return [*arrays[: cls.masks], *[a if a is None else convert(a, dtype) for a in arrays[cls.masks :]]]
 

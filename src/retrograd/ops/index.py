@@ -43,6 +43,8 @@ class getitem(Internal, linear="x", elements="moved", node_name="IndexBackward0"
     """x[spec], where each T in the static spec is replaced by the next index tensor, integer or boolean."""
 
     def impl(xp, x, *ids, spec):
+        if len(spec) == 1 == len(ids):
+            return xp.take_first(x, ids[0])
         return xp.asarray(x[fill_slots(spec, ids)], order="C")  # NumPy's result may be in another memory order
 
     def shape(x, *ids, spec):
@@ -286,7 +288,7 @@ def foreign_in_key(key):
 def apply_index(x, ids, spec):
     """Return x[spec], as a view if there are neither tensors nor booleans among the indices."""
     copies = ids or any(isinstance(s, bool) for s in spec)
-    return getitem(x, ids, spec=spec) if copies else basic_slice(x, spec=spec)
+    return call(getitem, (x, *ids), {"spec": spec}) if copies else basic_slice(x, spec=spec)
 
 
 def static_index(x, key):

@@ -15,7 +15,8 @@ def margins(name, pad, shape):
         )
     pairs = [(0, 0)] * (len(shape) - len(pad) // 2) + list(zip(pad[::2], pad[1::2], strict=True))[::-1]
     for dim, (size, (before, after)) in enumerate(zip(shape, pairs, strict=True)):
-        if min(before, 0) + min(after, 0) + size < 0 or size + before + after < 0:
+        cropped = before < 0 or after < 0
+        if cropped and (min(before, 0) + min(after, 0) + size < 0 or size + before + after < 0):
             raise ValueError(f"{name}: dimension {dim} has size {size}, and can't be padded by {before} and {after}")
     return pairs
 

@@ -8,8 +8,9 @@ import math
 from operator import itemgetter
 
 from retrograd.backend.type_info import check_element_fits, check_factor_fits, check_number_fits, finfo
-from retrograd.core import Internal, Tensor, call, op, registry, xp
+from retrograd.core import Internal, Tensor, op, registry, xp
 from retrograd.core import dtype as dtypes
+from retrograd.core.dispatch import call_fast
 from retrograd.core.hooks import conjugate
 from retrograd.foundation.older_forms import numbers_among_tensors
 from retrograd.ops.family import (
@@ -505,7 +506,7 @@ class where(Pointwise, linear="input,other", masks=1, in_place=False, elements="
         dtype = cls.compute_dtype(arrays)
         for a in arrays[1:]:
             check_element_fits("where", a, dtype)
-        return super().promote(arrays)
+        return cls.promote_to(dtype, arrays)
 
     def vjp_input(g, condition):
         return where(condition, g, 0)
@@ -554,7 +555,7 @@ class clamp_numbers(Internal, Pointwise, node_name="ClampBackward1"):
         dtype = _clamp_dtype(x, min, max)
         check_number_fits("clamp", min, dtype)
         check_number_fits("clamp", max, dtype)
-        return xp.clip(xp.cast(x, dtype), min, max)
+        return xp.clip(x if x.dtype is dtype else xp.cast(x, dtype), min, max)
 
     def shape(x, *, min, max):
         return type(x)(x.shape, _clamp_dtype(x, min, max))
@@ -612,7 +613,7 @@ class clamp(Composite, in_place=True, aliases="clip"):
 
     def compose(x, min, max):
         if not hasattr(min, "dtype") and not hasattr(max, "dtype"):
-            return call(clamp_numbers, (x,), {"min": min, "max": max})
+            return call_fast(clamp_numbers, (x,), {"min": min, "max": max})
         return clamp_tensors(x, min, max)
 
     def oracle(np, x, min, max):
