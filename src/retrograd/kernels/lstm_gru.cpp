@@ -13,7 +13,7 @@ namespace {
     const T before = in[at + 8][k], after = f * before + i * g, top = tanh_of(after);
 
 template <class T>
-INLINE void lstm_of(T* const* in, T* const* out, npy_intp n) {
+INLINE void lstm_of(const T* const* in, T* const* out, npy_intp n) {
     IN_ANY_ORDER
     for (npy_intp k = 0; k < n; k++) {
         LSTM_GATES(0)
@@ -24,7 +24,7 @@ INLINE void lstm_of(T* const* in, T* const* out, npy_intp n) {
 
 // The first operands are the cotangents of h and c.
 template <class T>
-INLINE void lstm_grad_of(T* const* in, T* const* out, npy_intp n) {
+INLINE void lstm_grad_of(const T* const* in, T* const* out, npy_intp n) {
     IN_ANY_ORDER
     for (npy_intp k = 0; k < n; k++) {
         LSTM_GATES(2)
@@ -43,7 +43,7 @@ INLINE void lstm_grad_of(T* const* in, T* const* out, npy_intp n) {
     const T memory = in[at + 5][k], n = tanh_of(in[at + 2][k] + r * memory), h = in[at + 6][k];
 
 template <class T>
-INLINE void gru_of(T* const* in, T* const* out, npy_intp count) {
+INLINE void gru_of(const T* const* in, T* const* out, npy_intp count) {
     IN_ANY_ORDER
     for (npy_intp k = 0; k < count; k++) {
         GRU_GATES(0)
@@ -52,7 +52,7 @@ INLINE void gru_of(T* const* in, T* const* out, npy_intp count) {
 }
 
 template <class T>
-INLINE void gru_grad_of(T* const* in, T* const* out, npy_intp count) {
+INLINE void gru_grad_of(const T* const* in, T* const* out, npy_intp count) {
     IN_ANY_ORDER
     for (npy_intp k = 0; k < count; k++) {
         GRU_GATES(1)

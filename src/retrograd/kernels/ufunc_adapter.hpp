@@ -11,42 +11,67 @@ constexpr npy_intp BLOCK = 512;
 // The operands of a kernel: contiguous arrays, and settings.
 template <class T, int arrays, int settings, int outputs>
 struct Operands {
-    T* in[arrays];
+    const T* in[arrays];
     T set[settings ? settings : 1];
     T* out[outputs];
 };
 
-// A NumPy loop over arrays of any strides, which calls `kernel` on blocks; `settings` are the last inputs.  If one has
-// a nonzero stride, every element is a separate block.
-template <class T, int arrays, int settings, int outputs, void (*kernel)(const Operands<T, arrays, settings, outputs>&, npy_intp)>
-void anywhere(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {
+// Elements of an operand at any stride, block by block: where they are if they are contiguous, else in a copy, which is
+// made once if one number is repeated.
+template <class T>
+class Source {
+public:
+    Source() {}
+    void open(const char* at, npy_intp stride, npy_intp n) {
+        base = at, step = stride;
+        if (step == 0) std::fill_n(copy, std::min(n, BLOCK), *reinterpret_cast<const T*>(base));
+    }
+    bool contiguous() const { return step == sizeof(T); }
+    const T* elements(npy_intp start, npy_intp count) {
+        if (contiguous()) return reinterpret_cast<const T*>(base) + start;
+        if (step) gather(base + start * step, step, count, copy);
+        return copy;
+    }
+
+private:
+    const char* base;
+    npy_intp step;
+    T copy[BLOCK];
+};
+
+// Calls `kernel` on blocks of arrays of any strides; `settings` are the last inputs.  If one has a nonzero stride, every
+// element is a separate block.  Not inlined: kernels of as many operands share it.
+template <class T, int arrays, int settings, int outputs>
+NOT_INLINE void call_on_blocks(void (*kernel)(const Operands<T, arrays, settings, outputs>&, npy_intp), char** args, npy_intp n,
+                               const npy_intp* steps) {
     constexpr int first_out = arrays + settings;
     Operands<T, arrays, settings, outputs> operands;
-    T from[arrays][BLOCK], to[outputs][BLOCK];
-    bool contiguous = true, constant = true;
-    for (int k = 0; k < first_out + outputs; k++) {
-        bool setting = k >= arrays && k < first_out;
-        (setting ? constant : contiguous) &= steps[k] == (setting ? 0 : npy_intp(sizeof(T)));
-    }
-    npy_intp n = dimensions[0], block = !constant ? 1 : contiguous ? n : BLOCK;
+    Source<T> from[arrays];
+    T to[outputs][BLOCK];
+    bool whole = true, direct = true, constant = true;
+    for (int k = 0; k < arrays; k++) from[k].open(args[k], steps[k], n), whole &= from[k].contiguous();
+    for (int k = arrays; k < first_out; k++) constant &= steps[k] == 0;
+    for (int k = first_out; k < first_out + outputs; k++) direct &= steps[k] == npy_intp(sizeof(T));
+    const npy_intp block = !constant ? 1 : whole && direct ? n : BLOCK;
     for (npy_intp start = 0; start < n; start += block) {
-        npy_intp count = n - start < block ? n - start : block;
+        const npy_intp count = std::min(n - start, block);
         for (int k = 0; k < settings; k++)
             operands.set[k] = *reinterpret_cast<T*>(args[arrays + k] + start * steps[arrays + k]);
-        for (int k = 0; k < arrays; k++) {
-            char* ptr = args[k] + start * steps[k];
-            operands.in[k] = contiguous ? reinterpret_cast<T*>(ptr) : from[k];
-            if (!contiguous) gather(ptr, steps[k], count, from[k]);
+        for (int k = 0; k < arrays; k++) operands.in[k] = from[k].elements(start, count);
+        for (int k = 0; k < outputs; k++) {
+            char* at = args[first_out + k] + start * steps[first_out + k];
+            operands.out[k] = direct ? reinterpret_cast<T*>(at) : to[k];
         }
-        for (int k = 0; k < outputs; k++)
-            operands.out[k] = contiguous ? reinterpret_cast<T*>(args[first_out + k] + start * steps[first_out + k]) : to[k];
         kernel(operands, count);
-        if (!contiguous)
-            for (int k = 0; k < outputs; k++) {
-                char* ptr = args[first_out + k] + start * steps[first_out + k];
-                scatter(to[k], count, ptr, steps[first_out + k]);
-            }
+        for (int k = 0; k < outputs && !direct; k++)
+            scatter(to[k], count, args[first_out + k] + start * steps[first_out + k], steps[first_out + k]);
     }
+}
+
+// A NumPy loop.
+template <class T, int arrays, int settings, int outputs, void (*kernel)(const Operands<T, arrays, settings, outputs>&, npy_intp)>
+void anywhere(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {
+    call_on_blocks<T, arrays, settings, outputs>(kernel, args, dimensions[0], steps);
 }
 
 #define KERNEL(name, arrays, settings, outputs) \
