@@ -94,6 +94,29 @@ def along_both_ways(name: str, dim: int, shape: tuple[int, ...], m: ModuleType) 
     return both_ways(lambda x: getattr(m, name)(x, dim), normal(m, *shape))
 
 
+def choice(m: ModuleType) -> Callable[[], Any]:
+    """Return elements of one of two matrices."""
+    x, y = normal(m, SIDE, SIDE), normal(m, SIZE).reshape(SIDE, SIDE)
+    condition = x > y
+    return lambda: m.where(condition, x, y)
+
+
+def by_number(name: str, number: float, m: ModuleType) -> Callable[[], Any]:
+    """Return an operator on an array and a number."""
+    return partial(getattr(m, name), normal(m, SIZE), number)
+
+
+def activation(name: str, m: ModuleType) -> Callable[[], Any]:
+    """Return an activation function, with its backward."""
+    return both_ways(getattr(m.nn.functional, name), normal(m, *WIDE))
+
+
+def smooth_l1_loss(m: ModuleType) -> Callable[[], Any]:
+    """Return the losses of all elements, with their backward."""
+    function = partial(m.nn.functional.smooth_l1_loss, target=normal(m, SIZE).reshape(WIDE), reduction="none")
+    return both_ways(function, normal(m, *WIDE))
+
+
 def indices(m: ModuleType, *shape: int, high: int) -> Any:
     """Return random indices."""
     return m.from_numpy(np.random.default_rng(7).integers(0, high, shape))
@@ -176,6 +199,13 @@ ROWS: dict[str, tuple[Make, float]] = {
     "silu + backward": (lambda m: both_ways(m.nn.functional.silu, normal(m, *WIDE)), 0.9),
     "gelu + backward": (partial(gelu, "float32"), 0.9),
     "gelu + backward, float64": (partial(gelu, "float64"), 0.9),
+    "leaky_relu + backward": (partial(activation, "leaky_relu"), 1.0),
+    "relu6 + backward": (partial(activation, "relu6"), 1.3),
+    "hardswish + backward": (partial(activation, "hardswish"), 1.0),
+    "smooth_l1_loss + backward": (smooth_l1_loss, 1.2),
+    "where": (choice, 1.0),
+    "remainder by a number": (partial(by_number, "remainder", 0.7), 1.0),
+    "floor_divide by a number": (partial(by_number, "floor_divide", 0.7), 1.0),
     "softmax along dimension 0": (partial(along, "softmax", 0, WIDE), 0.9),
     "softmax along dimension 0 + backward": (partial(along_both_ways, "softmax", 0, WIDE), 0.9),
     "softmax along channels of images": (partial(along, "softmax", 1, IMAGES), 0.9),

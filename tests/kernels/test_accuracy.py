@@ -27,6 +27,11 @@ OF_NUMBERS = {
     "relu_grad": (2, (), 0, 0),
     "softplus": (1, (2.0, 20.0), 8, 0),
     "softplus_grad": (2, (2.0, 20.0), 8, 0),
+    "scale_negative": (2, (0.3,), 0, 0),
+    "hardswish": (1, (), 4, 0),
+    "hardswish_grad": (2, (), 4, 1),
+    "huber": (1, (1.5, 2.0), 4, 0),
+    "huber_grad": (2, (1.5, 2.0), 4, 0),
 }
 OF_ROWS = {"softmax_rows": 1, "log_softmax_rows": 1, "softmax_grad_rows": 2, "log_softmax_grad_rows": 2}
 HARD = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-30, -1e-30, 1e30, -1e30, 87.2, -87.2, -88.5, -104.0, -708.9, 1e-6, -40.0]

@@ -65,10 +65,11 @@ def test_each_kernel_has_one_reference():
 
 
 def test_namespaces_call_kernels_or_references_and_have_no_formula_of_their_own():
+    # NumPy's function of the same name is not a formula.
     repeated = {
         f"{file}:{node.name}": found
         for file, node in functions("backend")
-        if node.name.strip("_") in NAMES and (found := numpy_calls(node) & ARITHMETIC)
+        if node.name.strip("_") in NAMES and (found := numpy_calls(node) & ARITHMETIC - {node.name})
     }
     assert repeated == {}
 

@@ -224,7 +224,7 @@ def take_first(x, index):
     return np.asarray(x[index], order="C")
 
 
-MANY = 10_000  # number of elements from which on a branch-free `where` is faster
+MANY = 10_000  # elements from which on positions in a row are found faster
 
 
 def argwhere(x):
@@ -243,21 +243,22 @@ def argwhere(x):
     return out.T
 
 
-_BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}  # by item size
+FEW = 128  # elements up to which NumPy's `where` is faster
+_AS_FLOATS = {
+    np.dtype(d): np.dtype(f"f{np.dtype(d).itemsize}")
+    for d in (np.float32, np.float64, np.int32, np.int64, np.uint32, np.uint64)
+}
 
 
 def where(condition, x, other):
-    """Return NumPy's `where`; for large arrays by bit masks, because mispredicted branches are slow."""
+    """Return NumPy's `where`, without branches if there are many elements: mispredicted ones are slow."""
     condition, x, other = map(np.asarray, (condition, x, other))
-    bits = _BITS.get(x.dtype.itemsize)
-    if not on_host or max(condition.size, x.size, other.size) < MANY or x.dtype != other.dtype or bits is None:
+    if max(condition.size, x.size, other.size) <= FEW:
         return np.where(condition, x, other)
-    mask = condition.astype(bits)
-    np.negative(mask, out=mask)
-    first, second = x.view(bits), other.view(bits)
-    out = np.bitwise_and(first ^ second, mask)
-    out ^= second
-    return out.view(x.dtype)
+    like = _AS_FLOATS.get(x.dtype)
+    if like is None or not on_host or x.dtype != other.dtype or condition.dtype.char != "?":
+        return kernels.reference.where(condition, x, other)
+    return kernels.where(condition, x.view(like), other.view(like)).view(x.dtype)
 
 
 def run_on_host(function, *arrays):

@@ -21,6 +21,10 @@ __all__ = [
     "gelu_grad",
     "gelu_tanh",
     "gelu_tanh_grad",
+    "hardswish",
+    "hardswish_grad",
+    "huber",
+    "huber_grad",
     "i0",
     "isclose",
     "iv",
@@ -41,6 +45,7 @@ __all__ = [
     "recurrence",
     "remainder",
     "right_shift",
+    "scale_negative",
     "sigmoid",
     "sigmoid_grad",
     "silu",
@@ -93,10 +98,11 @@ def _float_kernel(name, kernel):
 
     def function(x, *others):
         x = _as_array(x)
-        if x.dtype.kind == "c":
-            raise OperandDtypeError(f"{name}: complex numbers are not supported, got {x.dtype}")
-        if x.dtype.num in (_SINGLE, _DOUBLE):
-            return kernel(x, *[x.dtype.type(o) if isinstance(o, _NUMBERS) else o for o in others])
+        dtype = x.dtype
+        if dtype.num in (_SINGLE, _DOUBLE):
+            return kernel(x, *[dtype.type(o) if isinstance(o, _NUMBERS) else o for o in others])
+        if dtype.kind == "c":
+            raise OperandDtypeError(f"{name}: complex numbers are not supported, got {dtype}")
         wide = np.dtype(np.float32 if x.dtype == np.float16 else np.float64)
         return kernel(x.astype(wide), *[np.asarray(o, wide) for o in others]).astype(x.dtype)
 
@@ -128,6 +134,13 @@ softplus, softplus_grad = (
     _float_kernel("softplus_grad", kernels.softplus_grad),
 )
 
+
+scale_negative = _float_kernel("scale_negative", kernels.scale_negative)
+hardswish, hardswish_grad = (
+    _float_kernel("hardswish", kernels.hardswish),
+    _float_kernel("hardswish_grad", kernels.hardswish_grad),
+)
+huber, huber_grad = _float_kernel("huber", kernels.huber), _float_kernel("huber_grad", kernels.huber_grad)
 
 sigmoid = _or_complex("sigmoid", kernels.sigmoid, lambda z: kernels.reference.sigmoid(z))
 silu = _or_complex("silu", kernels.silu, lambda z: kernels.reference.silu(z))
@@ -320,8 +333,21 @@ def _with_check(check, name, function):
     return wrapper
 
 
-floor_divide = _with_check(_check_divisor, "floor_divide", np.floor_divide)
-remainder, fmod = _with_check(_check_divisor, "remainder", np.remainder), _with_check(_check_divisor, "fmod", np.fmod)
+def _division(name):
+    """Return a division with an integral quotient: of floats without a warning about 0, of integers NumPy's."""
+    kernel, of_integers = getattr(kernels, name), getattr(np, name)
+
+    def divide(a, b):
+        dtype = _check_numbers(name, a, b)
+        if dtype.kind == "f":
+            return (kernel if dtype.num in (_SINGLE, _DOUBLE) else getattr(kernels.reference, name))(a, b)
+        _check_divisor(name, a, b)
+        return of_integers(a, b)
+
+    return divide
+
+
+floor_divide, remainder, fmod = _division("floor_divide"), _division("remainder"), _division("fmod")
 left_shift = _with_check(_check_numbers, "bitwise_left_shift", np.left_shift)
 right_shift = _with_check(_check_numbers, "bitwise_right_shift", np.right_shift)
 
@@ -406,7 +432,7 @@ def quotient(a, b, rounding_mode):
     """Return a / b, rounded down ("floor") or towards 0 ("trunc")."""
     _check_divisor("div", a, b)
     if rounding_mode == "floor":
-        return np.floor_divide(a, b)
+        return floor_divide(a, b)
     if np.result_type(a, b).kind == "f":
         return np.trunc(np.true_divide(a, b))
     down = np.floor_divide(a, b)

@@ -36,6 +36,82 @@ KERNEL_OF(relu, 1, 0, (x <= 0 ? 0 : x))
 KERNEL_OF(relu_grad, 2, 0, (y == 0 ? 0 : x))
 KERNEL_OF(softplus, 1, 2, softplus_of(x, a, b))
 KERNEL_OF(softplus_grad, 2, 2, (y * a > b ? x : x * sigmoid_of(y * a)))
+KERNEL_OF(scale_negative, 2, 1, (y > 0 ? x : x * a))
+KERNEL_OF(hardswish, 1, 0, x * clamp(x + 3, T(0), T(6)) / 6)
+KERNEL_OF(hardswish_grad, 2, 0, (y >= 3 ? x : y <= -3 ? 0 : x * (y / 3 + T(0.5))))
+KERNEL_OF(huber, 1, 2, huber_of(std::fabs(x), a, b))
+KERNEL_OF(huber_grad, 2, 2, x * (clamp(y, -a, a) / b))
+
+// ------------------------------------------------------------------------------- division with an integral quotient
+
+// Applies `finish` to numbers a and b and the rests of their divisions.  C's function computes the rests that vector
+// instructions cannot find.
+template <class T, T (*finish)(T a, T b, T rest)>
+INLINE void divide_blocks(const Operands<T, 2, 0, 1>& operands, npy_intp n) {
+    T rests[BLOCK];
+    for (npy_intp start = 0; start < n; start += BLOCK) {
+        const npy_intp count = std::min(n - start, BLOCK);
+        const T *a = operands.in[0] + start, *b = operands.in[1] + start;
+        T* out = operands.out[0] + start;
+        int missing = 0;
+        IN_ANY_ORDER
+        for (npy_intp i = 0; i < count; i++) {
+            missing |= !has_fast_rest(a[i], b[i]);
+            rests[i] = fast_rest(a[i], b[i]);
+        }
+        if (missing) find_rests(a, b, rests, count);
+        IN_ANY_ORDER
+        for (npy_intp i = 0; i < count; i++) out[i] = finish(a[i], b[i], rests[i]);
+    }
+}
+
+// The same without vector instructions that fuse a product and a sum.
+template <class T, T (*finish)(T a, T b, T rest)>
+INLINE void divide_each(const Operands<T, 2, 0, 1>& operands, npy_intp n) {
+    for (npy_intp i = 0; i < n; i++) {
+        const T a = operands.in[0][i], b = operands.in[1][i];
+        operands.out[0][i] = finish(a, b, std::fmod(a, b));
+    }
+}
+
+template <class T>
+INLINE T rest_itself(T, T, T rest) {
+    return rest;
+}
+
+#define OF_DIVISION(name, finish)                                                                                       \
+    {                                                                                                                   \
+        #name,                                                                                                          \
+            {loop<float, 2, 0, 1, cpu_dispatch<divide_blocks<float, finish<float>>, divide_each<float, finish<float>>>>,  \
+             loop<double, 2, 0, 1, cpu_dispatch<divide_blocks<double, finish<double>>, divide_each<double, finish<double>>>>}, \
+            "TTT", 2, nullptr                                                                                           \
+    }
+
+// ---------------------------------------------------------------------------------------------------------- choice
+
+template <class T>
+INLINE void choose(const npy_bool* mask, const T* x, const T* y, T* out, npy_intp n) {
+    IN_ANY_ORDER
+    for (npy_intp i = 0; i < n; i++) out[i] = mask[i] ? x[i] : y[i];
+}
+
+template <class T>
+void where(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {
+    const npy_intp n = dimensions[0];
+    Source<npy_bool> mask;
+    Source<T> from[2];
+    T to[BLOCK];
+    mask.open(args[0], steps[0], n);
+    for (int k = 0; k < 2; k++) from[k].open(args[k + 1], steps[k + 1], n);
+    const bool direct = steps[3] == sizeof(T);
+    for (npy_intp start = 0; start < n; start += BLOCK) {
+        const npy_intp count = std::min(n - start, BLOCK);
+        char* at = args[3] + start * steps[3];
+        cpu_dispatch<choose<T>>(mask.elements(start, count), from[0].elements(start, count), from[1].elements(start, count),
+                                direct ? reinterpret_cast<T*>(at) : to, count);
+        if (!direct) scatter(to, count, at, steps[3]);
+    }
+}
 
 const Kernel kernels[] = {
     OF_NUMBERS(erf, 1, 0, 1, "TT"),
@@ -52,6 +128,15 @@ const Kernel kernels[] = {
     OF_NUMBERS(relu_grad, 2, 0, 1, "TTT"),
     OF_NUMBERS(softplus, 1, 2, 1, "TTTT"),
     OF_NUMBERS(softplus_grad, 2, 2, 1, "TTTTT"),
+    OF_NUMBERS(scale_negative, 2, 1, 1, "TTTT"),
+    OF_NUMBERS(hardswish, 1, 0, 1, "TT"),
+    OF_NUMBERS(hardswish_grad, 2, 0, 1, "TTT"),
+    OF_NUMBERS(huber, 1, 2, 1, "TTTT"),
+    OF_NUMBERS(huber_grad, 2, 2, 1, "TTTTT"),
+    OF_DIVISION(fmod, rest_itself),
+    OF_DIVISION(remainder, remainder_of),
+    OF_DIVISION(floor_divide, floor_quotient_of),
+    {"where", {parallel_loop<where<float>, 4, false>, parallel_loop<where<double>, 4, false>}, "?TTT", 3, nullptr},
 };
 
 }  // namespace

@@ -199,6 +199,73 @@ def softplus_grad(g, x, beta, threshold):
     return np.where(z > threshold, g, g * sigmoid(z))
 
 
+def scale_negative(x, y, slope):
+    """Return x where y is positive, and slope times x elsewhere: at NaN too."""
+    return np.where(y > 0, x, x * slope)
+
+
+def hardswish(x):
+    """Return x times x + 3, which is clamped to the range from 0 to 6, divided by 6."""
+    with np.errstate(invalid="ignore"):  # NaN at minus infinity
+        return x * np.clip(x + 3, 0, 6) / 6
+
+
+def hardswish_grad(g, x):
+    """Return g times the derivative of `hardswish` at x: 0 at -3 and 1 at 3."""
+    with np.errstate(invalid="ignore"):
+        return np.where(x >= 3, g, np.where(x <= -3, np.zeros((), g.dtype), g * (x / 3 + x.dtype.type(0.5))))
+
+
+def huber(x, delta, divisor):
+    """Return x^2 / 2 where abs(x) is at most delta, and delta (abs(x) - delta / 2) elsewhere, divided by a number."""
+    d = np.abs(x)
+    m = np.minimum(d, delta)
+    return m / divisor * (d - m / 2)
+
+
+def huber_grad(g, x, delta, divisor):
+    """Return g times the derivative of `huber` at x."""
+    return g * (np.clip(x, -delta, delta) / divisor)
+
+
+# In NumPy, a division by 0 warns.
+
+
+def fmod(a, b):
+    """Return the remainder of a / b with the sign of a; NaN without a divisor."""
+    with np.errstate(invalid="ignore"):
+        return np.fmod(a, b)
+
+
+def remainder(a, b):
+    """Return the remainder of a / b with the sign of b; NaN without a divisor."""
+    with np.errstate(invalid="ignore"):
+        return np.remainder(a, b)
+
+
+def floor_divide(a, b):
+    """Return a / b rounded down; infinite or NaN without a divisor."""
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        return np.floor_divide(a, b)
+
+
+_MANY = 10_000  # number of elements from which on a branch-free `where` is faster
+_BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}  # by item size
+
+
+def where(condition, x, other):
+    """Return NumPy's `where`; for large arrays by bit masks, because mispredicted branches are slow."""
+    bits = _BITS.get(x.dtype.itemsize)
+    if not _on_host or max(condition.size, x.size, other.size) < _MANY or x.dtype != other.dtype or bits is None:
+        return np.where(condition, x, other)
+    mask = condition.astype(bits)
+    np.negative(mask, out=mask)
+    first, second = x.view(bits), other.view(bits)
+    out = np.bitwise_and(first ^ second, mask)
+    out ^= second
+    return out.view(x.dtype)
+
+
 def masked(kept, x, scale):
     """Return scale x where the mask is true, else 0 times x: dropout."""
     return x * np.where(kept, np.asarray(scale, x.dtype), np.zeros((), x.dtype))

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #if defined(__GNUC__)
 #define INLINE inline __attribute__((always_inline))
@@ -160,6 +161,53 @@ INLINE T softplus_of(T x, T beta, T threshold) {
     T z = x * beta, above = z > T(0) ? z : T(0);
     T smooth = (log1p_of_unit(exp_of_negative(-std::fabs(z))) + above) / beta;
     return z > threshold ? x : smooth;
+}
+
+// d^2 / 2 up to delta and delta (d - delta / 2) beyond, divided by a number, for d >= 0.
+template <class T>
+INLINE T huber_of(T d, T delta, T divisor) {
+    T m = d > delta ? delta : d;
+    return m / divisor * (d - m * T(0.5));
+}
+
+// --------------------------------------------------------------------- rests of divisions with an integral quotient
+
+// Whether `fast_rest` is std::fmod(a, b): the quotient is so small that its integral part is exact or one too much.
+template <class T>
+INLINE bool has_fast_rest(T a, T b) {
+    constexpr T most = T(uint64_t(1) << (Format<T>::mantissa - 1));
+    return !(std::fabs(a / b) >= most) & !(std::fabs(b) > std::numeric_limits<T>::max());
+}
+// The product with the quotient's integral part and the difference are exact, with one rounding for both.
+template <class T>
+INLINE T fast_rest(T a, T b) {
+    T rest = std::fma(-std::trunc(a / b), b, a), next = rest + std::copysign(b, a);
+    bool too_much = a < T(0) ? rest > T(0) : rest < T(0);
+    return std::copysign(too_much ? next : rest, a);
+}
+
+// Replaces the rests of divisions for which `fast_rest` does not serve.
+template <class T>
+void find_rests(const T* a, const T* b, T* rests, std::ptrdiff_t n) {
+    for (std::ptrdiff_t i = 0; i < n; i++)
+        if (!has_fast_rest(a[i], b[i])) rests[i] = std::fmod(a[i], b[i]);
+}
+
+// The rest with the sign of b, and the quotient rounded down, by which NumPy's functions are defined.
+template <class T>
+INLINE T remainder_of(T a, T b, T rest) {
+    T signed_zero = b == T(0) ? rest : std::copysign(T(0), b);  // NaN without a divisor
+    T moved = (b < T(0)) != (rest < T(0)) ? rest + b : rest;
+    return rest == T(0) ? signed_zero : moved;
+}
+template <class T>
+INLINE T floor_quotient_of(T a, T b, T rest) {
+    T quotient = a / b, whole = (a - rest) / b;
+    whole = rest != T(0) && (b < T(0)) != (rest < T(0)) ? whole - T(1) : whole;
+    T down = std::floor(whole);
+    down = whole - down > T(0.5) ? down + T(1) : down;
+    down = whole == T(0) ? std::copysign(T(0), quotient) : down;
+    return b == T(0) ? quotient : down;
 }
 
 // ------------------------------------------------------------------------------------- the normal distribution

@@ -7,7 +7,7 @@ from math import trunc
 from operator import index
 
 from retrograd.backend.type_info import check_factor_fits, check_number_fits
-from retrograd.core import Internal, op, registry
+from retrograd.core import Internal, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.foundation.older_forms import dim_by_rank
 from retrograd.ops.family import Composite, Pointwise, canonical_dim, cast_to, pointwise
@@ -255,22 +255,10 @@ relu6 = pointwise("relu6(Tensor x) -> Tensor", _relu6,
     oracle=lambda np, x: np.maximum(np.minimum(x, 6), 0), node_name="HardtanhBackward0")  # fmt: skip
 
 
-def _shifted_relu6(xp, name, x):
-    """Return x + 3, clamped to the range from 0 to 6."""
-    xp.real_only(name, x)
-    out = xp.asarray(x + 3)
-    return xp.clip(out, 0, 6, out=out)
-
-
 def _hardsigmoid(xp, x):
-    out = _shifted_relu6(xp, "hardsigmoid", x)
-    out /= 6
-    return out
-
-
-def _hardswish(xp, x):
-    out = _shifted_relu6(xp, "hardswish", x)
-    out *= x
+    xp.real_only("hardsigmoid", x)
+    out = xp.asarray(x + 3)
+    xp.clip(out, 0, 6, out=out)
     out /= 6
     return out
 
@@ -280,11 +268,16 @@ hardsigmoid = pointwise("hardsigmoid(Tensor x) -> Tensor", _hardsigmoid,
     vjp=lambda g, x: where(_is_inside(x, -3, 3), g / 6, 0), promotion="float",
     in_place="argument", home="nn.functional", domain=(-6.0, 6.0),
     oracle=lambda np, x: np.where(x <= -3, 0, np.where(x >= 3, 1, x / 6 + 0.5)))  # fmt: skip
-hardswish = pointwise("hardswish(Tensor x) -> Tensor", _hardswish,
+hardswish = pointwise("hardswish(Tensor x) -> Tensor", xp.hardswish,
     "x * hardsigmoid(x); the derivative is 0 at -3 and 1 at 3.  A. Howard et al., MobileNetV3, arXiv 1905.02244.",
-    vjp=lambda g, x: where(x >= 3, g, where(x <= -3, 0, g * (x / 3 + 0.5))), promotion="float", opmath="x",
+    vjp=lambda g, x: hardswish_grad(g, x), promotion="float",
     in_place="argument", home="nn.functional", domain=(-6.0, 6.0),
     oracle=lambda np, x: np.where(x <= -3, 0, np.where(x >= 3, x, x * (x + 3) / 6)))  # fmt: skip
+hardswish_grad = pointwise("hardswish_grad(Tensor t, Tensor x) -> Tensor", xp.hardswish_grad,
+    "t times the derivative of `hardswish` at x.",
+    vjp_t=lambda g, x: hardswish_grad(g, x), vjp_x=lambda g, t, x: where(_is_inside(x, -3, 3), g * t / 3, 0),
+    promotion="float", internal=True, in_place=False, domain=(-6.0, 6.0),
+    oracle=lambda np, t, x: t * np.where(x <= -3, 0, np.where(x >= 3, 1, x / 3 + 0.5)))  # fmt: skip
 
 
 @op("hardshrink(Tensor x, float lambd=0.5) -> Tensor")

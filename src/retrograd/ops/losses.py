@@ -150,6 +150,46 @@ class l1_loss(Composite, aliases="nn.functional.l1_loss"):
     errors = _weighted_errors
 
 
+@op("huber(Tensor x, float delta, float divisor) -> Tensor")
+class huber(Internal, Pointwise, promotion="float", in_place=False):
+    """x^2 / 2 where abs(x) is at most delta, and delta * (abs(x) - delta / 2) elsewhere, divided by a number."""
+
+    def impl(xp, x, *, delta, divisor):
+        return xp.huber(x, delta, divisor)
+
+    def vjp_x(g, x, delta, divisor):
+        return huber_grad(g, x, delta, divisor)
+
+    def oracle(np, x, delta, divisor):
+        d = np.abs(x)
+        return np.where(d < delta, x * x / 2, delta * (d - delta / 2)) / divisor
+
+    def samples(r):
+        yield (r(3, 4),), {"delta": 1.0, "divisor": 1.0}
+        yield (r(4),), {"delta": 0.3, "divisor": 0.3}
+
+
+@op("huber_grad(Tensor t, Tensor x, float delta, float divisor) -> Tensor")
+class huber_grad(Internal, Pointwise, promotion="float", in_place=False):
+    """t times the derivative of `huber` at x."""
+
+    def impl(xp, t, x, *, delta, divisor):
+        return xp.huber_grad(t, x, delta, divisor)
+
+    def vjp_t(g, x, delta, divisor):
+        return huber_grad(g, x, delta, divisor)
+
+    def vjp_x(g, t, x, delta, divisor):
+        return where(lt(abs(x), delta), g * t / divisor, 0)
+
+    def oracle(np, t, x, delta, divisor):
+        return t * np.where(np.abs(x) < delta, x, delta * np.sign(x)) / divisor
+
+    def samples(r):
+        yield (r(3, 4), r(3, 4)), {"delta": 1.0, "divisor": 1.0}
+        yield (r(4, 1), r(3)), {"delta": 0.3, "divisor": 0.3}
+
+
 @op("smooth_l1_loss(Tensor x, Tensor target, str reduction='mean', float beta=1.0) -> Tensor")
 class smooth_l1_loss(Composite, aliases="nn.functional.smooth_l1_loss"):
     """Smooth L1 loss: with d = abs(x - target), d^2 / (2 beta) where d < beta, d - beta / 2 elsewhere.
@@ -165,9 +205,7 @@ class smooth_l1_loss(Composite, aliases="nn.functional.smooth_l1_loss"):
         if beta < 0:
             raise ValueError(f"smooth_l1_loss: beta must be at least 0, got {beta}")
         x, target = broadcast_pair("smooth_l1_loss", x, target)
-        difference = x - target
-        d = abs(difference)
-        return finish(d if beta == 0 else where(lt(d, beta), square(difference) * (0.5 / beta), d - 0.5 * beta))
+        return finish(huber(x - target, beta, beta) if beta else abs(x - target))
 
     oracle = "retrograd.testing.references.losses.smooth_l1_loss"
 
@@ -195,9 +233,7 @@ class huber_loss(Composite, aliases="nn.functional.huber_loss"):
         if delta <= 0:
             raise ValueError(f"huber_loss: delta must be more than 0, got {delta}")
         x, target = broadcast_pair("huber_loss", x, target)
-        difference = x - target
-        d = abs(difference)
-        loss = where(lt(d, delta), 0.5 * square(difference), delta * (d - 0.5 * delta))
+        loss = huber(x - target, delta, 1.0)
         loss = cast_to(loss, x.dtype) if x.dtype.kind == "f" else loss  # also with a wider target, as in PyTorch
         return finish(_apply_weight("huber_loss", loss, weight, x))
 

@@ -439,6 +439,26 @@ class softplus_grad(Internal, Pointwise, promotion="float", in_place=False):
         yield (r(4, 1), r(3)), {"beta": 2.5, "threshold": 1.0}
 
 
+@op("scale_negative(Tensor t, Tensor x, number slope) -> Tensor")
+class scale_negative(Internal, Pointwise, promotion="float", in_place=False):
+    """t where x is positive, t times the slope elsewhere: t times the derivative of `leaky_relu` at x."""
+
+    def impl(xp, t, x, *, slope):
+        return xp.scale_negative(t, x, slope)
+
+    def vjp_t(g, x, slope):
+        return scale_negative(g, x, slope)
+
+    vjp_x = zero_cotangent
+
+    def oracle(np, t, x, slope):
+        return np.where(x > 0, t, t * slope)
+
+    def samples(r):
+        yield (r(3, 2), r(3, 2)), {"slope": 0.1}
+        yield (r(4, 1), r(3)), {"slope": -2.0}
+
+
 @op("gelu(Tensor x, *, str approximate='none') -> Tensor")
 class gelu(Pointwise, promotion="float", aliases="nn.functional.gelu"):
     """x times the normal CDF of x; approximate="tanh" uses the approximation with tanh.
@@ -475,13 +495,10 @@ class leaky_relu(Pointwise, promotion="float", in_place="argument", aliases="nn.
     def impl(xp, x, *, negative_slope):
         xp.real_only("leaky_relu", x)
         check_factor_fits("leaky_relu", negative_slope, x.dtype)
-        scaled = x * x.dtype.type(negative_slope)
-        if 0 < negative_slope <= 1 and x.dtype.char in "fd":
-            return xp.maximum(x, scaled)
-        return xp.where(x > 0, x, scaled)
+        return xp.scale_negative(x, x, negative_slope)
 
     def vjp_x(g, x, negative_slope):
-        return where(x > 0, g, g * negative_slope)
+        return scale_negative(g, x, negative_slope)
 
     def oracle(np, x, negative_slope):
         return np.where(x > 0, x, x * negative_slope)
