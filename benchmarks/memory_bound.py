@@ -128,6 +128,19 @@ def gather(m: ModuleType) -> Callable[[], Any]:
     return lambda: m.gather(x, 1, index)
 
 
+def columns(m: ModuleType) -> Callable[[], Any]:
+    """Return some columns of a matrix."""
+    x, index = normal(m, SIDE, SIDE), indices(m, SIDE, high=SIDE)
+    return lambda: x[:, index]
+
+
+def by_mask(name: str, m: ModuleType) -> Callable[[], Any]:
+    """Return the positive elements of a matrix, or their indices."""
+    x = normal(m, SIDE, SIDE)
+    mask = x > 0
+    return (lambda: x[mask]) if name == "elements" else mask.nonzero
+
+
 def scatter_add(dim: int, m: ModuleType) -> Callable[[], Any]:
     """Return a matrix to whose elements others are added."""
     x, index, src = normal(m, SIDE, SIDE), indices(m, SIDE, SIDE, high=SIDE), normal(m, SIDE, SIDE) * 2
@@ -212,6 +225,9 @@ ROWS: dict[str, tuple[Make, float]] = {
     "softmax along channels of images + backward": (partial(along_both_ways, "softmax", 1, IMAGES), 0.9),
     "log_softmax along dimension 0": (partial(along, "log_softmax", 0, WIDE), 0.9),
     "gather along rows": (gather, 1.0),
+    "columns by index": (columns, 1.0),
+    "elements by mask": (partial(by_mask, "elements"), 1.0),
+    "nonzero": (partial(by_mask, "indices"), 1.0),
     "scatter_add along rows": (partial(scatter_add, 1), 1.0),
     "scatter_add along columns": (partial(scatter_add, 0), 1.0),
     "index_add": (index_add, 1.0),

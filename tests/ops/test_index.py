@@ -140,8 +140,20 @@ def test_nonzero_elements_of_large_tensors_come_in_row_major_order(shape, dtype,
 
 @pytest.mark.parametrize("key", [[3, -1, 0], [[-4, 1], [2, 2]]])
 def test_one_index_tensor_takes_rows_of_any_layout(key, rng):
-    x, index = rng.random((4, 6)), np.array(key)
+    x, index = rng.random((4, 8)), np.array(key)
     for view in (x, x.T[:4].T, x[:, ::2], np.asfortranarray(x)):
-        found = rg.from_numpy(view)[rg.tensor(index)]
-        np.testing.assert_array_equal(found.numpy(), view[index])
-        assert found.is_contiguous()
+        for given, expected in ((index, view[index]), ((slice(None), index), view[:, index])):
+            parts = given if type(given) is tuple else (given,)
+            found = rg.from_numpy(view)[tuple(rg.tensor(p) if isinstance(p, np.ndarray) else p for p in parts)]
+            np.testing.assert_array_equal(found.numpy(), expected)
+            assert found.is_contiguous()
+
+
+def test_one_index_tensor_between_slices_takes_from_its_dimension(rng):
+    x, index = rng.random((2, 3, 4)), rg.tensor([2, 0, -1])
+    np.testing.assert_array_equal(rg.from_numpy(x)[:, index, :].numpy(), x[:, [2, 0, -1], :])
+    np.testing.assert_array_equal(rg.from_numpy(x)[..., index].numpy(), x[..., [2, 0, -1]])
+    with pytest.raises(IndexError, match="index 3 is out of bounds for dimension 1 with size 3"):
+        rg.from_numpy(x)[:, rg.tensor([3])]
+    with pytest.raises(IndexError, match="index 0 is out of bounds for dimension 1 with size 0"):
+        rg.zeros(2, 0)[:, rg.tensor([0])]

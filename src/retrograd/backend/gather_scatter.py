@@ -162,6 +162,8 @@ def _one_to_one(shape, index_shape, dim):
 
 def contiguous(x, dtype=None):
     """Return x contiguous and aligned, as kernels need it; x itself if it is."""
+    if on_host and type(x) is np.ndarray and not x.flags.c_contiguous and (dtype is None or x.dtype == dtype):
+        return kernels.row_major(x)
     x = _ascontiguousarray(x, dtype)
     return x if not on_host or x.flags.aligned else x.copy()
 

@@ -217,11 +217,11 @@ def broadcast_to(x, shape):
     return kernels.broadcast_to(x, shape) if on_host and type(x) is np.ndarray else np.broadcast_to(x, shape)
 
 
-def take_first(x, index):
-    """Return x[index] in row-major order, for one index array, of integers or booleans."""
-    if on_host and index.dtype.kind == "i" and x.ndim > 1 and x.flags.c_contiguous:
-        return x.take(index, 0)  # of other arrays, it copies all elements first
-    return np.asarray(x[index], order="C")
+def take_along_one(x, index, dim):
+    """Return the elements of x at an index array, of integers or booleans, along one dimension, in row-major order."""
+    if on_host and index.dtype.kind == "i" and x.ndim > 1 and x.size and x.flags.c_contiguous:
+        return x.take(index, dim)  # of other arrays, it copies all elements first
+    return np.asarray(x[(*(slice(None),) * dim, index)], order="C")
 
 
 MANY = 10_000  # elements from which on positions in a row are found faster

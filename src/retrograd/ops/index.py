@@ -30,6 +30,7 @@ class Slot:
 
 
 T = Slot()
+WHOLE = slice(None)
 
 
 def fill_slots(spec, ids):
@@ -43,8 +44,8 @@ class getitem(Internal, linear="x", elements="moved", node_name="IndexBackward0"
     """x[spec], where each T in the static spec is replaced by the next index tensor, integer or boolean."""
 
     def impl(xp, x, *ids, spec):
-        if len(spec) == 1 == len(ids):
-            return xp.take_first(x, ids[0])
+        if len(ids) == 1 and spec.count(WHOLE) == len(spec) - 1:
+            return xp.take_along_one(x, ids[0], spec.index(T))
         return xp.asarray(x[fill_slots(spec, ids)], order="C")  # NumPy's result may be in another memory order
 
     def shape(x, *ids, spec):
