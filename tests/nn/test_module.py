@@ -872,6 +872,47 @@ def test_loading_calls_the_load_from_state_dict_of_a_class(assign):
         net.load_state_dict(state | {"1.old": rg.ones(3)}, assign=assign)
 
 
+class _Serialized(nn.Module):
+    """Saves its parameter under another name, and loads it by itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.inner = nn.Parameter(rg.zeros(1)), nn.Linear(1, 1)
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        destination[prefix + "serialized"] = self.weight.detach() + 1
+
+    def _load_from_state_dict(self, state_dict, prefix, *args):
+        self.weight.data = state_dict[prefix + "serialized"] - 1
+
+
+def test_a_class_that_loads_itself_decides_which_of_its_keys_are_unexpected():
+    net = nn.Sequential(_Serialized())
+    state = net.state_dict() | {"0.serialized": rg.tensor([5.0])}
+    assert sorted(state) == ["0.inner.bias", "0.inner.weight", "0.serialized"]
+    assert net.load_state_dict(state) == ([], [])
+    assert net[0].weight.tolist() == [4.0]
+    for key in ("0.inner.new", "1.new", "new"):
+        assert net.load_state_dict(state | {key: rg.ones(1)}, strict=False).unexpected_keys == [key]
+
+
+def test_hooks_before_loading_get_the_entries_of_their_module_and_may_change_them():
+    net = nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.Linear(1, 1, bias=False)))
+    seen = []
+
+    def rename(module, state, prefix, *rest):
+        seen.append(sorted(state))
+        state[f"{prefix}0.weight"] = state.pop(f"{prefix}0.old")
+        state["0.bias"] = rg.zeros(1)  # an entry of another module: this has no effect
+
+    net[1].register_load_state_dict_pre_hook(rename)
+    net.load_state_dict(
+        {name: rg.ones(1, 1).reshape(s) for name, s in (("0.weight", (1, 1)), ("0.bias", (1,)), ("1.0.old", (1, 1)))}
+    )
+    assert seen == [["1.0.old"]]
+    assert [p.item() for p in net.parameters()] == [1.0, 1.0, 1.0]
+
+
 def test_private_names_that_libraries_use_name_members_and_register_hooks():
     net, seen = nn.Sequential(nn.Linear(2, 1, bias=False), nn.Identity()), []
     net._register_load_state_dict_pre_hook(lambda state, prefix, *rest: seen.append(sorted(state)))

@@ -314,7 +314,7 @@ class Module(ModuleTree):
 
         It may change `state_dict`, a copy, and adds the faults that it finds to the lists.
         """
-        load_own(self, state_dict, prefix, local_metadata, missing_keys, error_msgs)
+        load_own(self, state_dict, prefix, local_metadata, missing_keys, unexpected_keys, error_msgs)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(module, prefix, keep_vars)` before the module's entries of a state dict are made."""

@@ -80,18 +80,20 @@ def load_state(module: Any, state_dict: Mapping[str, Any], strict: bool, assign:
     for path, owner in owners:
         prefix, metadata = f"{path}." if path else "", _metadata_of(versions, path, assign)
         for hook in of_kind(owner._state_hooks, LOAD_PRE) if owner._state_hooks else ():
-            hook.function(owner, given, prefix, metadata, True, *lists)  # as in PyTorch, even unless strict
+            # True for strict, as in PyTorch, even unless it is
+            _pass_entries(partial(hook.function, owner), given, prefix, metadata, True, *lists)
         if metadata.get("version", 0) < owner._version:
             owner._complete_state(given, prefix)
     loads_alone = {id(owner) for _, owner in owners if _loads_alone(owner)}
     for path, owner in owners if loads_alone else ():
         if id(owner) in loads_alone:
             prefix, metadata = f"{path}." if path else "", _metadata_of(versions, path, assign)
-            owner._load_from_state_dict(given, prefix, metadata, True, *lists)
+            _pass_entries(owner._load_from_state_dict, given, prefix, metadata, True, *lists)
     slots, writes = _slots(owners), _Writes([], [])
     others = {path: it for path, it in slots.items() if id(it[0]) not in loads_alone} if loads_alone else slots
     writes.add_all(others, given, assign, keys.missing_keys, problems)
-    keys.unexpected_keys.extend(name for name in given if name not in slots)
+    unknown, by_path = [name for name in given if name not in slots], dict(owners)
+    keys.unexpected_keys.extend(name for name in unknown if id(_owner_of(name, by_path)) not in loads_alone)
     hooked = [owner for _, owner in reversed(owners) if owner._state_hooks]
     hooks = [(owner, hook) for owner in hooked for hook in of_kind(owner._state_hooks, LOAD)]
     _raise(module, problems, keys, strict and not hooks, given)
@@ -103,6 +105,28 @@ def load_state(module: Any, state_dict: Mapping[str, Any], strict: bool, assign:
             )
     _raise(module, [], keys, strict, given)
     return keys
+
+
+def _pass_entries(function: Callable[..., Any], given: dict[str, Any], prefix: str, *rest: Any) -> None:
+    """Call a function with the entries of a module and those in it, as PyTorch does; its changes change the state."""
+    if not prefix:
+        function(given, prefix, *rest)
+        return
+    entries = {name: value for name, value in given.items() if name.startswith(prefix)}
+    before = list(entries)
+    function(entries, prefix, *rest)
+    for name in before:
+        if name not in entries:
+            del given[name]
+    given.update({name: value for name, value in entries.items() if name.startswith(prefix)})
+
+
+def _owner_of(name: str, by_path: dict[str, Any]) -> Any:
+    """Return the innermost module whose path begins a name: the one that reports it if it does not know it."""
+    path = name.rpartition(".")[0]
+    while path not in by_path:
+        path = path.rpartition(".")[0]
+    return by_path[path]
 
 
 def _metadata_of(versions: Mapping[str, Any], path: str, assign: bool) -> dict[str, Any]:
@@ -121,12 +145,15 @@ def load_own(
     prefix: str,
     local_metadata: dict[str, Any],
     missing_keys: list[str],
+    unexpected_keys: list[str],
     error_msgs: list[str],
 ) -> None:
-    """Write the values of one module's own tensors, without those of submodules."""
+    """Write the values of one module's own tensors, without those of submodules, and report its keys that it lacks."""
     writes = _Writes([], [])
     slots = _slots([(prefix.removesuffix("."), module)])
     writes.add_all(slots, state_dict, local_metadata.get(ASSIGN, False), missing_keys, error_msgs)
+    unknown = [name for name in state_dict if name.startswith(prefix) and name not in slots]
+    unexpected_keys.extend(n for n in unknown if n.removeprefix(prefix).partition(".")[0] not in module._modules)
     writes.run()
 
 
