@@ -67,6 +67,49 @@ def test_parametrizations_that_can_be_undone_keep_the_tensor_and_take_values():
         parametrize.register_parametrization(nn.Linear(2, 1), "weight", Doubled()).weight = rg.zeros(1, 2)
 
 
+class Inverted(nn.Module):
+    """A parametrization whose `right_inverse` is a given function."""
+
+    def __init__(self, inverse):
+        super().__init__()
+        self.right_inverse = inverse
+
+    def forward(self, x):
+        return x * 1.0
+
+
+@pytest.mark.parametrize(
+    ("inverse", "message", "first"),
+    [
+        (lambda x: x.double(), "keep the dtype", True),
+        (lambda x: x.to("meta"), "keep the device", True),
+        (lambda x: None, "must return a Tensor or a Sequence", True),
+        (lambda x: x.double(), "keep the dtype", False),
+        (lambda x: x[:1], "keep the shape", False),
+        (lambda x: (x, x), "must return a tensor", False),
+    ],
+)
+def test_inverses_that_make_other_originals_are_refused_before_anything_changes(inverse, message, first):
+    layer = nn.Linear(2, 3)
+    if not first:
+        parametrize.register_parametrization(layer, "weight", Halved())
+    before = layer.weight.tolist()
+    with pytest.raises(ValueError, match=message):
+        parametrize.register_parametrization(layer, "weight", Inverted(inverse))
+    assert parametrize.is_parametrized(layer) is not first
+    assert layer.weight.tolist() == before
+
+
+def test_a_parametrization_takes_over_the_mode_of_its_module():
+    layer = nn.Linear(2, 1).eval()
+    parametrize.register_parametrization(layer, "weight", Halved())
+    layer.train()
+    parametrize.register_parametrization(layer, "weight", Halved().eval())
+    assert [part.training for part in layer.parametrizations.weight] == [True, True]
+    eval_only = parametrize.register_parametrization(nn.Linear(2, 1).eval(), "weight", Halved())
+    assert not eval_only.parametrizations.weight[0].training
+
+
 def test_removing_a_parametrization_leaves_the_value_or_the_original():
     for leave, expected in ((True, [[2.0, 2.0]]), (False, [[1.0, 1.0]])):
         layer = nn.Linear(2, 1)

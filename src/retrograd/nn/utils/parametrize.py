@@ -55,6 +55,8 @@ class ParametrizationList(ModuleList):
                     f"ParametrizationList: 'right_inverse' must return a Tensor or a Sequence of tensors (list, "
                     f"tuple...). Got {type(part).__name__}"
                 )
+            if not self._count:
+                _check_inverse("ParametrizationList", original, part, ("dtype", "device"))
             tensor: Any = original if part is original else _copy_tensor(kind, part, original)
             if isinstance(original, Parameter):
                 self.register_parameter(name, tensor)
@@ -127,7 +129,8 @@ def register_parametrization(
     The original is then the parameter `parametrizations.<tensor_name>.original`. If the parametrization has a method
     `right_inverse`, it computes the original from the existing tensor, and from values assigned later; it may return
     several, named original0, original1, ... Parametrizations compose. Raises ValueError, before anything changes, if
-    the module has no such tensor, or if shape or dtype would change without `unsafe`.
+    the module has no such tensor, or if shape or dtype would change without `unsafe`. The parametrization takes over
+    the module's mode, training or not.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -139,6 +142,7 @@ def register_parametrization(
     >>> bool((layer.weight == layer.weight.mT).all()), list(layer.state_dict())
     (True, ['bias', 'parametrizations.weight.original'])
     """
+    parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         return _append_parametrization(module, tensor_name, parametrization, unsafe)
     kinds = module._kinds
@@ -168,7 +172,10 @@ def _append_parametrization(module: Any, name: str, parametrization: Module, uns
     inverse = getattr(parametrization, "right_inverse", None)
     if inverse is not None:
         with no_grad():
-            functions.right_inverse(inverse(before))
+            value = inverse(before)
+            if not unsafe:
+                _check_inverse("register_parametrization", before, value, ("shape", "dtype", "device"))
+            functions.right_inverse(value)
     functions._append(parametrization)
     return module
 
@@ -188,6 +195,16 @@ def _check_same_aval(name: str, before: Any, after: Any) -> None:
             f"register_parametrization: {name} has shape {before.shape} and dtype {before.dtype}, its parametrization "
             f"gives {after.shape} and {after.dtype}; pass unsafe=True if it should"
         )
+
+
+def _check_inverse(function: str, before: Tensor, after: Any, kept: Sequence[str]) -> None:
+    """Raise ValueError unless a `right_inverse` gives a tensor with the same attributes of these names."""
+    if not isinstance(after, Tensor):
+        raise ValueError(f"{function}: right_inverse must return a tensor. Got {type(after).__name__}")
+    for name in kept:
+        own, given = getattr(before, name), getattr(after, name)
+        if own != given:
+            raise ValueError(f"{function}: right_inverse must keep the {name}: the tensor has {own}, it gives {given}")
 
 
 def _change_class(module: Any) -> None:
