@@ -33,6 +33,16 @@ def test_pruning_again_prunes_what_is_left():
     assert len(next(iter(model._call_hooks.values())).function) == 3
 
 
+def test_the_mask_of_several_methods_has_the_dtype_of_the_tensor():
+    methods = prune.PruningContainer()
+    method = prune.L1Unstructured(2)
+    method._tensor_name = methods._tensor_name = "weight"
+    methods.add_pruning_method(method)
+    mask = methods.compute_mask(layer().weight.detach(), rg.tensor([[1, 1, 1], [0, 1, 1]]))
+    assert mask.dtype == rg.float32
+    assert mask.tolist() == [[1, 0, 1], [0, 1, 0]]
+
+
 def test_removing_makes_the_pruned_values_a_parameter():
     model = prune.custom_from_mask(layer(), "weight", rg.tensor([[1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]))
     original = model.weight_orig

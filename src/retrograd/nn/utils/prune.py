@@ -158,7 +158,7 @@ class PruningContainer(BasePruningMethod):
         """Return the mask by the last method, computed on the elements that the present mask leaves."""
         method = self._pruning_methods[-1]
         part = _left_part(method, t, default_mask)
-        mask = default_mask.clone()
+        mask = default_mask.to(t.dtype, copy=True)
         mask[part] = method.compute_mask(t[part], default_mask[part]).to(mask.dtype)
         return mask
 
