@@ -2,6 +2,7 @@
 
 import copy
 import math
+import pickle
 import warnings
 
 import pytest
@@ -267,6 +268,27 @@ def test_averages_take_new_statistics_of_batches_and_leave_the_model_in_its_mode
     assert averaged.module[0].running_mean.tolist() == [4.0]
     assert averaged.module[0].momentum == 0.1
     assert not averaged.training
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"avg_fn": optim.swa_utils.get_ema_avg_fn(0.5)},
+        {"multi_avg_fn": optim.swa_utils.get_ema_multi_avg_fn(0.5)},
+        {"multi_avg_fn": optim.swa_utils.get_swa_multi_avg_fn()},
+    ],
+)
+def test_a_pickled_average_continues(settings):
+    model = nn.Linear(1, 1)
+    averaged = optim.swa_utils.AveragedModel(model, **settings)
+    averaged.update_parameters(model)
+    restored = pickle.loads(pickle.dumps(averaged))
+    nn.init.constant_(model.weight, 8.0)
+    for each in (averaged, restored):
+        each.update_parameters(model)
+    assert restored.module.weight.tolist() == averaged.module.weight.tolist()
+    assert restored.n_averaged == 2
 
 
 def test_the_first_step_of_a_schedule_before_the_optimizers_warns_at_the_users_line():

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from copy import deepcopy
+from functools import partial
 from typing import Any, ClassVar
 
 from retrograd.autograd import no_grad
@@ -25,7 +26,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
     """
     if not 0 <= decay <= 1:
         raise ValueError(f"get_ema_avg_fn: decay must lie between 0 and 1, got {decay}")
-    return lambda average, value, count: average * decay + value * (1 - decay)
+    return partial(_decayed, decay)
 
 
 def get_swa_avg_fn() -> Average:
@@ -34,7 +35,7 @@ def get_swa_avg_fn() -> Average:
     >>> get_swa_avg_fn()(1.0, 2.0, 3)
     1.25
     """
-    return lambda average, value, count: average + (value - average) / (count + 1)
+    return _mean
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
@@ -46,7 +47,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
     >>> averages
     [tensor([1.2500])]
     """
-    return _for_each(get_ema_avg_fn(decay))
+    return partial(_update_each, get_ema_avg_fn(decay))
 
 
 def get_swa_multi_avg_fn() -> MultiAverage:
@@ -58,18 +59,23 @@ def get_swa_multi_avg_fn() -> MultiAverage:
     >>> averages
     [tensor([1.2500])]
     """
-    return _for_each(get_swa_avg_fn())
+    return partial(_update_each, _mean)
 
 
-def _for_each(average_of: Average) -> MultiAverage:
-    """Return the function that updates each tensor of a list in place."""
+# Functions of this module, not of a call: a model with averages can be pickled.
+def _decayed(decay: float, average: Any, value: Any, count: int) -> Any:
+    return average * decay + value * (1 - decay)
 
-    def update(averages: Any, values: Any, count: Any) -> None:
-        with no_grad():
-            for average, value in zip(averages, values, strict=True):
-                average.copy_(average_of(average, value, int(count)))
 
-    return update
+def _mean(average: Any, value: Any, count: int) -> Any:
+    return average + (value - average) / (count + 1)
+
+
+def _update_each(average_of: Average, averages: Any, values: Any, count: Any) -> None:
+    """Update each tensor of a list in place."""
+    with no_grad():
+        for average, value in zip(averages, values, strict=True):
+            average.copy_(average_of(average, value, int(count)))
 
 
 class _AveragingError(ValueError, AssertionError):
