@@ -131,6 +131,23 @@ def test_to_scipy_refuses_what_would_lose_a_gradient():
 # ------------------------------------------------------------------------------------------------- coalescing
 
 
+def test_a_number_is_the_value_of_one_entry():
+    x = rg.sparse_coo_tensor([[0], [2]], 3.0, (2, 3))
+    assert x.to_dense().tolist() == [[0.0, 0.0, 3.0], [0.0, 0.0, 0.0]]
+    value = rg.tensor(3.0, requires_grad=True)
+    rg.sparse_coo_tensor([[0], [2]], value).to_dense().sum().backward()
+    assert value.grad.item() == 1.0
+    with pytest.raises(RuntimeError, match="same nnz"):
+        rg.sparse_coo_tensor([[0, 1], [2, 0]], 3.0)
+
+
+def test_parts_along_a_dimension_are_copied():
+    part = DENSE.to_sparse().narrow_copy(1, 1, 3)
+    assert_close(part.to_dense(), DENSE[:, 1:])
+    part._values().zero_()
+    assert_close(DENSE.to_sparse().to_dense(), DENSE)
+
+
 def test_repeated_entries_are_summed():
     x = rg.sparse_coo_tensor([[1, 0, 1]], [1.0, 2.0, 4.0], (2,))
     assert not x.is_coalesced()

@@ -58,10 +58,12 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
     if rows.ndim != 2:
         raise RuntimeError(f"{name}: indices must be sparse_dim x nnz, but got: {list(rows.shape)}")
     data = _values(values, dtype, requires_grad)
-    if data.ndim == 0 or data.shape[0] != rows.shape[1]:
+    if data.ndim == 0:
+        data = data.unsqueeze(0)  # the value of one entry
+    if data.shape[0] != rows.shape[1]:
         raise RuntimeError(
             f"{name}: indices and values must have same nnz, but got nnz from indices: {rows.shape[1]}, nnz from "
-            f"values: {data.shape[0] if data.ndim else 'a value without dimensions'}"
+            f"values: {data.shape[0]}"
         )
     sizes = (*least_sizes(rows), *data.shape[1:]) if size is None else tuple(size)
     if len(sizes) != rows.shape[0] + data.ndim - 1:

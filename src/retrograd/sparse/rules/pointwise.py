@@ -23,7 +23,7 @@ KEEP_ZERO = (
     "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p nan_to_num "
     "neg rad2deg relu round sgn sign signbit sin sinh sqrt square tan tanh trunc"
 )
-LINEAR = "to clone detach conj"
+LINEAR = "to clone detach conj row_major"
 
 
 @rule_for(*LINEAR.split())
