@@ -125,6 +125,8 @@ def test_a_batch_of_named_tuples_is_one_and_dtypes_stay():
     converted = data.default_convert(Point(np.ones(2), [np.zeros(1), "a"]))
     assert isinstance(converted.x, rg.Tensor)
     assert converted.y[1] == "a"
+    texts, objects = np.array(["a", "b"]), np.array([None])
+    assert data.default_convert([texts, objects]) == [texts, objects]
 
 
 def test_examples_of_different_shapes_make_nested_batches():

@@ -74,12 +74,14 @@ def nested_collate(batch: Sequence[Any]) -> Any:
 def default_convert(data: Any) -> Any:
     """Convert arrays in any nesting to tensors, as a loader without batches does; tuples become lists.
 
+    Arrays of texts and of objects stay as they are.
+
     >>> import numpy as np
     >>> default_convert({"x": np.ones(2), "name": "a"})
     {'x': tensor([1., 1.], dtype=float64), 'name': 'a'}
     """
     if _is_array(data):
-        return as_tensor(data)
+        return data if data.dtype.kind in _NO_NUMBERS else as_tensor(data)
     if isinstance(data, Mapping):
         return _rebuild_mapping(data, {name: default_convert(value) for name, value in data.items()})
     if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
@@ -179,6 +181,9 @@ def _rebuild_sequence(data: Sequence[Any], values: list[Any]) -> Any:
 def pin_batch(batch: Any) -> Any:
     """Return a batch with its dense tensors in pinned memory. RuntimeError without a GPU."""
     return optree.tree_map(lambda x: x.pin_memory() if isinstance(x, Tensor) and x.layout is strided else x, batch)
+
+
+_NO_NUMBERS = "SUO"  # the kinds of dtypes of texts and objects
 
 
 def _is_array(value: Any) -> bool:
