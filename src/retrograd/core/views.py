@@ -355,7 +355,7 @@ def refuse_view(t, meta, by_base=False):
             f"the assignment."
         )
     fn = t._grad_fn
-    known = None if fn is None else f"Output {t._output_nr} of {fn.name().partition('Backward')[0]} is a view"
+    known = None if fn is None else f"Output {t._output_nr} of {fn.name().rpartition('Backward')[0]} is a view"
     if meta in ("no_grad", "inference"):
         mode, now = (meta, "with grad mode enabled") if meta == "no_grad" else ("inference", "in normal mode")
         start = "A view was" if known is None else f"{known} of a view which was"
