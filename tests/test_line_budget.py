@@ -20,7 +20,7 @@ BUDGET = {
     "cuda": 700,
     "distributed": 10000,
     "distributions": 5900,
-    "export": 3900,
+    "export": 4000,
     "foundation": 1500,
     "func": 3200,
     "fx": 7200,

@@ -5,6 +5,7 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.export.branches import merge_branches
+from retrograd.export.collected_shapes import AdditionalInputs, ShapesCollection
 from retrograd.export.dynamic_shapes import DynamicSignature, Sizes, collect_dims, common_sizes
 from retrograd.export.example_inputs import Example
 from retrograd.export.passes import lift
@@ -44,8 +45,8 @@ def export(
 
     Arguments and results are pytrees. `dynamic_shapes` declares which sizes may differ from the example's: by argument
     (a dict by name, or a tuple in order) and there by dimension, as `{"x": {0: Dim("batch", max=64)}}` or
-    `{"x": (Dim("batch"), None)}`, nested as the argument is. To find out what depends on them, the module is traced
-    at some other sizes too.
+    `{"x": (Dim("batch"), None)}`, nested as the argument is; or a `ShapesCollection`, or `AdditionalInputs`. To find
+    out what depends on them, the module is traced at some other sizes too.
 
     If code reads a value, as `if x.sum() > 0`, the program has the branch of the example, and raises RuntimeError with
     the line for an input that takes another. `branches` are examples for the others: a tuple of positional arguments
@@ -74,6 +75,8 @@ def export(
         raise TypeError(f"export: expected a Module, got {type(mod).__name__}; fx.trace takes functions")
     if not isinstance(args, tuple):
         raise TypeError(f"export: args must be a tuple of the positional arguments, got {type(args).__name__}")
+    if isinstance(dynamic_shapes, ShapesCollection | AdditionalInputs):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     token = exporting.set(True)
     try:
         captures = [_trace_dynamic(mod, Example(mod, each, kwargs or {}), dynamic_shapes) for each in (args, *branches)]
