@@ -84,13 +84,9 @@ class MultiheadAttention(Module):
         self._add_weights(device, dtype)
         self.register_parameter("in_proj_bias", empty_parameter(bias, (3 * embed_dim,), device, dtype))
         self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
-        if bias:
-            init.zeros_(self.in_proj_bias)
-            init.zeros_(self.out_proj.bias)
         for name in ("bias_k", "bias_v"):
             self.register_parameter(name, empty_parameter(add_bias_kv, (1, 1, embed_dim), device, dtype))
-            if add_bias_kv:
-                init.xavier_normal_(getattr(self, name))
+        self._reset_parameters()
 
     def _add_weights(self, device: Any, dtype: Any) -> None:
         self._qkv_same_embed_dim = self.kdim == self.vdim == self.embed_dim  # PyTorch's name, which libraries read
@@ -101,8 +97,18 @@ class MultiheadAttention(Module):
             sizes = {f"{name}_proj_weight": (self.embed_dim, width) for name, width in widths.items()}
         for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
             self.register_parameter(name, empty_parameter(name in sizes, sizes.get(name, ()), device, dtype))
-            if name in sizes:
+
+    def _reset_parameters(self) -> None:
+        """Draw the weights again, except those of `out_proj`; PyTorch's name, which libraries call."""
+        for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
+            if getattr(self, name) is not None:
                 init.xavier_uniform_(getattr(self, name))
+        if self.in_proj_bias is not None:
+            init.zeros_(self.in_proj_bias)
+            init.zeros_(self.out_proj.bias)
+        for bias in (self.bias_k, self.bias_v):
+            if bias is not None:
+                init.xavier_normal_(bias)
 
     def forward(
         self,

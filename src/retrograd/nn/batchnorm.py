@@ -67,7 +67,7 @@ class _NormBase(Affine):
                 f"{prefix}num_batches_tracked", zeros((), dtype="int64") if is_on_meta(count) else count
             )
 
-    def _check_input(self, input: Tensor) -> None:
+    def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim not in self.input_ndims:
             numbers = " or ".join(f"{ndim}D" for ndim in self.input_ndims)
             raise ValueError(
@@ -85,7 +85,7 @@ class _NormBase(Affine):
 class _BatchNorm(_NormBase):
     def forward(self, input: Tensor) -> Tensor:
         """Return a tensor of the input's shape."""
-        self._check_input(input)
+        self._check_input_dim(input)
         if not (self.training and self.track_running_stats):
             use_batch_stats = self.training or self.running_mean is None
             mean, var = (None, None) if self.training else (self.running_mean, self.running_var)
@@ -188,7 +188,7 @@ class SyncBatchNorm(_BatchNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
 
-    def _check_input(self, input: Tensor) -> None:
+    def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim < 2:
             raise ValueError(f"SyncBatchNorm: expected at least 2 dimensions, got shape {input.shape}")
 
@@ -196,7 +196,7 @@ class SyncBatchNorm(_BatchNorm):
         """Return a tensor of the input's shape."""
         if not self.training or rank_sums.size(self.process_group) == 1:
             return super().forward(input)
-        self._check_input(input)
+        self._check_input_dim(input)
         count, mean, var = self._statistics(input)
         if self.track_running_stats:
             self._update_running_stats(count, mean.detach(), var.detach())
@@ -262,7 +262,7 @@ class _InstanceNorm(_NormBase):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return a tensor of the input's shape."""
-        self._check_input(input)
+        self._check_input_dim(input)
         batch = input if input.ndim == max(self.input_ndims) else input.unsqueeze(0)
         out = F.instance_norm(
             batch,

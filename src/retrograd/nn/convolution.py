@@ -186,26 +186,35 @@ class _ConvTransposeNd(_ConvNd):
             in_channels, out_channels, *sizes, True, output_padding, groups, bias, padding_mode, device, dtype
         )
 
-    def _output_padding_for(self, input: Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
-        """Return the output padding that gives images of that size; only its last dimensions count."""
+    def _output_padding(
+        self,
+        input: Tensor,
+        output_size: Sequence[int] | None,
+        stride: Sequence[int],
+        padding: Sequence[int],
+        kernel_size: Sequence[int],
+        num_spatial_dims: int,
+        dilation: Sequence[int] | None = None,
+    ) -> tuple[int, ...]:
+        """Return the output padding that gives images of that size: PyTorch's private name, which libraries call."""
         if output_size is None:
             return self.output_padding
-        requested = tuple(output_size)[-self.dims :]
-        settings = zip(self.kernel_size, self.stride, self.padding, self.dilation, strict=True)
+        requested = tuple(output_size)[-num_spatial_dims:]
+        settings = zip(kernel_size, stride, padding, dilation or (1,) * num_spatial_dims, strict=True)
         smallest = tuple(
             (size - 1) * stride - 2 * pad + dilation * (kernel - 1) + 1
-            for size, (kernel, stride, pad, dilation) in zip(input.shape[-self.dims :], settings, strict=True)
+            for size, (kernel, stride, pad, dilation) in zip(input.shape[-num_spatial_dims:], settings, strict=True)
         )
-        padding = tuple(size - start for size, start in zip(requested, smallest, strict=False))
-        if len(output_size) not in (self.dims, input.ndim) or not all(
-            0 <= m < stride for m, stride in zip(padding, self.stride, strict=True)
+        missing = tuple(size - start for size, start in zip(requested, smallest, strict=False))
+        if len(output_size) not in (num_spatial_dims, input.ndim) or not all(
+            0 <= m < step for m, step in zip(missing, stride, strict=True)
         ):
-            largest = tuple(start + stride - 1 for start, stride in zip(smallest, self.stride, strict=True))
+            largest = tuple(start + step - 1 for start, step in zip(smallest, stride, strict=True))
             raise ValueError(
-                f"{type(self).__name__}: output_size must have {self.dims} sizes from {smallest} to {largest}, "
+                f"{type(self).__name__}: output_size must have {num_spatial_dims} sizes from {smallest} to {largest}, "
                 f"got {tuple(output_size)}"
             )
-        return padding
+        return missing
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Map images (n, in_channels, ...) or (in_channels, ...) to images with out_channels.
@@ -213,15 +222,10 @@ class _ConvTransposeNd(_ConvNd):
         If the stride is more than 1, several output sizes are valid; `output_size` selects one.
         """
         check_images(type(self).__name__, input, self.dims)
+        sizes = (self.stride, self.padding, self.kernel_size, self.dims, self.dilation)
+        extra = self._output_padding(input, output_size, *sizes)
         return type(self).convolve(
-            input,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            self._output_padding_for(input, output_size),
-            self.groups,
-            self.dilation,
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )
 
 

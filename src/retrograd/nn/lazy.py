@@ -181,10 +181,10 @@ class _LazyConvolution(_InferredSize):
 
 class _LazyNorm(_InferredSize):
     size_name, size_dim = "num_features", 1
-    _check_input: Any
+    _check_input_dim: Any
 
     def _check_first_input(self, input: Tensor) -> None:
-        self._check_input(input)
+        self._check_input_dim(input)
 
 
 class _LazyInstanceNorm(_LazyNorm):

@@ -61,6 +61,9 @@ class _EmbeddingBase(Module):
     def reset_parameters(self) -> None:
         """Reinitialize the parameters."""
         init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:
         if self.padding_idx is not None:
             with no_grad():
                 self.weight[self.padding_idx].zero_()

@@ -45,6 +45,11 @@ def _attend_to(
     return out
 
 
+def _given(cache: Any) -> tuple:
+    """Return the cache as an argument, if there is one: parts that subclasses override, as in PyTorch, take none."""
+    return () if cache is None else (cache,)
+
+
 def _copy_layers(name: str, layer: Module, count: int) -> ModuleList:
     if count < 1:
         raise ValueError(f"{name}: num_layers must be at least 1, got {count}")
@@ -118,17 +123,21 @@ class TransformerEncoderLayer(Module):
         cache: Any = None,
     ) -> Tensor:
         """Return a tensor of the input's shape; masks and `cache` are those of `MultiheadAttention`."""
-        masks = (src_mask, src_key_padding_mask, is_causal, cache)
+        how = (src_mask, src_key_padding_mask, is_causal, *_given(cache))
         if self.norm_first:
-            x = src + self._attend(self.norm1(src), *masks)
-            return x + self._feed_forward(self.norm2(x))
-        x = self.norm1(src + self._attend(src, *masks))
-        return self.norm2(x + self._feed_forward(x))
+            x = src + self._sa_block(self.norm1(src), *how)
+            return x + self._ff_block(self.norm2(x))
+        x = self.norm1(src + self._sa_block(src, *how))
+        return self.norm2(x + self._ff_block(x))
 
-    def _attend(self, x: Any, *how: Any) -> Any:
-        return self.dropout1(_attend_to(self.self_attn, x, x, *how))
+    # PyTorch's names of the parts, which subclasses override.
 
-    def _feed_forward(self, x: Any) -> Any:
+    def _sa_block(
+        self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False, cache: Any = None
+    ) -> Any:
+        return self.dropout1(_attend_to(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal, cache))
+
+    def _ff_block(self, x: Any) -> Any:
         return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
@@ -253,24 +262,28 @@ class TransformerDecoderLayer(Module):
         """Return a tensor of the shape of `tgt`; masks and `cache` are those of `MultiheadAttention`."""
         if cache is not None and memory_is_causal:
             raise ValueError("TransformerDecoderLayer: a memory that is causal can't be used with a cache")
-        self_options = (tgt_mask, tgt_key_padding_mask, tgt_is_causal, cache)
+        self_how = (tgt_mask, tgt_key_padding_mask, tgt_is_causal, *_given(cache))
         memory_cache = None if cache is None else cache.memory
-        memory_options = (memory, memory_mask, memory_key_padding_mask, memory_is_causal, memory_cache)
+        memory_how = (memory, memory_mask, memory_key_padding_mask, memory_is_causal, *_given(memory_cache))
         if self.norm_first:
-            x = tgt + self._attend(self.norm1(tgt), *self_options)
-            x = x + self._cross_attend(self.norm2(x), *memory_options)
-            return x + self._feed_forward(self.norm3(x))
-        x = self.norm1(tgt + self._attend(tgt, *self_options))
-        x = self.norm2(x + self._cross_attend(x, *memory_options))
-        return self.norm3(x + self._feed_forward(x))
+            x = tgt + self._sa_block(self.norm1(tgt), *self_how)
+            x = x + self._mha_block(self.norm2(x), *memory_how)
+            return x + self._ff_block(self.norm3(x))
+        x = self.norm1(tgt + self._sa_block(tgt, *self_how))
+        x = self.norm2(x + self._mha_block(x, *memory_how))
+        return self.norm3(x + self._ff_block(x))
 
-    def _attend(self, x: Any, *how: Any) -> Any:
-        return self.dropout1(_attend_to(self.self_attn, x, x, *how))
+    def _sa_block(
+        self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False, cache: Any = None
+    ) -> Any:
+        return self.dropout1(_attend_to(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal, cache))
 
-    def _cross_attend(self, x: Any, memory: Any, *how: Any) -> Any:
-        return self.dropout2(_attend_to(self.multihead_attn, x, memory, *how))
+    def _mha_block(
+        self, x: Any, mem: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False, cache: Any = None
+    ) -> Any:
+        return self.dropout2(_attend_to(self.multihead_attn, x, mem, attn_mask, key_padding_mask, is_causal, cache))
 
-    def _feed_forward(self, x: Any) -> Any:
+    def _ff_block(self, x: Any) -> Any:
         return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
@@ -373,6 +386,9 @@ class Transformer(Module):
         self.d_model = d_model
         self.nhead = nhead
         self.batch_first = batch_first
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
         for parameter in self.parameters():
             if parameter.ndim > 1:
                 init.xavier_uniform_(parameter)

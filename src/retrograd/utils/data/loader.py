@@ -154,6 +154,10 @@ class DataLoader(SuggestsKeywords, Generic[T]):
         return whole + (rest > 0 and not self.drop_last)
 
     def __iter__(self) -> Iterator[Any]:
+        return self._get_iterator()
+
+    def _get_iterator(self) -> Iterator[Any]:
+        """Return an iterator over the batches: PyTorch's name, which subclasses override."""
         settings = FetchSettings(
             self.dataset, self.collate_fn, self._auto_collation, self._iterable, self.drop_last, self.num_workers,
             self.worker_init_fn,
