@@ -330,6 +330,48 @@ def test_private_helpers_of_libraries_are_there(tmp_path):
     assert answers[2:] == ["False 3 (1, 2)", "False", "False", "0.0 0.5 2"]
 
 
+FURTHER_HELPERS = """
+import torch
+from torch import nn
+from torch.nn.modules.transformer import _get_activation_fn
+from torch.utils.data._utils.collate import np_str_obj_array_pattern
+rows, columns = torch.tensor([0, 0, 2]), torch.tensor([1, 3, 0])
+starts = torch._convert_indices_from_coo_to_csr(rows, 4)
+print(starts.tolist(), torch._convert_indices_from_csr_to_coo(starts, columns).tolist())
+turned = torch._convert_indices_from_csr_to_coo(starts, columns, out_int32=True, transpose=True)
+print(turned.tolist(), turned.dtype == torch.int32, torch._convert_indices_from_coo_to_csr(rows[:0], 2).tolist())
+x, g = torch.randn(2, 3, requires_grad=True), torch.randn(2, 3)
+out = x.softmax(1)
+given = torch._softmax_backward_data(g, out, 1, torch.float32)
+print(torch.allclose(given, torch.autograd.grad(out, x, g)[0]))
+for check in (torch._check_with, torch._check_tensor_all_with):
+    try:
+        check(KeyError, False if check is torch._check_with else torch.tensor([True, False]), lambda: "no")
+    except KeyError as error:
+        print(error)
+print(bool(np_str_obj_array_pattern.search("<U3")), np_str_obj_array_pattern.search("<f4"), _get_activation_fn("relu"))
+print(nn.modules.module._EXTRA_STATE_KEY_SUFFIX, nn.init._no_grad_uniform_(torch.ones(2), 3, 3).tolist())
+def annotated(graph: torch._C.Graph, value: torch._C.Value, stream: torch.Stream, event: torch.Event): pass
+print(torch.Stream is torch.cuda.Stream, torch._C.Generator is torch.Generator)
+@torch.cuda.nvtx.range("range")
+@torch._dynamo.config.patch(suppress_errors=True)
+def function(): return 3
+print(function(), function())
+try:
+    torch.linalg.inv(torch.zeros(2, 2))
+except torch._C._LinAlgError:
+    print("singular")
+"""
+
+
+def test_private_helpers_that_libraries_import_compute(tmp_path):
+    answers = run("-m", "retrograd.torch_alias", script(tmp_path, FURTHER_HELPERS)).splitlines()
+    assert answers[:2] == ["[0, 2, 2, 3, 3] [[0, 0, 2], [1, 3, 0]]", "[[1, 3, 0], [0, 0, 2]] True [0, 0, 0]"]
+    assert answers[2:5] == ["True", "'no'", "'no'"]
+    assert answers[5].startswith("True None <")
+    assert answers[6:] == ["_extra_state [3.0, 3.0]", "True True", "3 3", "singular"]
+
+
 SOBOL = """
 import torch
 from torch.quasirandom import SobolEngine

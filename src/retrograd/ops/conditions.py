@@ -66,6 +66,15 @@ def _check_not_implemented(cond, message=None) -> None:
     _check_with(NotImplementedError, cond, message)
 
 
+def _check_tensor_all_with(error, cond, message=None):
+    """Raise an error of a class unless all elements of a boolean tensor are True."""
+    if not isinstance(cond, Tensor):
+        raise TypeError(f"cond must be a tensor, but got {describe(cond)}")
+    if cond.dtype != dtypes.bool_:
+        raise TypeError(f"cond tensor must have dtype bool, but got {cond.dtype}")
+    _check_with(error, bool(cond.all()), message)
+
+
 @function()
 def _check_tensor_all(cond, message=None) -> None:
     """Raise RuntimeError unless all elements of a boolean tensor are True, as `_check`.
@@ -73,11 +82,7 @@ def _check_tensor_all(cond, message=None) -> None:
     >>> import retrograd as rg
     >>> rg._check_tensor_all(rg.ones(3) > 0)
     """
-    if not isinstance(cond, Tensor):
-        raise TypeError(f"cond must be a tensor, but got {describe(cond)}")
-    if cond.dtype != dtypes.bool_:
-        raise TypeError(f"cond tensor must have dtype bool, but got {cond.dtype}")
-    _check_with(RuntimeError, bool(cond.all()), message)
+    _check_tensor_all_with(RuntimeError, cond, message)
 
 
 @function()

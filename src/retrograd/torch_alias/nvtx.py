@@ -1,7 +1,9 @@
 """`torch.cuda.nvtx`: ranges for NVIDIA's profiler, which record nothing here."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
 from typing import Any
+
+from retrograd.core.blocks import generator_block
 
 
 def range_push(msg: str, *args: Any) -> int:
@@ -18,6 +20,7 @@ def mark(msg: str) -> None:
     """Do nothing."""
 
 
-def range(msg: str, *args: Any, **kwargs: Any) -> AbstractContextManager:  # PyTorch's name
-    """Return a block, which nothing records."""
-    return nullcontext()
+@generator_block
+def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:  # PyTorch's name
+    """Return a block, or decorator, which nothing records."""
+    yield

@@ -1,5 +1,6 @@
 """Private names of PyTorch that libraries use: `install` adds them to the modules of this package."""
 
+import re
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -7,16 +8,23 @@ from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from retrograd.backend.type_info import finfo
-from retrograd.core import Tensor, current
+from retrograd.core import Tensor, current, operator_named
 from retrograd.core.op import registry
 from retrograd.core.overrides import disabled_override
+from retrograd.cuda.streams import Event as Event
+from retrograd.cuda.streams import Stream as Stream
 from retrograd.distributions.kl import _rules as _KL_RULES
 from retrograd.library import api
-from retrograd.linalg import cholesky, solve_triangular
+from retrograd.linalg import LinAlgError, cholesky, solve_triangular
 from retrograd.nn.hooks import BUFFER_HOOKS, MODULE_HOOKS, PARAMETER_HOOKS
-from retrograd.nn.init import fans
+from retrograd.nn.init import fans, normal_, uniform_
 from retrograd.nn.parameter import Parameter
+from retrograd.nn.state_loading import EXTRA_STATE
+from retrograd.nn.transformer import _activation_function
+from retrograd.ops.conditions import _check_tensor_all_with as _check_tensor_all_with
+from retrograd.ops.conditions import _check_with as _check_with
 from retrograd.ops.functions import functions
+from retrograd.ops.generator import Generator as Generator
 from retrograd.torch_alias.derivatives import _as_tuple as _as_tuple
 from retrograd.torch_alias.derivatives import _construct_standard_basis_for as _construct_standard_basis_for
 from retrograd.torch_alias.derivatives import _cubic_interpolate as _cubic_interpolate
@@ -30,10 +38,11 @@ from retrograd.torch_alias.operator_names import aten as aten
 
 # Path of a module below `torch` -> its names that exist only for the alias.
 ADDED = {
-    "": "PyTorchFileReader ScriptFunction ScriptModule _shape_as_tensor bits8 chalf classes complex32 qint32 qint8 "
-    "quint2x4 quint4x2 quint8 vmap",
-    "_C": "DispatchKey DispatchKeySet _ExcludeDispatchKeyGuard _TensorMeta _are_functorch_transforms_active "
-    "_disabled_torch_function_impl",
+    "": "Event PyTorchFileReader ScriptFunction ScriptModule Stream _check_tensor_all_with _check_with "
+    "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _shape_as_tensor _softmax_backward_data bits8 "
+    "chalf classes complex32 qint32 qint8 quint2x4 quint4x2 quint8 vmap",
+    "_C": "DispatchKey DispatchKeySet Generator Graph Value _ExcludeDispatchKeyGuard _LinAlgError _TensorMeta "
+    "_are_functorch_transforms_active _disabled_torch_function_impl",
     "autograd.functional": "_as_tuple _construct_standard_basis_for _grad_postprocess _tuple_postprocess",
     "autograd.profiler": "emit_nvtx",
     "distributions.kl": "_KL_REGISTRY",
@@ -42,15 +51,17 @@ ADDED = {
     "fx.experimental.proxy_tensor": "get_proxy_mode",
     "func": "vmap",
     "library": "register_fake",
-    "nn.init": "_calculate_correct_fan",
-    "nn.modules.module": "_addindent _global_buffer_registration_hooks _global_module_registration_hooks "
-    "_global_parameter_registration_hooks",
+    "nn.init": "_calculate_correct_fan _no_grad_normal_ _no_grad_uniform_",
+    "nn.modules.module": "_EXTRA_STATE_KEY_SUFFIX _addindent _global_buffer_registration_hooks "
+    "_global_module_registration_hooks _global_parameter_registration_hooks",
+    "nn.modules.transformer": "_get_activation_fn",
     "nn.parameter": "_ParameterMeta",
     "ops": "aten load_library",
     "optim.lbfgs": "_cubic_interpolate _strong_wolfe",
     "serialization": "DEFAULT_PROTOCOL",
     "utils.data.dataloader": "_BaseDataLoaderIter _DatasetKind _MultiProcessingDataLoaderIter "
     "_SingleProcessDataLoaderIter _collate_fn_t _worker_init_fn_t",
+    "utils.data._utils.collate": "np_str_obj_array_pattern",
     "utils._pytree": "SUPPORTED_NODES _get_node_type _list_flatten _list_flatten_with_keys _list_unflatten "
     "_namedtuple_flatten _namedtuple_unflatten",
 }
@@ -61,6 +72,11 @@ _KL_REGISTRY = _KL_RULES  # pairs of classes -> functions
 _global_parameter_registration_hooks, _global_buffer_registration_hooks = PARAMETER_HOOKS, BUFFER_HOOKS
 _global_module_registration_hooks = MODULE_HOOKS
 _disabled_torch_function_impl = disabled_override
+_EXTRA_STATE_KEY_SUFFIX = EXTRA_STATE
+_LinAlgError = LinAlgError
+_get_activation_fn = _activation_function
+_no_grad_normal_, _no_grad_uniform_ = normal_, uniform_
+np_str_obj_array_pattern = re.compile("[SaUO]")  # the kinds of NumPy's dtypes that no tensor has
 
 
 class _AbsentDtype:
@@ -85,6 +101,35 @@ _TensorMeta = _get_node_type = type
 def _shape_as_tensor(x: Tensor) -> Tensor:
     """Return the sizes of a tensor as a tensor of integers."""
     return functions["tensor"](list(x.shape), dtype=functions["arange"](1).dtype)
+
+
+def _convert_indices_from_coo_to_csr(x: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
+    """Return where each of `size` rows begins, and the last ends, in sorted indices of rows."""
+    rows = functions["arange"](size + 1, dtype=x.dtype)
+    return operator_named("searchsorted")(x.contiguous(), rows, out_int32=out_int32)
+
+
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
+) -> Tensor:
+    """Return the (2, n) indices of rows and columns of n elements, whose rows begin at `crow_indices`."""
+    rows = functions["arange"](len(crow_indices) - 1).repeat_interleave(crow_indices.diff())
+    pair = operator_named("stack")([col_indices, rows] if transpose else [rows, col_indices])
+    return pair.to(functions["zeros"](0, dtype="int32" if out_int32 else "int64").dtype)
+
+
+def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
+    """Return the gradient of the input of a softmax from that of its output, and the output."""
+    product = grad_output * output
+    return (product - output * product.sum(dim, keepdim=True)).to(input_dtype)
+
+
+class Graph:
+    """A graph of TorchScript, which annotations name; there are none."""
+
+
+class Value:
+    """A value in such a graph."""
 
 
 def _are_functorch_transforms_active() -> bool:
