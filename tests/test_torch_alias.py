@@ -330,6 +330,30 @@ def test_private_helpers_of_libraries_are_there(tmp_path):
     assert answers[2:] == ["False 3 (1, 2)", "False", "False", "0.0 0.5 2"]
 
 
+DTYPE_TEXTS = """
+import numpy as np
+import torch
+names = "float32 bool int64 complex64 bfloat16 float8_e4m3fn".split()
+print(*[getattr(torch, name) for name in names], torch.ones(1, dtype=torch.half).dtype)
+print([str(getattr(torch, name)).split(".")[1] for name in names] == names, f"{torch.float64}"[6:])
+print(np.float32(1), np.ones(1, np.float32).__repr__(), np.dtype("float32").str, np.dtype([("a", "f4")]))
+import plain, divided
+print(plain.text(torch.float32), plain.text(torch.bfloat16), divided.part.text(torch.float32))
+"""
+
+
+def test_dtypes_have_pytorchs_text_in_packages_that_import_torch(tmp_path):
+    (tmp_path / "divided").mkdir()
+    (tmp_path / "divided" / "__init__.py").write_text("import torch\nfrom divided import part")
+    for module in (tmp_path / "plain.py", tmp_path / "divided" / "part.py"):
+        module.write_text("def text(x): return str(x)")
+    answers = run("-m", "retrograd.torch_alias", script(tmp_path, DTYPE_TEXTS)).splitlines()
+    names = "float32 bool int64 complex64 bfloat16 float8_e4m3fn float16"
+    assert answers[0] == " ".join(f"torch.{name}" for name in names.split())
+    assert answers[1:3] == ["True float64", "1.0 array([1.], dtype=float32) <f4 [('a', '<f4')]"]
+    assert answers[3] == "float32 bfloat16 torch.float32"
+
+
 FURTHER_HELPERS = """
 import torch
 from torch import nn

@@ -4,18 +4,20 @@ python -m retrograd.torch_alias script.py [arguments]
 python -m retrograd.torch_alias -m module [arguments]
 """
 
+import functools
 import importlib.util
 import os
 import runpy
 import sys
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.core.dtype import is_floating, is_signed
+from retrograd.core.dtype import TABLE, is_floating, is_signed
 from retrograd.distributions import Distribution
-from retrograd.foundation.class_members import add_members
+from retrograd.foundation.class_members import add_members, set_special_method
 from retrograd.nn.members import Members
 from retrograd.ops import legacy
 from retrograd.ops.as_strided import broadcast_shapes
@@ -218,6 +220,30 @@ def _add_to_dtypes() -> None:
         "is_signed": property(is_signed),
     }
     add_members(dtype, attributes)
+    for kind in {type(row.dtype) for row in TABLE.values()}:
+        set_special_method(kind, "__str__", _text_as_torch(kind))
+
+
+def _text_as_torch(kind: Any) -> Callable[[Any], str]:
+    """Return a method of a class of dtypes that returns "torch.float32" to code of packages that have imported `torch`.
+
+    Libraries take the name after the dot. NumPy, pandas and other packages get NumPy's text of the same dtypes.
+    """
+
+    show = kind.__str__
+
+    def text(self: Any) -> str:
+        package = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
+        return f"torch.{self.name}" if _imports_torch(package, len(sys.modules)) else show(self)
+
+    return text
+
+
+@functools.lru_cache
+def _imports_torch(package: str, modules: int) -> bool:
+    """Return whether a module of a package has imported `torch`; the number of all modules keeps answers up to date."""
+    loaded = [module for name, module in [*sys.modules.items()] if name.partition(".")[0] == package]
+    return any(isinstance(getattr(module, "__dict__", {}).get("torch"), _Alias) for module in loaded)
 
 
 def install() -> None:

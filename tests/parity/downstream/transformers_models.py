@@ -1,4 +1,6 @@
-"""Hugging Face transformers: losses, gradients, steps and generated tokens of small models."""
+"""Hugging Face transformers: losses, gradients, steps, saved weights and generated tokens of small models."""
+
+import tempfile
 
 import numpy as np
 import torch
@@ -63,6 +65,10 @@ def answers():
                 found.update({f"{name} gradient of {n}": g for n, g in gradients.items() if not n.endswith(ZERO)})
             optimizer.step()
         found.update({f"{name} {n}": p.detach().numpy() for n, p in model.named_parameters()})
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_pretrained(folder)
+            loaded = type(model).from_pretrained(folder, dtype="auto")
+        found[f"{name} loaded"] = loaded(**inputs).logits.detach().numpy()
         if model.can_generate():
             given = {n: x for n, x in inputs.items() if n != "labels"}
             for beams in (1, 2):
