@@ -313,6 +313,14 @@ def test_wrong_coordinates_are_refused(indices, values, size, words):
         rg.sparse_coo_tensor(indices, values, size, check_invariants=True)
 
 
+@pytest.mark.parametrize("indices", [[[1, 1]], [[1, 0]]])
+def test_entries_that_only_seem_coalesced_are_refused_where_invariants_are_checked(indices):
+    assert rg.sparse_coo_tensor(indices, [1.0, 2.0], (2,), is_coalesced=True).is_coalesced()
+    with pytest.raises(RuntimeError, match="cannot set is_coalesced to true"):
+        rg.sparse_coo_tensor(indices, [1.0, 2.0], (2,), is_coalesced=True, check_invariants=True)
+    assert rg.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (2,), is_coalesced=True, check_invariants=True).is_coalesced()
+
+
 @pytest.mark.parametrize(
     ("rows", "columns", "words"),
     [

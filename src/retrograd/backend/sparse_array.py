@@ -132,6 +132,15 @@ def check_indices(name, pattern):
             )
 
 
+def check_coalesced(name, pattern):
+    """Raise RuntimeError, in PyTorch's words, if coordinates that are said to be sorted and unique are not."""
+    if pattern.coalesced and not (pattern.flat[1:] > pattern.flat[:-1]).all():
+        raise RuntimeError(
+            f"{name}: cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor: the columns of "
+            f"indices must be sorted and unique"
+        )
+
+
 def check_compressed(name, pattern):
     """Raise RuntimeError, in PyTorch's words, unless the indices of a compressed pattern are valid."""
     (first, pointers), (second, plain) = pattern.arrays.items()

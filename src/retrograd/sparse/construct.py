@@ -5,7 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.backend import sparse_array
-from retrograd.backend.sparse_array import check_compressed, check_indices, index_array, largest, least_sizes
+from retrograd.backend.sparse_array import (
+    check_coalesced,
+    check_compressed,
+    check_indices,
+    index_array,
+    largest,
+    least_sizes,
+)
 from retrograd.backend.sparse_pattern import COMPRESSED, Compressed, Coordinates
 from retrograd.backend.sparse_pattern import diagonals as diagonal_pattern
 from retrograd.backend.sparse_pattern import empty as empty_pattern
@@ -34,7 +41,8 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
     the tensor is hybrid: its entries are slices.  size: the shape, by default the smallest that holds all indices.
     `sparse_coo_tensor(size)` has no entries.  Tensors and arrays of int64 are not copied; gradients flow to `values`.
     check_invariants: whether indices are compared with the size, by default as `check_sparse_tensor_invariants` says;
-    without a size they always are.  is_coalesced: True says that the columns are sorted and unique.
+    without a size they always are.  is_coalesced: True says that the columns are sorted and unique,
+    another invariant.
 
     Raises RuntimeError for parts that do not fit.
 
@@ -79,6 +87,8 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
     pattern = Coordinates(rows, sizes[: rows.shape[0]], is_coalesced or (is_coalesced is None and len(data) < 2))
     if size is None or _checks(check_invariants):
         check_indices(name, pattern)
+    if _checks(check_invariants):
+        check_coalesced(name, pattern)
     return _finish(data, pattern, requires_grad)
 
 
