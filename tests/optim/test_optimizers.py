@@ -184,6 +184,20 @@ def test_zero_grad_forgets_gradients_or_sets_them_to_zero():
     assert p.grad is None
 
 
+def test_gradients_that_become_zero_stay_the_same_tensors_outside_of_graphs():
+    p = parameter(2.0)
+    (p * 3).sum().backward()
+    grad = p.grad
+    optim.SGD([p]).zero_grad(set_to_none=False)
+    assert p.grad is grad
+    (p.grad,) = rg.autograd.grad((p**3).sum(), p, create_graph=True)
+    recorded = p.grad
+    optim.SGD([p]).zero_grad(set_to_none=False)
+    assert not p.grad.requires_grad
+    assert p.grad.tolist() == [0.0]
+    assert recorded.requires_grad
+
+
 def test_groups_override_defaults_and_may_be_added_later():
     p, q, r = parameter(1.0), parameter(1.0), parameter(1.0)
     optimizer = optim.SGD([{"params": [p]}, {"params": q, "lr": 0.5}], lr=0.25)

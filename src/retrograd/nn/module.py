@@ -580,5 +580,8 @@ def clear_grads(parameters: Any, set_to_none: bool) -> None:
             parameter.grad = None
         return
     for parameter in parameters:
-        if parameter.grad is not None:
-            parameter.grad = _detach(parameter.grad).zero_()
+        grad = parameter.grad
+        if grad is not None:
+            if grad.requires_grad:
+                grad = parameter.grad = _detach(grad)
+            grad.zero_()
