@@ -278,3 +278,9 @@ def test_gamma_takes_the_density_of_a_number():
     gamma = D.Gamma(rg.tensor([1.0, 2.0]), rg.tensor([2.0, 3.0]))
     assert gamma.log_prob(1).tolist() == gamma.log_prob(rg.ones(2)).tolist()
     assert D.Chi2(rg.tensor(3.0)).log_prob(0.5).item() == D.Chi2(rg.tensor(3.0)).log_prob(rg.tensor(0.5)).item()
+
+
+@pytest.mark.parametrize("transforms", [lambda x: x, [lambda x: x], 3])
+def test_what_is_not_a_transform_is_refused(transforms):
+    with pytest.raises(ValueError, match="transforms must be a Transform or a list of Transforms"):
+        D.TransformedDistribution(D.Normal(0.0, 1.0), transforms)

@@ -1,5 +1,6 @@
 """Distributions of transformed values."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from retrograd.autograd import no_grad
@@ -28,7 +29,7 @@ class TransformedDistribution(Distribution):
         transforms: Transform | list[Transform],
         validate_args: bool | None = None,
     ) -> None:
-        self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
+        self.transforms = list(transforms) if isinstance(transforms, Iterable) else [transforms]
         if not all(isinstance(t, Transform) for t in self.transforms):
             raise ValueError(f"transforms must be a Transform or a list of Transforms, but was {transforms}")
         transform = ComposeTransform(self.transforms)
