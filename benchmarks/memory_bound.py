@@ -101,6 +101,13 @@ def choice(m: ModuleType) -> Callable[[], Any]:
     return lambda: m.where(condition, x, y)
 
 
+def lerp(m: ModuleType) -> Callable[[], Any]:
+    """Return two matrices interpolated by a third one."""
+    x, y = normal(m, SIDE, SIDE), normal(m, SIZE).reshape(SIDE, SIDE)
+    weight = x.sigmoid()
+    return lambda: m.lerp(x, y, weight)
+
+
 def by_number(name: str, number: float, m: ModuleType) -> Callable[[], Any]:
     """Return an operator on an array and a number."""
     return partial(getattr(m, name), normal(m, SIZE), number)
@@ -213,10 +220,11 @@ ROWS: dict[str, tuple[Make, float]] = {
     "gelu + backward": (partial(gelu, "float32"), 0.9),
     "gelu + backward, float64": (partial(gelu, "float64"), 0.9),
     "leaky_relu + backward": (partial(activation, "leaky_relu"), 1.0),
-    "relu6 + backward": (partial(activation, "relu6"), 1.3),
+    "relu6 + backward": (partial(activation, "relu6"), 1.0),
     "hardswish + backward": (partial(activation, "hardswish"), 1.0),
     "smooth_l1_loss + backward": (smooth_l1_loss, 1.2),
     "where": (choice, 1.0),
+    "lerp": (lerp, 1.0),
     "remainder by a number": (partial(by_number, "remainder", 0.7), 1.0),
     "floor_divide by a number": (partial(by_number, "floor_divide", 0.7), 1.0),
     "softmax along dimension 0": (partial(along, "softmax", 0, WIDE), 0.9),

@@ -28,6 +28,7 @@ OF_NUMBERS = {
     "softplus": (1, (2.0, 20.0), 8, 0),
     "softplus_grad": (2, (2.0, 20.0), 8, 0),
     "scale_negative": (2, (0.3,), 0, 0),
+    "between": (2, (-0.5, 0.5), 0, 0),
     "hardswish": (1, (), 4, 0),
     "hardswish_grad": (2, (), 4, 1),
     "huber": (1, (1.5, 2.0), 4, 0),

@@ -10,6 +10,7 @@ from retrograd.kernels.host_values import on_host
 
 __all__ = [
     "airy",
+    "between",
     "complex_log1p",
     "entr",
     "erf",
@@ -135,6 +136,7 @@ softplus, softplus_grad = (
 )
 
 
+between = _float_kernel("between", kernels.between)
 scale_negative = _float_kernel("scale_negative", kernels.scale_negative)
 hardswish, hardswish_grad = (
     _float_kernel("hardswish", kernels.hardswish),
@@ -295,10 +297,8 @@ def recurrence(x, n, first, step):
 
 def lerp(a, b, weight):
     """Return a + weight (b - a), exact at both ends."""
-    way = b - a
-    if isinstance(weight, np.ndarray):
-        return np.where(weight < 0.5, a + weight * way, b - way * (1 - weight))
-    return a + weight * way if weight < 0.5 else b - way * (1 - weight)
+    is_plain = a.dtype.num in (_SINGLE, _DOUBLE) and a.dtype == b.dtype == getattr(weight, "dtype", b.dtype)
+    return (kernels if is_plain else kernels.reference).lerp(a, b, weight)
 
 
 def _check_numbers(name, a, b):

@@ -15,9 +15,9 @@ from retrograd.kernels import allocator, processors
 KERNELS = (
     "add", "subtract", "multiply", "true_divide", "erf", "gelu", "gelu_grad", "gelu_tanh", "gelu_tanh_grad",
     "sigmoid", "sigmoid_grad", "silu", "silu_grad", "relu", "relu_grad", "tanh_grad", "softplus",
-    "softplus_grad", "scale_negative", "hardswish", "hardswish_grad", "huber", "huber_grad", "fmod", "remainder",
-    "floor_divide", "where", "float_to_half", "half_to_float", "float_to_bfloat16", "bfloat16_to_float", "masked",
-    "uniform", "recurrent_layer", "recurrent_layer_grad", "lstm", "lstm_grad", "gru", "gru_grad",
+    "softplus_grad", "scale_negative", "between", "lerp", "hardswish", "hardswish_grad", "huber", "huber_grad", "fmod",
+    "remainder", "floor_divide", "where", "float_to_half", "half_to_float", "float_to_bfloat16", "bfloat16_to_float",
+    "masked", "uniform", "recurrent_layer", "recurrent_layer_grad", "lstm", "lstm_grad", "gru", "gru_grad",
     "are_disjoint", "read_flat", "write_flat", "row_major", "checksum", "descent", "momentum", "adam", "amsgrad",
     "standardize_rows", "affine_rows", "channel_moments", "channel_dots", "channel_sums", "channel_shift",
     "channel_mix",

@@ -37,10 +37,22 @@ KERNEL_OF(relu_grad, 2, 0, (y == 0 ? 0 : x))
 KERNEL_OF(softplus, 1, 2, softplus_of(x, a, b))
 KERNEL_OF(softplus_grad, 2, 2, (y * a > b ? x : x * sigmoid_of(y * a)))
 KERNEL_OF(scale_negative, 2, 1, (y > 0 ? x : x * a))
+KERNEL_OF(between, 2, 2, (y > a && y < b ? x : 0))
 KERNEL_OF(hardswish, 1, 0, x * clamp(x + 3, T(0), T(6)) / 6)
 KERNEL_OF(hardswish_grad, 2, 0, (y >= 3 ? x : y <= -3 ? 0 : x * (y / 3 + T(0.5))))
 KERNEL_OF(huber, 1, 2, huber_of(std::fabs(x), a, b))
 KERNEL_OF(huber_grad, 2, 2, x * (clamp(y, -a, a) / b))
+
+// Exactly the second number where the weight is 1.
+KERNEL(lerp, 3, 0, 1) {
+    const T *first = operands.in[0], *second = operands.in[1], *weight = operands.in[2];
+    T* out = operands.out[0];
+    IN_ANY_ORDER
+    for (npy_intp i = 0; i < n; i++) {
+        const T w = weight[i], x = first[i], y = second[i];
+        out[i] = w < T(0.5) ? x + w * (y - x) : y - (y - x) * (T(1) - w);
+    }
+}
 
 // ------------------------------------------------------------------------------- division with an integral quotient
 
@@ -129,6 +141,8 @@ const Kernel kernels[] = {
     OF_NUMBERS(softplus, 1, 2, 1, "TTTT"),
     OF_NUMBERS(softplus_grad, 2, 2, 1, "TTTTT"),
     OF_NUMBERS(scale_negative, 2, 1, 1, "TTTT"),
+    OF_NUMBERS(between, 2, 2, 1, "TTTTT"),
+    OF_NUMBERS(lerp, 3, 0, 1, "TTTT"),
     OF_NUMBERS(hardswish, 1, 0, 1, "TT"),
     OF_NUMBERS(hardswish_grad, 2, 0, 1, "TTT"),
     OF_NUMBERS(huber, 1, 2, 1, "TTTT"),

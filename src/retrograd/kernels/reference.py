@@ -204,6 +204,19 @@ def scale_negative(x, y, slope):
     return np.where(y > 0, x, x * slope)
 
 
+def between(x, y, low, high):
+    """Return x where y is strictly between two numbers, and 0 elsewhere."""
+    return np.where((y > low) & (y < high), x, np.zeros((), x.dtype))
+
+
+def lerp(x, y, weight):
+    """Return x + weight (y - x), exact at both ends."""
+    way = y - x
+    if isinstance(weight, np.ndarray):
+        return np.where(weight < 0.5, x + weight * way, y - way * (1 - weight))
+    return x + weight * way if weight < 0.5 else y - way * (1 - weight)
+
+
 def hardswish(x):
     """Return x times x + 3, which is clamped to the range from 0 to 6, divided by 6."""
     with np.errstate(invalid="ignore"):  # NaN at minus infinity

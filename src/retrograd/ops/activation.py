@@ -10,7 +10,7 @@ from retrograd.backend.type_info import check_factor_fits, check_number_fits
 from retrograd.core import Internal, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.foundation.older_forms import dim_by_rank
-from retrograd.ops.family import Composite, Pointwise, canonical_dim, cast_to, pointwise
+from retrograd.ops.family import Composite, Pointwise, canonical_dim, cast_to, pointwise, zero_cotangent
 from retrograd.ops.functions import function
 from retrograd.ops.max_min import argmax
 from retrograd.ops.mutate import inplace_function
@@ -24,7 +24,6 @@ from retrograd.ops.pointwise import (
     leaky_relu,
     log,
     log1p,
-    logical_and,
     logical_or,
     relu,
     sigmoid,
@@ -54,7 +53,11 @@ def _elu(xp, name, x, alpha, scale=1.0, steep=1.0):
 def _elu_vjp(g, x, alpha, scale=1.0, steep=1.0):
     """Return g times the derivative of `_elu`, from x: computed from the result it cancels near -alpha."""
     low = x <= 0
-    return where(low, g * (alpha * scale * steep * exp(where(low, x, 0) * steep)), g * scale)
+    return where(low, g * _times(exp(_times(where(low, x, 0), steep)), alpha * scale * steep), _times(g, scale))
+
+
+def _times(x, factor):
+    return x if factor == 1 else x * factor
 
 
 @op("elu(Tensor x, float alpha=1.0) -> Tensor")
@@ -200,9 +203,24 @@ class softsign(Composite, home="nn.functional", opmath="x"):
 # ------------------------------------------------------------------------------------------------- piecewise
 
 
-def _is_inside(x, low, high):
-    """Whether each element is strictly between the bounds; False for NaN."""
-    return logical_and(x > low, x < high)
+@op("between(Tensor t, Tensor x, number low, number high) -> Tensor")
+class between(Internal, Pointwise, promotion="float", in_place=False):
+    """t where x is strictly between two numbers, 0 elsewhere."""
+
+    def impl(xp, t, x, *, low, high):
+        return xp.between(t, x, low, high)
+
+    def vjp_t(g, x, low, high):
+        return between(g, x, low, high)
+
+    vjp_x = zero_cotangent
+
+    def oracle(np, t, x, low, high):
+        return t * (x > low) * (x < high)
+
+    def samples(r):
+        yield (r(3, 4), r(3, 4)), {"low": -0.5, "high": 0.7}
+        yield (r(4, 1), r(3)), {"low": -1, "high": 0}
 
 
 def _is_outside(x, low, high):
@@ -225,7 +243,7 @@ class hardtanh(Pointwise, in_place="argument", home="nn.functional"):
         return xp.clip(x, x.dtype.type(min_val), x.dtype.type(max_val))
 
     def vjp_x(g, x, min_val, max_val):
-        return where(_is_inside(x, min_val, max_val), g, 0)
+        return between(g, x, min_val, max_val)
 
     def oracle(np, x, min_val, max_val):
         return np.maximum(np.minimum(x, max_val), min_val)
@@ -251,7 +269,7 @@ def _relu6(xp, x):
 
 relu6 = pointwise("relu6(Tensor x) -> Tensor", _relu6,
     "Clamp x to the range from 0 to 6; the derivative at the bounds is 0.",
-    vjp=lambda g, x: where(_is_inside(x, 0, 6), g, 0), in_place="argument", home="nn.functional", domain=(-3.0, 9.0),
+    vjp=lambda g, x: between(g, x, 0, 6), in_place="argument", home="nn.functional", domain=(-3.0, 9.0),
     oracle=lambda np, x: np.maximum(np.minimum(x, 6), 0), node_name="HardtanhBackward0")  # fmt: skip
 
 
@@ -265,7 +283,7 @@ def _hardsigmoid(xp, x):
 
 hardsigmoid = pointwise("hardsigmoid(Tensor x) -> Tensor", _hardsigmoid,
     "Piecewise linear sigmoid: x / 6 + 1 / 2, clamped to the range from 0 to 1; the derivative at the bounds is 0.",
-    vjp=lambda g, x: where(_is_inside(x, -3, 3), g / 6, 0), promotion="float",
+    vjp=lambda g, x: between(g / 6, x, -3, 3), promotion="float",
     in_place="argument", home="nn.functional", domain=(-6.0, 6.0),
     oracle=lambda np, x: np.where(x <= -3, 0, np.where(x >= 3, 1, x / 6 + 0.5)))  # fmt: skip
 hardswish = pointwise("hardswish(Tensor x) -> Tensor", xp.hardswish,
@@ -275,7 +293,7 @@ hardswish = pointwise("hardswish(Tensor x) -> Tensor", xp.hardswish,
     oracle=lambda np, x: np.where(x <= -3, 0, np.where(x >= 3, x, x * (x + 3) / 6)))  # fmt: skip
 hardswish_grad = pointwise("hardswish_grad(Tensor t, Tensor x) -> Tensor", xp.hardswish_grad,
     "t times the derivative of `hardswish` at x.",
-    vjp_t=lambda g, x: hardswish_grad(g, x), vjp_x=lambda g, t, x: where(_is_inside(x, -3, 3), g * t / 3, 0),
+    vjp_t=lambda g, x: hardswish_grad(g, x), vjp_x=lambda g, t, x: between(g * t / 3, x, -3, 3),
     promotion="float", internal=True, in_place=False, domain=(-6.0, 6.0),
     oracle=lambda np, t, x: t * np.where(x <= -3, 0, np.where(x >= 3, 1, x / 3 + 0.5)))  # fmt: skip
 
@@ -353,6 +371,8 @@ class prelu_scale(Internal, Pointwise, node_name="PreluKernelBackward0"):
 
     def impl(xp, x, weight):
         xp.real_only("prelu_scale", x)
+        if weight.ndim == 0:
+            return xp.scale_negative(x, x, weight)
         return xp.where(x > 0, x, x * weight)
 
     def vjp_x(g, x, weight):

@@ -7,8 +7,8 @@ Made by tools/contents.py from the modules: change those, then run `make stubs`.
 # fmt: off
 CONTENTS = {
     "activation": (
-        "celu elu glu gumbel_softmax hardshrink hardsigmoid hardswish hardswish_grad hardtanh logsigmoid mish "
-        "prelu prelu_scale real_softsign relu6 rrelu selu softmin softshrink softsign tanhshrink threshold",
+        "between celu elu glu gumbel_softmax hardshrink hardsigmoid hardswish hardswish_grad hardtanh logsigmoid "
+        "mish prelu prelu_scale real_softsign relu6 rrelu selu softmin softshrink softsign tanhshrink threshold",
         "celu_ nn.functional.celu nn.functional.celu_ nn.functional.elu nn.functional.elu_ "
         "nn.functional.hardsigmoid nn.functional.hardswish nn.functional.hardtanh nn.functional.hardtanh_ "
         "nn.functional.leaky_relu_ nn.functional.mish nn.functional.relu6 nn.functional.relu_ nn.functional.rrelu "
