@@ -31,8 +31,8 @@ REDUCTIONS = (
     "x.topk(2, -1)", "(x > 0).any()", "m.allclose(x, y)",
 )  # fmt: skip
 CHOICES = (
-    "x[mask]", "x[rows]", "x.gather(1, rows[:, None])", "x.index_select(0, rows)", "F.one_hot(rows, 5)",
-    "x.scatter(1, rows[:, None], 1.0)",
+    "x[mask]", "x[rows]", "x[:, rows]", "x.tril()", "F.pad(x, (1, 1))", "x.gather(1, rows[:, None])",
+    "x.index_select(0, rows)", "F.one_hot(rows, 5)", "x.scatter(1, rows[:, None], 1.0)",
 )  # fmt: skip
 NEW = (
     "m.zeros(4, 8)", "m.ones_like(x)", "m.arange(8)", "m.tensor(1.0)", "m.full((2, 3), 1.0)", "m.cat([x, y])",
@@ -41,8 +41,8 @@ NEW = (
 PRODUCTS = ("x @ w", "m.einsum('bi,ij->bj', x, w)", "F.linear(x, w, b)", "layer(x)")
 LAYERS = (
     "norm(x)", "batch_norm(x)", "embedding(rows)", "F.layer_norm(x, (8,))", "F.conv2d(image, filters, padding=1)",
-    "F.max_pool2d(image, 2)", "F.scaled_dot_product_attention(q, q, q)", "F.cross_entropy(x, target)",
-    "F.mse_loss(x, y)", "F.normalize(x, dim=-1)",
+    "F.max_pool2d(image, 2)", "F.avg_pool2d(image, 2)", "F.scaled_dot_product_attention(q, q, q)",
+    "F.cross_entropy(x, target)", "F.mse_loss(x, y)", "F.normalize(x, dim=-1)",
 )  # fmt: skip
 PASSES = (
     "(r * 2).sum().backward()", "r.view(8, 4).t().sum().backward()", "F.softmax(r, -1).sum().backward()",

@@ -454,6 +454,30 @@ def is_writable(x):
     return x.flags.writeable if on_host else are_apart(x.shape, x.strides, x.itemsize)
 
 
+@lru_cache(32)
+def _mask_of_triangle(rows, columns, diagonal):
+    """Return where the lower triangle of a matrix is."""
+    return np.tri(rows, columns, diagonal, bool)
+
+
+def tril(x, diagonal):
+    """Return NumPy's `tril`, which makes the mask of a small triangle at every call."""
+    mask = _small_triangle(x, diagonal)
+    return np.tril(x, diagonal) if mask is None else np.where(mask, x, x.dtype.type(0))
+
+
+def triu(x, diagonal):
+    """Return NumPy's `triu`, as `tril`."""
+    mask = _small_triangle(x, diagonal - 1)
+    return np.triu(x, diagonal) if mask is None else np.where(mask, x.dtype.type(0), x)
+
+
+def _small_triangle(x, diagonal):
+    """Return where the lower triangle of small matrices is; None for large ones."""
+    rows, columns = x.shape[-2:]
+    return _mask_of_triangle(rows, columns, diagonal) if on_host and rows * columns < MANY else None
+
+
 def diagonal_backward(src, shape, offset, dim1, dim2):
     """Return zeros of `shape` with src on a diagonal."""
     out = np.zeros(shape, src.dtype)
