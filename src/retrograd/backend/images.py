@@ -9,8 +9,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from retrograd import kernels
 from retrograd.backend.resample_tables import Block, Row, blocks_of, rows_of
 from retrograd.kernels.host_values import on_host
+
+# From twice as many multiplications on, BLAS uses threads, which wait for each other at each block: on a busy machine,
+# up to a hundred times as long as they compute.
+FEW_PRODUCTS = 1 << 17
 
 __all__ = ["pad_constant", "resample", "resample_backward"]
 
@@ -59,11 +64,14 @@ def _apply_blocks(x, dim, size, blocks):
     lead, rest = math.prod(shape[:dim]), math.prod(shape[dim + 1 :])
     out = np.empty((lead, size, rest), x.dtype)
     x = x.reshape(lead, x.shape[dim], rest)
+    ours = x.dtype.char in "fd" and kernels.get_vector_bytes() >= 32
     for target, source, matrix in blocks:
+        threaded = matrix.size * (lead if rest == 1 else rest) > FEW_PRODUCTS
+        multiply = kernels.multiply_matrices if ours and threaded else np.matmul
         if rest == 1:
-            np.matmul(x[:, source, 0], matrix.T, out=out[:, target, 0])
+            multiply(x[:, source, 0], matrix.T, out=out[:, target, 0])
         else:
-            np.matmul(matrix, x[:, source], out=out[:, target])
+            multiply(matrix, x[:, source], out=out[:, target])
     return out.reshape(shape)
 
 
