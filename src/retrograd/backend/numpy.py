@@ -456,7 +456,6 @@ def is_writable(x):
 
 @lru_cache(32)
 def _mask_of_triangle(rows, columns, diagonal):
-    """Return where the lower triangle of a matrix is."""
     return np.tri(rows, columns, diagonal, bool)
 
 
@@ -474,8 +473,8 @@ def triu(x, diagonal):
 
 def _small_triangle(x, diagonal):
     """Return where the lower triangle of small matrices is; None for large ones."""
-    rows, columns = x.shape[-2:]
-    return _mask_of_triangle(rows, columns, diagonal) if on_host and rows * columns < MANY else None
+    sizes = x.shape[-2:]
+    return _mask_of_triangle(*sizes, diagonal) if on_host and math.prod(sizes) < MANY else None
 
 
 def diagonal_backward(src, shape, offset, dim1, dim2):

@@ -168,10 +168,7 @@ def topk_indices(x, k, dim, largest):
 
 
 def _extremes(rows, k, largest):
-    """Return `topk_indices` of rows by one search for each index.
-
-    Return None where selections are faster, and where an element is like the mark of those that have been found.
-    """
+    """Return `topk_indices` by a search for each; None if selections are faster, or an element equals the mark."""
     n, dtype = rows.shape[-1], rows.dtype
     if not on_host or not 0 < k <= min(SEARCHES, n // SEARCHES) or (dtype.kind not in "iu" and dtype.char not in "fd"):
         return None
