@@ -7,6 +7,7 @@ from types import FunctionType
 from retrograd.core import Tensor
 from retrograd.core.op import is_foreign
 from retrograd.core.overrides import function_result
+from retrograd.core.state import current
 from retrograd.foundation.lazy_imports import LazyTable
 from retrograd.foundation.source_location import is_user_frame
 
@@ -45,7 +46,9 @@ def overridable(function):
 
     @wraps(function, assigned=("__module__", "__name__", "__doc__", "__annotations__"))  # it is named as generated
     def call(*args, **kwargs):
-        if is_user_frame(_getframe(1)):
+        # Most calls end here, without a look at operands that are keywords or at the caller.
+        plain = not kwargs and current().level is None and not any(map(is_foreign, args))
+        if not plain and is_user_frame(_getframe(1)):
             result = function_result(call, (*args, *kwargs.values()), args, kwargs)
             if result is not NotImplemented:
                 return result
