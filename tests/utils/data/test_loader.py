@@ -189,6 +189,17 @@ def test_an_error_is_raised_in_order_with_its_traceback(kind):
     shown = str(caught.value.__cause__) if "multiprocessing_context" in kind else str(caught.getrepr())
     assert "in __getitem__" in shown or "raise LookupError" in shown
     del caught
+    assert next(loader).tolist() == [16, 25]
+    assert list(loader) == []
+    assert all_end()
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_workers_end_with_an_iterator_that_is_left_after_an_error(kind):
+    loader = iter(DataLoader(Squares(6, broken=1), 2, **kind))
+    with pytest.raises(LookupError, match="no example 1"):
+        next(loader)
+    del loader
     assert all_end()
 
 
@@ -263,6 +274,7 @@ def test_a_batch_that_can_not_travel_is_an_error():
     with pytest.raises(Exception, match="local object") as caught:
         list(DataLoader(Squares(1), collate_fn=lambda b: lambda: b, num_workers=1, multiprocessing_context="fork"))
     assert any("can't send" in note for note in caught.value.__notes__)
+    del caught  # it holds the iterator, and so the workers
 
 
 def test_a_process_that_dies_is_an_error():

@@ -32,14 +32,22 @@ class _Batches:
 
     def __init__(self, loader: "DataLoader[Any]", batches: Iterator[Any]) -> None:
         self._loader = loader
-        self._batches = batches
+        self._batches = batches  # a Failure is raised in place of its batch; the next ones follow it
         self.close = getattr(batches, "close", lambda: None)  # ends workers, before the iterator is collected
 
     def __iter__(self) -> "_Batches":
         return self
 
     def __next__(self) -> Any:
-        return next(self._batches)
+        batch = next(self._batches)
+        if isinstance(batch, Failure):
+            error = batch.error
+            del batch.error  # no frame may hold the error, whose traceback holds the frames
+            try:
+                raise error
+            finally:
+                del error
+        return pin_batch(batch) if self._loader._pins else batch
 
     def __len__(self) -> int:
         return len(self._loader)
@@ -64,8 +72,8 @@ class DataLoader(SuggestsKeywords, Generic[T]):
     for PyTorch's calls; batches are always in order, and the device is that of `retrograd.cuda`.
 
     An error of the dataset or of `collate_fn` has a note with the indices of its examples; those of an iterable are
-    counted from 0, in each worker. An error in a worker is raised in place of its batch, with its traceback. Workers
-    end with the iteration, even if that is left early.
+    counted from 0, in each worker. An error is raised in place of its batch, with its traceback; the next
+    batches follow it. Workers end with the iteration, even if that is left early.
 
     Raises ValueError and TypeError for settings that conflict or are out of range.
 
@@ -167,7 +175,7 @@ class DataLoader(SuggestsKeywords, Generic[T]):
         tasks = iter(self._tasks())
         workers = self.num_workers
         batches = self._yield_batches(settings, seed, tasks) if workers else _load_batches(settings, tasks)
-        return _Batches(self, map(pin_batch, batches) if self._pins else batches)
+        return _Batches(self, batches)
 
     # ------------------------------------------------------------------------------------------------ parts
 
@@ -210,10 +218,8 @@ class DataLoader(SuggestsKeywords, Generic[T]):
             except TimeoutError:
                 raise RuntimeError(f"DataLoader: no batch came within timeout={self.timeout} seconds") from None
             pending.popleft()
-            if isinstance(result, Failure):
-                if not self._iterable:
-                    note_examples(result.error, "a worker", task)
-                raise result.error
+            if isinstance(result, Failure) and not self._iterable:
+                note_examples(result.error, "a worker", task)
             if result is not Exhausted:
                 for next_task in tasks:
                     _submit(worker, next_task, pending)
@@ -251,6 +257,8 @@ def _load_batches(settings: FetchSettings, tasks: Iterator[Any]) -> Iterator[Any
             batch = fetch(task)
         except Exhausted:
             return
+        except Exception as error:
+            batch = Failure(error)
         yield batch
 
 

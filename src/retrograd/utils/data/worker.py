@@ -114,7 +114,7 @@ class Epoch:
     seed: int
 
 
-@dataclass(frozen=True)
+@dataclass
 class Failure:
     """An error of a worker, sent to the loader."""
 
