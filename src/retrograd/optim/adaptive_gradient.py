@@ -48,6 +48,14 @@ class Adagrad(DeclaredOptimizer):
     fused: InitVar[bool | None] = field(default=None, kw_only=True)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
+    def initialize_states(self) -> None:
+        """Start the sums, as in PyTorch; those of parameters that are added later start in their first steps."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                start = group["initial_accumulator_value"]
+                start = complex(start, start) if param.dtype.kind == "c" else start
+                self.state[param].update(step=0, sum=_full_like(param, start))
+
     @elementwise
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""

@@ -25,6 +25,7 @@ def with_settings(cls: Class) -> Class:
 def _build(optimizer: Any, settings: dict[str, Any]) -> None:
     params = settings.pop("params")
     Optimizer.__init__(optimizer, params, optimizer.complete_defaults(settings))
+    optimizer.initialize_states()
 
 
 @with_settings
@@ -45,6 +46,9 @@ class DeclaredOptimizer(Optimizer):
     def complete_defaults(cls, settings: dict[str, Any]) -> dict[str, Any]:
         """Return the defaults, given the constructor's arguments: those, unless a subclass replaces some."""
         return settings
+
+    def initialize_states(self) -> None:
+        """Add the states that exist before the first step: none, unless a subclass has some."""
 
     def check(self, group: Group) -> None:
         """Check each setting, and that the parameters are real if the formula is for real ones only."""

@@ -147,6 +147,9 @@ class CyclicLR(LRScheduler):
         self.max_momentums = value_per_group(max_momentum, groups)
         if cycle_momentum:
             check_momentum("CyclicLR", groups)
+        if cycle_momentum and last_epoch < 0:
+            for group, low, high in zip(groups, self.base_momentums, self.max_momentums, strict=True):
+                group.update(max_momentum=high, base_momentum=low)
         if last_epoch < 0:
             for group, lr in zip(groups, base_lrs, strict=True):
                 group["initial_lr"] = lr
