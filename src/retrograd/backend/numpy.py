@@ -514,11 +514,12 @@ def quotient_or_zero(a, b):
 def bernoulli_loss(x, target):
     """Return -(target log x + (1 - target) log(1 - x)), with each logarithm clipped to at least -100."""
     real_only("bernoulli_loss", x)
-    if on_host and np.any((x < 0) | (x > 1)):
-        raise ValueError(
-            f"binary_cross_entropy: probabilities must be from 0 to 1, got {x.min()} to {x.max()}; all elements of "
-            "input should be between 0 and 1"
-        )
+    for name, given in (("input", x), ("target", target)) if on_host else ():
+        if not np.all((given >= 0) & (given <= 1)):  # NaN is refused, too
+            raise ValueError(
+                f"binary_cross_entropy: probabilities must be from 0 to 1, got {given.min()} to {given.max()}; all "
+                f"elements of {name} should be between 0 and 1"
+            )
     with np.errstate(divide="ignore"):
         yes, no = np.maximum(np.log(x), -100), np.maximum(np.log1p(-x), -100)
     return (target - 1) * no - target * yes

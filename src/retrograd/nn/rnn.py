@@ -82,8 +82,11 @@ class RNNBase(Module, Generic[Last]):
                 raise TypeError(f"{name}: {what} should be of type int, got: float: {size}")
             if size < 1:
                 raise ValueError(f"{name}: {what} must be greater than zero: must be at least 1, got {size}")
-        if not 0 <= dropout <= 1:
-            raise ValueError(f"{name}: dropout is a probability, between 0 and 1, got {dropout}")
+        if isinstance(dropout, bool) or not 0 <= dropout <= 1:
+            raise ValueError(
+                f"{name}: dropout should be a number in range [0, 1] representing the probability of an element being "
+                f"zeroed; it is a probability, between 0 and 1, got {dropout}"
+            )
         if not 0 <= proj_size < hidden_size or (proj_size and mode != "LSTM"):
             raise ValueError(
                 f"{name}: proj_size must be less than hidden_size, {hidden_size}, and is for LSTM only, got {proj_size}"

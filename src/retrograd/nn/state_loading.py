@@ -203,7 +203,8 @@ class _Writes(NamedTuple):
         if assign:
             self.calls.append(partial(_assign, owner, name, own, tensor))
         elif tensor.dtype is not own.dtype and tensor.dtype.kind == "c" and own.dtype.kind != "c":
-            return f"{path} is complex in the state, {own.dtype} in the module."
+            warn_user(f"Casting complex values to real discards the imaginary part: {path} is complex in the state")
+            self.copies.append((own, tensor.real))
         else:
             if own.device.type == "meta" and tensor.device.type != "meta":
                 warn_user(

@@ -98,6 +98,7 @@ def _read_labels(x, dim, indices):
 # --------------------------------------------------------------------------------------------------- interpolation
 
 _NDIM = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}  # of the modes for one number of dimensions
+_OF_BYTES = ("bilinear", "bicubic")  # the modes that resize images of uint8
 
 
 def _check_interpolation(x, size, scale_factor, mode, align_corners, antialias):
@@ -115,7 +116,7 @@ def _check_interpolation(x, size, scale_factor, mode, align_corners, antialias):
         raise ValueError(f"interpolate: align_corners makes no difference to mode {mode!r}; leave it out")
     if antialias and mode not in ("bilinear", "bicubic"):
         raise ValueError(f"interpolate: antialias=True is for the modes bilinear and bicubic, got {mode!r}")
-    if not mode.startswith("nearest"):
+    if not mode.startswith("nearest") and not (mode in _OF_BYTES and x.dtype == dtypes.uint8):
         check_floating("interpolate", x)
 
 
@@ -149,6 +150,11 @@ def _linear_map(mode, old, new, scale, align, antialias):
     return ("smooth " * antialias + ("cubic" if mode == "bicubic" else "linear"), old, new, scale, align)
 
 
+def _resample_bytes(x, dim, how):
+    """Return bytes resampled along one dimension and rounded, as PyTorch rounds them after each dimension."""
+    return to(floor(clamp(resample(to(x, dtypes.float32), dim=dim, how=how), 0, 255) + 0.5), dtypes.uint8)
+
+
 @op(
     "interpolate(Tensor x, any size=None, any scale_factor=None, str mode='nearest', bool? align_corners=None, "
     "bool? recompute_scale_factor=None, bool antialias=False) -> Tensor"
@@ -159,7 +165,7 @@ class interpolate(Composite, home="nn.functional"):
     mode: nearest, nearest-exact, area (averages), linear, bilinear or trilinear (for one, two and three dimensions),
     bicubic (Keys' cubic convolution).  align_corners: align the centres of the corner elements, rather than their outer
     corners.  antialias: when shrinking, bilinear and bicubic average over all elements that an output element covers.
-    Integers only with nearest.
+    Integers only with nearest; uint8 with bilinear and bicubic too, whose results are rounded.
 
     >>> import retrograd as rg
     >>> rg.nn.functional.interpolate(rg.tensor([[[0.0, 1.0]]]), size=4, mode="linear").tolist()
@@ -169,9 +175,10 @@ class interpolate(Composite, home="nn.functional"):
     def compose(x, *, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias):
         _check_interpolation(x, size, scale_factor, mode, align_corners, antialias)
         sizes, scales = _output_sizes(x, size, scale_factor, bool(recompute_scale_factor))
+        rounded = mode in _OF_BYTES and x.dtype == dtypes.uint8
         for dim in reversed(range(2, x.ndim)):
             how = _linear_map(mode, x.shape[dim], sizes[dim - 2], scales[dim - 2], bool(align_corners), antialias)
-            x = resample(x, dim=dim, how=how)
+            x = _resample_bytes(x, dim, how) if rounded else resample(x, dim=dim, how=how)
         return x
 
     oracle = "retrograd.testing.references.interpolate.interpolate"
@@ -327,8 +334,8 @@ class grid_sample(Composite, home="nn.functional", opmath="x grid"):
     align_corners: -1 and 1 are the centres of the outermost elements, not their outer edges.  M. Jaderberg et al.,
     Spatial transformer networks, NeurIPS 28 (2015).
 
-    Differentiable in both, except with nearest in x alone.  At integer positions, where the slope jumps, the right
-    slope is taken; where positions are clamped, and at the outermost elements, it is 0.
+    Differentiable in both; with nearest, the gradient of the grid is 0.  At integer positions, where the slope jumps,
+    the right slope is taken; where positions are clamped, and at the outermost elements, it is 0.
 
     >>> import retrograd as rg
     >>> image, places = rg.arange(4.0).reshape(1, 1, 2, 2), rg.tensor([[[[0.0, 0.0]]]])
@@ -347,7 +354,7 @@ class grid_sample(Composite, home="nn.functional", opmath="x grid"):
         for choice in _combinations(axes):
             term = _gather_neighbours(x, choice)
             total = term if total is None else total + term
-        return total
+        return total + _zero_with_history(grid) if mode == "nearest" and grid.requires_grad else total
 
     oracle = "retrograd.testing.references.interpolate.grid_sample"
 
@@ -371,6 +378,12 @@ class grid_sample(Composite, home="nn.functional", opmath="x grid"):
         yield (x, r(2, 2, 2, 3)), {}, ValueError, "grid_sample: .* do not fit"
         yield (x, r(2, 2, 2, 2)), {"mode": "cubic"}, ValueError, "grid_sample: mode must be bilinear"
         yield (x, r(2, 2, 2, 2)), {"padding_mode": "wrap"}, ValueError, "grid_sample: padding_mode must be zeros"
+
+
+def _zero_with_history(grid):
+    """Return zeros (n, 1, *out) that make the gradient of a grid zeros, where its elements have no influence."""
+    position = registry["select"](grid, -1, 0)
+    return registry["unsqueeze"](where(registry["zeros_like"](position, dtype=dtypes.bool_), position, 0), 1)
 
 
 def _sample_positions(r, lead, sizes, align):

@@ -11,6 +11,7 @@ from retrograd.nn import init
 from retrograd.nn.module import Module
 from retrograd.nn.utils.parametrize import register_parametrization
 from retrograd.ops.create import eye, zeros_like
+from retrograd.ops.family import canonical_dim
 
 _cat = operator_named("cat")
 _geqrf = operator_named("geqrf")
@@ -133,6 +134,7 @@ def spectral_norm(
         raise ValueError(f"spectral_norm: n_power_iterations must be at least 1, got {n_power_iterations}")
     if dim is None:
         dim = 1 if "ConvTranspose" in type(module).__name__ else 0
+    canonical_dim("spectral_norm", dim, weight.ndim)
     return register_parametrization(module, name, SpectralNorm(weight, n_power_iterations, dim, eps))
 
 
