@@ -2,6 +2,7 @@
 
 import gc
 import os
+import platform
 import random
 
 import numpy as np
@@ -16,6 +17,12 @@ os.environ.setdefault("UCX_LOG_LEVEL", "fatal")
 # How long an example of a property test takes says nothing on a busy machine.
 settings.register_profile("any_load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any_load")
+
+
+def pytest_configure(config):
+    # There, products of NumPy report what happened to numbers that are not in their operands (numpy/numpy#28687).
+    if platform.machine() in ("aarch64", "arm64"):
+        config.addinivalue_line("filterwarnings", "ignore:.* encountered in matmul:RuntimeWarning")
 
 
 @pytest.fixture(autouse=True)

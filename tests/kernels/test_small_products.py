@@ -9,13 +9,8 @@ from retrograd import kernels
 
 from .layouts import LAYOUTS, off_by_a_byte, plain, swapped
 
-# On 64-bit ARM, NumPy's products may report what happened to numbers beyond the ends of their operands, and what NumPy
-# reports is left to it.
-REPORTS_MORE = platform.machine() in ("aarch64", "arm64")
-pytestmark = [
-    pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled"),
-    pytest.mark.filterwarnings(*["ignore:.* encountered in matmul"] if REPORTS_MORE else []),
-]
+REPORTS_MORE = platform.machine() in ("aarch64", "arm64")  # NumPy's products (conftest.py), which are then left to it
+pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 
 CALLS = 300
 SIZES = [1, 2, 3, 5, 8, 17, 32]
