@@ -74,3 +74,87 @@ def test_figures_are_pictures(tmp_path):
     (image,) = accumulator.EventAccumulator(str(tmp_path)).Reload().Images("figure")
     assert (image.step, image.height, image.width) == (3, 100, 150)
     assert matplotlib.image.imread(io.BytesIO(image.encoded_image_string)).shape == (100, 150, 4)
+
+
+LABELS, PREDICTIONS = np.array([1, 0, 1, 1, 0, 0]), np.array([0.9, 0.2, 0.4, 0.7, 0.6, 0.1])
+CURVE = [np.linspace(0, 5, 4) + i for i in range(4)] + [np.linspace(0.2, 1, 4), np.linspace(1, 0, 4)]
+
+
+def write_for_plugins(writer):
+    """Add something for each plugin, with both libraries' writers."""
+    writer.add_pr_curve("curve", LABELS, PREDICTIONS, 3, weights=np.arange(6.0))
+    writer.add_pr_curve_raw("raw curve", *CURVE, 1, num_thresholds=4)
+    charts = {"all": ["Multiline", ["loss", "score"]], "one": ["Margin", ["loss", "low", "high"]]}
+    writer.add_custom_scalars({"charts": charts})
+    vertices = np.arange(12.0, dtype=np.float32).reshape(1, 4, 3)
+    writer.add_mesh("mesh", vertices, vertices.astype(np.uint8), np.array([[[0, 1, 2]]]), {"lights": []}, 2)
+    writer.add_histogram_raw("counts", 0, 1, 3, 1.5, 1.25, [0.5, 1], [1, 2], 4)
+    writer.add_audio("sound", np.sin(np.arange(100) / 5)[None], 5, 8000)
+    writer.close()
+
+
+def test_what_plugins_show_reads_as_what_pytorch_writes(tmp_path):
+    their_writer = pytest.importorskip("torch.utils.tensorboard").SummaryWriter
+    found = []
+    for name, make in (("mine", SummaryWriter), ("theirs", their_writer)):
+        write_for_plugins(make(str(tmp_path / name)))
+        read = accumulator.EventAccumulator(str(tmp_path / name)).Reload()
+        found.append(read)
+    mine, theirs = found
+    assert mine.Tags() == theirs.Tags()
+    assert len(mine.Tags()["tensors"]) == 6
+    for tag in mine.Tags()["tensors"]:
+        (a,), (b,) = mine.Tensors(tag), theirs.Tensors(tag)
+        plugins = [read.summary_metadata[tag].plugin_data for read in found]
+        assert (plugins[0], a.step, a.tensor_proto) == (plugins[1], b.step, b.tensor_proto)
+    assert mine.Histograms("counts")[0].histogram_value == theirs.Histograms("counts")[0].histogram_value
+    (a,), (b,) = mine.Audio("sound"), theirs.Audio("sound")
+    assert (a.sample_rate, a.length_frames, a.content_type) == (b.sample_rate, b.length_frames, b.content_type)
+    a, b = (np.frombuffer(sound.encoded_audio_string[44:], np.int16).astype(int) for sound in (a, b))
+    assert abs(a - b).max() <= 1  # rounded to nearest here, towards 0 there
+
+
+def test_embeddings_read_as_those_that_pytorch_writes(tmp_path):
+    torch = pytest.importorskip("torch")
+    their_writer = pytest.importorskip("torch.utils.tensorboard").SummaryWriter
+    images = np.random.default_rng(0).random((4, 3, 8, 8))
+    for name, make, tensor in (("mine", SummaryWriter, rg.tensor), ("theirs", their_writer, torch.tensor)):
+        with make(str(tmp_path / name)) as writer:
+            writer.add_embedding(np.arange(8.0).reshape(4, 2), list("abcd"), tensor(images), 1, "first")
+            writer.add_embedding(np.eye(4), [["a", 1]] * 4, None, 2, "second", ["name", "number"])
+    read = [
+        {
+            str(path.relative_to(tmp_path / name)): path.read_bytes()
+            for path in (tmp_path / name).rglob("*")
+            if path.is_file() and "tfevents" not in path.name
+        }
+        for name in ("mine", "theirs")
+    ]
+    pictures = [matplotlib.image.imread(io.BytesIO(files.pop("00001/first/sprite.png"))) for files in read]
+    np.testing.assert_array_equal(*pictures)
+    configs = [files.pop("projector_config.pbtxt").decode().replace(" ", "").split() for files in read]
+    assert sorted(configs[0]) == sorted(configs[1])  # fields have no order
+    assert read[0] == read[1]
+    assert len(read[0]) == 4
+
+
+def test_a_graph_has_the_operators_below_the_modules_that_ran_them(tmp_path):
+    model = rg.nn.Sequential(rg.nn.Linear(3, 4), rg.nn.Sequential(rg.nn.ReLU()))
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_graph(model, rg.ones(2, 3))
+    graph_pb2 = pytest.importorskip("tensorboard.compat.proto.graph_pb2")
+    graph = graph_pb2.GraphDef.FromString(
+        accumulator.EventAccumulator(str(tmp_path)).Reload()._graph  # `Graph` needs the class of TensorFlow or its stub
+    )
+    assert {node.name: node.op for node in graph.node} == {
+        "Sequential/input_1": "Input",
+        "Sequential/0/weight": "Parameter",
+        "Sequential/0/bias": "Parameter",
+        "Sequential/0/linear": "linear",
+        "Sequential/1/0/relu": "relu",
+        "Sequential/output": "Output",
+    }
+    (linear,) = [node for node in graph.node if node.op == "linear"]
+    assert list(linear.input) == ["Sequential/input_1", "Sequential/0/weight", "Sequential/0/bias"]
+    (shape,) = linear.attr["_output_shapes"].list.shape
+    assert [dim.size for dim in shape.dim] == [2, 4]

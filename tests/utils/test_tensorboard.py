@@ -173,12 +173,47 @@ def test_without_a_folder_the_run_has_the_name_of_its_time(tmp_path, monkeypatch
         (lambda w: w.add_image("a", rg.ones(2, 2)), "dataformats='CHW'"),
         (lambda w: w.add_image("a", rg.ones(2, 2, 2)), "1, 3 or 4 channels, got 2"),
         (lambda w: w.add_images("a", rg.ones(3, 2, 2)), "dataformats='NCHW'"),
+        (lambda w: w.add_video("a", rg.ones(1, 2, 3, 4)), "frames, channels, height, width"),
+        (lambda w: w.add_histogram_raw("a", 0, 1, 2, 1, 1, [0.5, 1], [2]), "2 limits for 1 counts"),
+        (lambda w: w.add_pr_curve("a", rg.ones(2), rg.ones(3)), "'a' differ in shape"),
+        (lambda w: w.add_pr_curve("a", rg.ones(2), rg.tensor([0.5, float("nan")])), "must be probabilities"),
+        (lambda w: w.add_pr_curve_raw("a", *[rg.ones(3)] * 6), "must have 127 numbers each"),
+        (lambda w: w.add_custom_scalars({"a": {"b": ["Margin", ["loss"]]}}), "chart 'b' must be"),
+        (lambda w: w.add_mesh("a", rg.ones(1, 4, 2)), "vertices of 'a' must have shape"),
+        (lambda w: w.add_embedding(rg.ones(4)), "must have shape"),
+        (lambda w: w.add_embedding(rg.ones(4, 2), ["a"]), "1 entries of metadata for 4 vectors"),
+        (lambda w: w.add_embedding(rg.ones(1, 2), label_img=rg.ones(1, 3, 2, 4)), "label_img must have shape"),
+        (lambda w: w.add_embedding(rg.ones(1, 2), [["a"]], None, 0, "t", ["n", "m"]), "must have the columns"),
     ],
 )
 def test_values_that_can_not_be_shown_are_refused_and_nothing_is_written(add, told, tmp_path):
     with SummaryWriter(tmp_path) as writer, pytest.raises(ValueError, match=told):
         add(writer)
     assert summaries(tmp_path) == []
+    assert len(list(tmp_path.iterdir())) == 1  # and no file beside it
+
+
+def test_videos_are_moving_pictures_side_by_side(tmp_path):
+    from PIL import Image
+
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_video("noise", rg.rand(2, 5, 3, 4, 6), 7, fps=10)
+    ((step, tag, value),) = summaries(tmp_path)
+    assert (step, tag) == (7, "noise")
+    with Image.open(io.BytesIO(fields(value[4][0])[4][0])) as shown:
+        assert (shown.format, shown.size, shown.n_frames, shown.info["duration"]) == ("GIF", (12, 4), 5, 100)
+
+
+def test_graphs_have_a_node_for_each_operator_and_parameter(tmp_path, capsys):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_graph(rg.nn.Sequential(rg.nn.Linear(3, 4), rg.nn.ReLU()), rg.ones(2, 3), verbose=True)
+    assert "linear" in capsys.readouterr().out
+    (event,) = events(tmp_path)
+    names = [fields(node)[1][0].decode() for node in fields(event[4][0])[1]]
+    assert names == [
+        *("Sequential/input_1", "Sequential/0/weight", "Sequential/0/bias", "Sequential/0/linear"),
+        *("Sequential/1/relu", "Sequential/output"),
+    ]
 
 
 def test_hyperparameters_have_a_run_of_their_own(tmp_path):

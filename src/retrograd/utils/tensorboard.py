@@ -12,13 +12,14 @@ from retrograd.core import Tensor, registry
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.utils.event_files import EventFile, import_tensorboardx
 from retrograd.utils.hparams import PLUGIN, hparams_summaries
+from retrograd.utils.tensorboard_plugins import PluginSummaries
 
 __path__: list[str] = []  # this module is a package too: `module_aliases.py` has its modules
 
 _SESSION_STARTS = 1  # a value of TensorBoard's message `SessionLog`
 
 
-class SummaryWriter:
+class SummaryWriter(PluginSummaries):
     """Writes files for TensorBoard: `tensorboard --logdir runs`. It needs tensorboardX (`retrograd[tensorboard]`).
 
     log_dir: the folder of this run, by default "runs/<date and time>"; TensorBoard compares the runs of a folder.
@@ -55,6 +56,10 @@ class SummaryWriter:
 
     @property
     def log_dir(self) -> str:
+        """Return the folder of the event file."""
+        return str(self._folder)
+
+    def get_logdir(self) -> str:
         """Return the folder of the event file."""
         return str(self._folder)
 
@@ -121,6 +126,30 @@ class SummaryWriter:
         }  # fmt: skip
         self._add(tag, global_step, walltime, histo=summary)
 
+    def add_histogram_raw(
+        self,
+        tag: str,
+        min: float,
+        max: float,
+        num: int,
+        sum: float,
+        sum_squares: float,
+        bucket_limits: Sequence[float],
+        bucket_counts: Sequence[float],
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Add a histogram that is known already: the right edge and the count of each bin, and moments of values."""
+        if len(bucket_limits) != len(bucket_counts):
+            raise ValueError(
+                f"add_histogram_raw: {tag!r} has {len(bucket_limits)} limits for {len(bucket_counts)} counts"
+            )
+        summary = {
+            "min": min, "max": max, "num": num, "sum": sum, "sum_squares": sum_squares,
+            "bucket_limit": [float(x) for x in bucket_limits], "bucket": [float(x) for x in bucket_counts],
+        }  # fmt: skip
+        self._add(tag, global_step, walltime, histo=summary)
+
     def add_text(
         self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
     ) -> None:
@@ -163,6 +192,28 @@ class SummaryWriter:
             )
         grid = _join_images(images if dataformats == "NHWC" else images.permute(0, 2, 3, 1))
         self.add_image(tag, grid, global_step, walltime, "HWC")
+
+    def add_video(
+        self,
+        tag: str,
+        vid_tensor: Any,
+        global_step: int | None = None,
+        fps: float = 4,
+        walltime: float | None = None,
+    ) -> None:
+        """Add videos side by side as one moving picture: (videos, frames, channels, height, width), as `add_image`.
+
+        fps: frames per second.
+        """
+        videos = as_tensor(vid_tensor).detach()
+        if videos.ndim != 5 or not videos.numel():
+            raise ValueError(f"add_video: {tag!r} must be (videos, frames, channels, height, width): {videos.shape}")
+        frames = [
+            _picture(_to_pixels(tag, _join_images(frame.permute(0, 2, 3, 1)), "HWC")) for frame in videos.unbind(1)
+        ]
+        file = io.BytesIO()
+        frames[0].save(file, "gif", save_all=True, append_images=frames[1:], duration=1000 / fps, loop=0)
+        self._add(tag, global_step, walltime, image=_image_summary(file))
 
     def add_figure(
         self,
@@ -285,11 +336,16 @@ IMAGES_PER_ROW = 8
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's names of numbers of channels
 
 
+def _picture(pixels: Tensor) -> Any:
+    """Return pixels of shape (height, width, channels), uint8, as Pillow's image."""
+    height, width, channels = pixels.shape
+    return import_pillow().frombytes(MODES[channels], (width, height), bytes(pixels.reshape(-1).tolist()))
+
+
 def _encode_png(pixels: Tensor) -> io.BytesIO:
     """Encode pixels of shape (height, width, channels), uint8, as a PNG file."""
-    height, width, channels = pixels.shape
     file = io.BytesIO()
-    import_pillow().frombytes(MODES[channels], (width, height), bytes(pixels.reshape(-1).tolist())).save(file, "png")
+    _picture(pixels).save(file, "png")
     return file
 
 
