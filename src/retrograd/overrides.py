@@ -193,7 +193,7 @@ def get_overridable_functions() -> dict[str, list[Callable]]:
     """Return the operators and functions that classes and modes override, by namespace: "", "linalg", "Tensor" ..."""
     found: dict[str, list[Callable]] = {}
     for name, function in functions.functions.items():
-        if hasattr(function, "overridable"):
+        if hasattr(function, "without_override"):
             found.setdefault(name.rpartition(".")[0], []).append(function)
     for operator in registry.values():
         for name in operator.public_names:
@@ -205,7 +205,7 @@ def get_overridable_functions() -> dict[str, list[Callable]]:
 
 def get_ignored_functions() -> set[Callable]:
     """Return the public functions that are not overridden themselves; the operators that they call are."""
-    return {function for function in functions.functions.values() if not hasattr(function, "overridable")}
+    return {function for function in functions.functions.values() if not hasattr(function, "without_override")}
 
 
 def get_default_nowrap_functions() -> set[Callable]:

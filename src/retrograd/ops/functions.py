@@ -42,6 +42,7 @@ def overridable(function):
     """Decorator: let operands' classes and function modes compute a public function that users call.
 
     Operators do this themselves, and so do functions that only call one. Calls by this package are not overridden.
+    The attribute `without_override` is the function itself, for classes that override operators alone.
     """
 
     @wraps(function, assigned=("__module__", "__name__", "__doc__", "__annotations__"))  # it is named as generated
@@ -54,7 +55,7 @@ def overridable(function):
                 return result
         return function(*args, **kwargs)
 
-    call.overridable = True  # type: ignore[attr-defined]
+    call.without_override = function  # type: ignore[attr-defined]
     return call
 
 

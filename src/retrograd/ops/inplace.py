@@ -26,10 +26,7 @@ def _with_inplace(operator):
     schema = Schema(own.name, (*own.parameters, _INPLACE_PARAMETER), own.results, own.outputs)
     count = len(schema.parameters)
 
-    @wraps(operator, assigned=("__name__", "__doc__"), updated=())
-    def either(*args, **kwargs):
-        if args and type(args[0]) is not Tensor and is_foreign(args[0]):
-            return override_result(either, [args[0]], args, kwargs)
+    def without_override(*args, **kwargs):
         if not kwargs and len(args) < count:
             return operator(*args)
         inputs, params = schema.bind(args, kwargs)
@@ -37,6 +34,13 @@ def _with_inplace(operator):
             return call_in_place(operator, inputs[0], inputs[1:], params)
         return operator(*inputs, **params)
 
+    @wraps(operator, assigned=("__name__", "__doc__"), updated=())
+    def either(*args, **kwargs):
+        if args and type(args[0]) is not Tensor and is_foreign(args[0]):
+            return override_result(either, [args[0]], args, kwargs)
+        return without_override(*args, **kwargs)
+
+    either.without_override = without_override  # type: ignore[attr-defined]
     either.__module__, either.__qualname__ = "retrograd.nn.functional", operator.name  # where pickle finds it
     either.called_as = schema  # type: ignore[attr-defined]
     added = inspect.Parameter("inplace", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation="bool")

@@ -261,12 +261,12 @@ def format_order(fmt, ndim):
     return order
 
 
-def copy_in_format(x, fmt=preserve_format):
+def copy_in_format(x, memory_format=preserve_format):
     """Return a differentiable copy of x in a memory format; strides are preserved by default."""
-    if fmt is None or fmt is preserve_format:
+    if memory_format is None or memory_format is preserve_format:
         return registry["clone"](x)
-    order = format_order(fmt, x.ndim)
-    return registry["row_major"](x) if fmt is contiguous_format else registry["copy_in_order"](x, order)
+    order = format_order(memory_format, x.ndim)
+    return registry["row_major"](x) if memory_format is contiguous_format else registry["copy_in_order"](x, order)
 
 
 def memory_of(x):

@@ -49,6 +49,7 @@ def clone(input, *, memory_format=preserve_format) -> Tensor:
     return copy_in_format(input, memory_format)
 
 
+clone.without_override = copy_in_format
 Tensor.clone = clone
 
 
