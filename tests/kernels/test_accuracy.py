@@ -27,7 +27,7 @@ OF_NUMBERS = {
     "relu_grad": (2, (), 0, 0),
     "softplus": (1, (2.0, 20.0), 8, 0),
     "softplus_grad": (2, (2.0, 20.0), 8, 0),
-    "scale_negative": (2, (0.3,), 0, 0),
+    "scale_negative": (2, (0.375,), 0, 0),  # a factor that both dtypes have exactly
     "between": (2, (-0.5, 0.5), 0, 0),
     "hardswish": (1, (), 4, 0),
     "hardswish_grad": (2, (), 4, 1),
