@@ -57,7 +57,7 @@ EXCEPTIONS = {
     "nn": {"autograd", "compiler"},  # on first use, for Module.compile
     "optim": {"autograd", "nn"},
     "autograd": {"interop"},
-    "utils": {"autograd", "interop", "nn"},
+    "utils": {"autograd", "fx", "interop", "nn"},  # fx on first use, for SummaryWriter.add_graph
     "library": {"autograd"},
     "interop": {"nested", "sparse"},
     "backend": {"kernels"},

@@ -107,9 +107,15 @@ def test_elementwise_kernels_are_vectorized_in_both_dtypes(tmp_path):
     command = ["g++", *compile_flags(), *includes, f"-fopt-info-vec-optimized={report}", "-S", "-o", os.devnull, source]
     subprocess.run(command, check=True)
     loops = re.findall(r"pointwise.cpp:(\d+):.*: loop vectorized using 64 byte", report.read_text())
-    defined = [i for i, line in enumerate(source.read_text().splitlines(), 1) if line.startswith("KERNEL_OF(")]
+    lines = list(enumerate(source.read_text().splitlines(), 1))
+    defined = {i for i, line in lines if line.startswith("KERNEL_OF(")}
+    marked = {i + 1 for i, line in lines if line.strip() == "IN_ANY_ORDER"}  # loops of other kernels
     assert defined
-    assert Counter(loops) == {str(line): 2 for line in defined}
+    assert marked
+    found = Counter(map(int, loops))
+    assert {line: found.pop(line, 0) for line in defined} == dict.fromkeys(defined, 2)
+    assert found.keys() == marked
+    assert min(found.values()) >= 2  # more where several kernels share a template
 
 
 @pytest.mark.skipif(not shutil.which("g++") or not shutil.which("nm"), reason="needs GCC and binutils")

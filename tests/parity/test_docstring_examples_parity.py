@@ -34,7 +34,6 @@ NOT_HERE = {
     "compiled programs have one backend (decision 36)": "compiler.set_default_backend compiler.substitute_in_graph",
     "deprecated by PyTorch": "lu",
     "the state of another generator, of 112 bytes": "Generator.get_state",
-    "a window of a sparse tensor": "narrow_copy",
     "placeholders (...) that PyTorch takes for values": """
         nn.Fold nn.Unfold optim.lr_scheduler.CyclicLR optim.lr_scheduler.OneCycleLR
     """,

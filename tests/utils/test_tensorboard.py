@@ -190,7 +190,7 @@ def test_values_that_can_not_be_shown_are_refused_and_nothing_is_written(add, to
     with SummaryWriter(tmp_path) as writer, pytest.raises(ValueError, match=told):
         add(writer)
     assert summaries(tmp_path) == []
-    assert len(list(tmp_path.iterdir())) == 1  # and no file beside it
+    assert len(list(tmp_path.iterdir())) == 1  # and no further file
 
 
 def test_videos_are_moving_pictures_side_by_side(tmp_path):

@@ -208,13 +208,17 @@ class RedirectedDraws:
 
 @function()
 def manual_seed(seed):
-    """Seed the default generator with an integer, or a float that is cut to one, and return it.
+    """Seed the default generator with an integer, or a value that `int` turns into one, and return it.
 
     >>> import retrograd as rg
     >>> rg.manual_seed(0).initial_seed()
     0
     """
-    return default_generator.manual_seed(int(seed) if isinstance(seed, float) else seed)
+    try:
+        number = int(seed)
+    except TypeError as error:
+        raise TypeError(f"manual_seed: seed is {describe(seed)}: {error}") from None
+    return default_generator.manual_seed(number)
 
 
 @function()

@@ -1,4 +1,4 @@
-"""What TensorBoard's plugins show: curves of precision, charts, meshes, sound, video, embeddings and graphs.
+"""Summaries for the plugins of TensorBoard: curves of precision, charts, meshes, sound, video, embeddings and graphs.
 
 tensorboardX makes most of the messages; this module checks what it takes for granted.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.nn.module import Module
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.utils.event_files import import_tensorboardx
@@ -174,7 +175,7 @@ class PluginSummaries:
         tag: str = "default",
         metadata_header: Sequence[str] | None = None,
     ) -> None:
-        """Add vectors for TensorBoard's projector, as files beside the events.
+        """Add vectors for TensorBoard's projector, as files in the folder of the run.
 
         mat: (vectors, features).  metadata: a label of each vector, or a sequence of them, which metadata_header names.
         label_img: an image of each vector, (vectors, channels, size, size), floats from 0 to 1.  Raises ValueError for
@@ -214,10 +215,8 @@ class PluginSummaries:
         input_to_model: a tensor, or a tuple of the arguments.  verbose: print the graph.  use_strict_trace has no
         effect.
         """
-        from retrograd.fx import trace  # needed here alone, and takes longer to import than the rest
-
         inputs = input_to_model if isinstance(input_to_model, (tuple, list)) else (input_to_model,)
-        graph = trace(model, *inputs).graph
+        graph = lazy_module("retrograd.fx").trace(model, *inputs).graph
         if verbose:
             print(graph)
         scoped = {node: _scoped_name(type(model).__name__, node) for node in graph.nodes}
