@@ -65,7 +65,7 @@ _PURE_FUNCTIONS: dict[str, str | tuple[str, ...]] = {  # by prefix
     "autograd/saving": "saved_tensors_hooks._block",
     "optim/swa_utils": "AveragedModel.forward",
     "torch_alias/jit": ("is_tracing", "is_scripting"),
-    "torch_alias/__init__": ("_size.", "_broadcast_shapes", "_extended_shape"),
+    "torch_alias/__init__": ("_size.", "_broadcast_shapes", "_extended_shape", "_text_as_torch", "_imports_torch"),
 }
 _GENERATORS = "ops/generator"
 _DRAWS = {"_source"}

@@ -27,8 +27,6 @@ def _with_inplace(operator):
     count = len(schema.parameters)
 
     def without_override(*args, **kwargs):
-        if not kwargs and len(args) < count:
-            return operator(*args)
         inputs, params = schema.bind(args, kwargs)
         if params.pop("inplace"):
             return call_in_place(operator, inputs[0], inputs[1:], params)
@@ -38,6 +36,8 @@ def _with_inplace(operator):
     def either(*args, **kwargs):
         if args and type(args[0]) is not Tensor and is_foreign(args[0]):
             return override_result(either, [args[0]], args, kwargs)
+        if not kwargs and len(args) < count:
+            return operator(*args)
         return without_override(*args, **kwargs)
 
     either.without_override = without_override  # type: ignore[attr-defined]
