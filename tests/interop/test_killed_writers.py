@@ -160,6 +160,7 @@ IN_PLACE = {
     "pipelining/transports/ray_worker.py": "the standard streams",
     "pipelining/transports/status_file.py": "in a folder with a lock of its own",
     "utils/event_files.py": "a log, which grows",
+    "utils/tensorboard_plugins.py": "a sound, in memory",
 }
 
 

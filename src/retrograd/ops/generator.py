@@ -216,8 +216,8 @@ def manual_seed(seed):
     """
     try:
         number = int(seed)
-    except TypeError as error:
-        raise TypeError(f"manual_seed: seed is {describe(seed)}: {error}") from None
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"manual_seed: seed is {describe(seed)}: {error}") from None
     return default_generator.manual_seed(number)
 
 
