@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -398,3 +399,23 @@ def test_a_mesh_of_two_dimensions_has_a_group_for_each_row_and_column():
         row, stage = divmod(rank, 3)
         assert sums == [2 * stage + 3, 9 * row + 3]
         assert (place, column) == ([row, stage], [stage, stage + 3])
+
+
+def test_receives_take_messages_in_the_order_in_which_they_started_whichever_is_asked_first():
+    started, sent = threading.Event(), threading.Event()
+
+    def script():
+        if dist.get_rank() == 0:
+            started.wait()
+            for i in range(3):
+                dist.send(rg.full((1,), float(i)), 1)
+            sent.set()
+            return None
+        found = [rg.zeros(1) for _ in range(3)]
+        works = [dist.irecv(x, 0) for x in found]
+        started.set()
+        sent.wait()
+        assert works[2].is_completed()
+        return [x.item() for x in found]
+
+    assert dist.run_threads(script, 2)[1] == [0, 1, 2]

@@ -114,7 +114,7 @@ class _Receive(Work):
         return [target]
 
     def _is_next(self) -> bool:
-        for other in self._group.peers.receives:
+        for other in [*self._group.peers.receives]:  # those that end leave the list
             if other is self:
                 return True
             if other.overlaps(self):
