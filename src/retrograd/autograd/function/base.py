@@ -49,7 +49,7 @@ class FunctionOp(Op):
         self.name = self.__name__ = cls.__name__
         self.schema = FunctionSchema(cls.__name__)
         self.definition = self
-        self.rules = None
+        self.rules = self.result_class = None
         self.differentiable = self.composite = self.accepts_nested = True
         self.reduces_cotangent = self.several_views = self.view = self.random = self.impure = False
         self.simple, self.unary = 0, False
