@@ -1,5 +1,6 @@
 """`ModuleTree`: the parameters, buffers and submodules of a module by name."""
 
+import copyreg
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,6 +22,8 @@ _EXPECTED = {
 }
 # A member replaces one of the same name whose kind comes later: a parameter a module, a module a buffer.
 _PRECEDENCE = {PARAMETER: 0, MODULE: 1, BUFFER: 2, TRANSIENT: 2, None: 3}
+# The methods that decide what copies and files of an object have.
+_OF_STATE = ("__getstate__", "__setstate__", "__reduce__", "__getnewargs__", "__getnewargs_ex__")
 _REGISTRATION_HOOKS = {
     PARAMETER: PARAMETER_HOOKS,
     BUFFER: BUFFER_HOOKS,
@@ -121,6 +124,12 @@ class ModuleTree(ChecksNumbers):
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes, with dicts of the members as in PyTorch; subclasses may change them."""
         return ModuleAttributes(stored_attributes(self)).state()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Let copies and files have the attributes as they are stored, unless a class decides that itself."""
+        if all(getattr(type(self), name, None) is getattr(ModuleTree, name, None) for name in _OF_STATE):
+            return copyreg.__newobj__, (type(self),), stored_attributes(self)  # type: ignore[attr-defined]
+        return super().__reduce_ex__(protocol)
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Set the attributes that a module, its copy or PyTorch's had; subclasses may change the state before."""
