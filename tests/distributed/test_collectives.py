@@ -401,7 +401,7 @@ def test_a_mesh_of_two_dimensions_has_a_group_for_each_row_and_column():
         assert (place, column) == ([row, stage], [stage, stage + 3])
 
 
-def test_receives_take_messages_in_the_order_in_which_they_started_whichever_is_asked_first():
+def test_receives_take_messages_in_the_order_in_which_they_started():
     started, sent = threading.Event(), threading.Event()
 
     def script():
