@@ -1345,7 +1345,7 @@ def lu_unpack(LU_data: _Operand, LU_pivots: _Operand, unpack_data: _bool = True,
     """Unpack the results of `linalg.lu_factor` into P, L and U; empty if not requested."""
 
 def manual_seed(seed: Any) -> Any:
-    """Seed the default generator with an integer, or a float that is cut to one, and return it."""
+    """Seed the default generator with an integer, or a value that `int` turns into one, and return it."""
 
 def margin_ranking_loss(input1: _Operand, input2: _Operand, target: _Operand, margin: _float = 0.0, reduction: _str = 'mean') -> Tensor:
     """max(0, margin - target * (input1 - input2)); target 1 ranks input1 higher, -1 input2."""
