@@ -52,7 +52,7 @@ class SummaryWriter(PluginSummaries):
         self._file = EventFile(self._folder, filename_suffix)
         self._sub_writers: dict[str, SummaryWriter] = {}
         if purge_step is not None:
-            self._add_event(time.time(), purge_step, session_log={"status": _SESSION_STARTS})
+            self._add_event(purge_step, None, session_log={"status": _SESSION_STARTS})
 
     @property
     def log_dir(self) -> str:
@@ -61,7 +61,7 @@ class SummaryWriter(PluginSummaries):
 
     def get_logdir(self) -> str:
         """Return the folder of the event file."""
-        return str(self._folder)
+        return self.log_dir
 
     def add_scalar(
         self,
@@ -120,11 +120,9 @@ class SummaryWriter(PluginSummaries):
         else:
             edges = [float(edge) for edge in bins]
         counts, _ = registry["histogram"](numbers, as_tensor(edges, dtype=numbers.dtype))
-        summary = {
-            "min": low, "max": high, "num": numbers.numel(), "sum": numbers.sum().item(),
-            "sum_squares": (numbers * numbers).sum().item(), "bucket_limit": edges, "bucket": [0.0, *counts.tolist()],
-        }  # fmt: skip
-        self._add(tag, global_step, walltime, histo=summary)
+        moments = numbers.sum().item(), (numbers * numbers).sum().item()
+        buckets = edges, [0.0, *counts.tolist()]
+        self.add_histogram_raw(tag, low, high, numbers.numel(), *moments, *buckets, global_step, walltime)
 
     def add_histogram_raw(
         self,
@@ -273,11 +271,12 @@ class SummaryWriter(PluginSummaries):
 
     def _add(self, tag: str, step: int | None, walltime: float | None, **fields: Any) -> None:
         """Add a summary with these fields of TensorBoard's message `Summary.Value`."""
-        when = time.time() if walltime is None else walltime
-        self._add_event(when, step or 0, summary={"value": [{"tag": tag, **fields}]})
+        self._add_event(step, walltime, summary={"value": [{"tag": tag, **fields}]})
 
-    def _add_event(self, wall_time: float, step: int, **content: Any) -> None:
-        event = import_tensorboardx().proto.event_pb2.Event(wall_time=wall_time, step=step, **content)
+    def _add_event(self, step: int | None, walltime: float | None, **content: Any) -> None:
+        """Add an event of a step, by default 0, at a time in seconds, by default now."""
+        when = time.time() if walltime is None else walltime
+        event = import_tensorboardx().proto.event_pb2.Event(wall_time=when, step=step or 0, **content)
         self._file.add(event.SerializeToString())
         self._queued += 1
         if self._queued >= self._max_queue or time.monotonic() - self._flushed >= self._flush_secs:

@@ -4,9 +4,8 @@ tensorboardX makes most of the messages; this module checks what it takes for gr
 """
 
 import io
-import time
 import wave
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,13 +23,8 @@ class PluginSummaries:
     """The methods of `SummaryWriter` for TensorBoard's plugins."""
 
     _folder: Path
-
-    def _add_event(self, wall_time: float, step: int, **content: Any) -> None:
-        raise NotImplementedError
-
-    def _add_message(self, message: Any, step: int | None, walltime: float | None) -> None:
-        """Add a summary that tensorboardX has made."""
-        self._add_event(time.time() if walltime is None else walltime, step or 0, summary=message)
+    _add: Callable[..., None]
+    _add_event: Callable[..., None]
 
     # ------------------------------------------------------------------------------------------------- curves
 
@@ -58,7 +52,7 @@ class PluginSummaries:
         if not ((predictions >= 0) & (predictions <= 1)).all():
             raise ValueError(f"add_pr_curve: the predictions of {tag!r} must be probabilities, from 0 to 1")
         message = import_tensorboardx().summary.pr_curve(tag, labels, predictions, num_thresholds, weights)
-        self._add_message(message, global_step, walltime)
+        self._add_event(global_step, walltime, summary=message)
 
     def add_pr_curve_raw(
         self,
@@ -80,7 +74,7 @@ class PluginSummaries:
         if {row.shape for row in rows} != {(num_thresholds,)}:
             raise ValueError(f"add_pr_curve_raw: the vectors of {tag!r} must have {num_thresholds} numbers each")
         message = import_tensorboardx().summary.pr_curve_raw(tag, *rows, num_thresholds, weights)
-        self._add_message(message, global_step, walltime)
+        self._add_event(global_step, walltime, summary=message)
 
     # ------------------------------------------------------------------------------------------------- charts
 
@@ -96,7 +90,7 @@ class PluginSummaries:
                     f'add_custom_scalars: chart {chart!r} must be ["Multiline", tags] or ["Margin", [value, lower, '
                     f"upper]], got {[kind, tags]}"
                 )
-        self._add_message(import_tensorboardx().summary.custom_scalars(layout), None, None)
+        self._add_event(None, None, summary=import_tensorboardx().summary.custom_scalars(layout))
 
     def add_custom_scalars_multilinechart(
         self, tags: Sequence[str], category: str = "default", title: str = "untitled"
@@ -139,7 +133,7 @@ class PluginSummaries:
         for value, kind in zip(message.value, kinds, strict=True):
             value.tag = f"{tag}_{kind}"  # the name that TensorBoard's own summaries have
             value.metadata.plugin_data.content += bytes([7 << 3, mask])  # `components`, not in tensorboardX
-        self._add_message(message, global_step, walltime)
+        self._add_event(global_step, walltime, summary=message)
 
     def add_audio(
         self,
@@ -161,8 +155,7 @@ class PluginSummaries:
             "sample_rate": sample_rate, "num_channels": 1, "length_frames": samples.numel(),
             "encoded_audio_string": file.getvalue(), "content_type": "audio/wav",
         }  # fmt: skip
-        when = time.time() if walltime is None else walltime
-        self._add_event(when, global_step or 0, summary={"value": [{"tag": tag, "audio": sound}]})
+        self._add(tag, global_step, walltime, audio=sound)
 
     # ------------------------------------------------------------------------------------------------- embeddings
 
@@ -225,7 +218,7 @@ class PluginSummaries:
             for node, name in scoped.items()
         ]
         message = import_tensorboardx().proto.graph_pb2.GraphDef(node=nodes, versions={"producer": 22})
-        self._add_event(time.time(), 0, graph_def=message.SerializeToString())
+        self._add_event(None, None, graph_def=message.SerializeToString())
 
 
 def _array(values: Any) -> Any:
