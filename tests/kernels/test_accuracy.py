@@ -14,6 +14,8 @@ DTYPES = (np.float32, np.float64)
 # By name: how many arrays it takes, its settings, by how many eps it may be wrong: relative, and of the operands.
 OF_NUMBERS = {
     "erf": (1, (), 8, 4),
+    "erfc": (1, (), 8, 0),
+    "sign": (1, (), 0, 0),
     "gelu": (1, (), 8, 8),
     "gelu_grad": (2, (), 8, 8),
     "gelu_tanh": (1, (), 8, 4),

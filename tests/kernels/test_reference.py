@@ -52,6 +52,9 @@ NO_VARIANCE = f"{ORDER}, and a row of equal numbers divides the difference by th
 LAW = {
     **dict.fromkeys(["add", "subtract", "multiply", "true_divide"], Law("pair")),
     **dict.fromkeys(["erf", "gelu"], Law("x", 8, FUSED, loops="broadcast")),
+    "erfc": Law("x", 16, EXP, loops="broadcast"),
+    "erfinv": Law("f", 8, FUSED, loops="broadcast"),
+    "sign": Law("x", loops="broadcast"),
     **dict.fromkeys(["gelu_grad", "gelu_tanh_grad"], Law("gx", 16, EXP, loops="broadcast")),
     **dict.fromkeys(["gelu_tanh", "sigmoid", "silu"], Law("x", 8, EXP, loops="broadcast")),
     **dict.fromkeys(["silu_grad"], Law("gx", 8, EXP, loops="broadcast")),
@@ -104,6 +107,8 @@ LAW = {
     "log_softmax_grad_columns": Law("gl", 16, EXP),
     "cumsum_rows": Law("x"),
     "cumsum_columns": Law("x"),
+    **dict.fromkeys(["cumprod_rows", "cummax_rows", "cummin_rows"], Law("x")),
+    "product_rows": Law("x", 64, "products are multiplied in another order", finite="a product may underflow first"),
     "class_loss_rows": Law("xti", 8, EXP),
     "class_grad_rows": Law("xtig", 8, EXP),
     "variance_rows": Law("x:3", 16, ORDER),

@@ -13,8 +13,8 @@ from retrograd.kernels import allocator, processors
 
 # The names of all kernels: of the compiled ones, and of the references.
 KERNELS = (
-    "add", "subtract", "multiply", "true_divide", "erf", "gelu", "gelu_grad", "gelu_tanh", "gelu_tanh_grad",
-    "sigmoid", "sigmoid_grad", "silu", "silu_grad", "relu", "relu_grad", "tanh_grad", "softplus",
+    "add", "subtract", "multiply", "true_divide", "erf", "erfc", "erfinv", "sign", "gelu", "gelu_grad", "gelu_tanh",
+    "gelu_tanh_grad", "sigmoid", "sigmoid_grad", "silu", "silu_grad", "relu", "relu_grad", "tanh_grad", "softplus",
     "softplus_grad", "scale_negative", "between", "lerp", "hardswish", "hardswish_grad", "huber", "huber_grad", "fmod",
     "remainder", "floor_divide", "where", "float_to_half", "half_to_float", "float_to_bfloat16", "bfloat16_to_float",
     "masked", "uniform", "recurrent_layer", "recurrent_layer_grad", "lstm", "lstm_grad", "gru", "gru_grad",
@@ -23,13 +23,14 @@ KERNELS = (
     "channel_mix",
     "softmax_rows", "softmax_grad_rows", "log_softmax_rows", "log_softmax_grad_rows", "softmax_columns",
     "softmax_grad_columns", "log_softmax_columns", "log_softmax_grad_columns", "cumsum_rows", "cumsum_columns",
-    "class_loss_rows", "class_grad_rows", "variance_rows", "norm_rows", "norm_grad_rows", "sum_windows",
-    "conv_weight_sums", "window_sums", "window_sums_backward", "window_argmax", "window_maxima",
-    "window_maxima_backward", "segment_sum", "segment_max", "segment_softmax", "segment_log_softmax", "column_sums",
-    "sum_rows", "add_rows", "take_along", "sum_along", "attend", "attend_grad", "multiply_matrices", "small_matmul",
-    "small_linear", "small_class_loss", "small_class_grad", "get_num_threads", "set_num_threads",
-    "get_vector_bytes", "set_vector_bytes", "get_chunk_size", "set_grain_size", "empty", "broadcast_to", "caching",
-    "fused_group", "planned_calls", "flag_classes", "flag_zeros", "cached_bytes", "set_cache_limit",
+    "cumprod_rows", "cummax_rows", "cummin_rows", "product_rows", "class_loss_rows", "class_grad_rows",
+    "variance_rows", "norm_rows", "norm_grad_rows", "sum_windows", "conv_weight_sums", "window_sums",
+    "window_sums_backward", "window_argmax", "window_maxima", "window_maxima_backward", "segment_sum",
+    "segment_max", "segment_softmax", "segment_log_softmax", "column_sums", "sum_rows", "add_rows", "take_along",
+    "sum_along", "attend", "attend_grad", "multiply_matrices", "small_matmul", "small_linear", "small_class_loss",
+    "small_class_grad", "get_num_threads", "set_num_threads", "get_vector_bytes", "set_vector_bytes",
+    "get_chunk_size", "set_grain_size", "empty", "broadcast_to", "caching", "fused_group", "planned_calls",
+    "flag_classes", "flag_zeros", "cached_bytes", "set_cache_limit",
 )  # fmt: skip
 
 

@@ -23,6 +23,8 @@ namespace {
 
 // The output may be an input: each element depends only on itself.
 KERNEL_OF(erf, 1, 0, erf_of(x))
+KERNEL_OF(erfc, 1, 0, erfc_of(x))
+KERNEL_OF(erfinv, 1, 0, erfinv_of(x))
 KERNEL_OF(gelu, 1, 0, gelu_of(x))
 KERNEL_OF(gelu_grad, 2, 0, x * gelu_slope_of(y))
 KERNEL_OF(gelu_tanh, 1, 0, gelu_tanh_of(x))
@@ -32,6 +34,7 @@ KERNEL_OF(sigmoid_grad, 2, 0, x * (y * (1 - y)))
 KERNEL_OF(silu, 1, 0, silu_of(x))
 KERNEL_OF(silu_grad, 2, 0, x * silu_slope_of(y))
 KERNEL_OF(tanh_grad, 2, 0, x * (1 - y * y))
+KERNEL_OF(sign, 1, 0, (x > 0 ? 1 : x < 0 ? -1 : x == x ? 0 : x))
 KERNEL_OF(relu, 1, 0, (x <= 0 ? 0 : x))
 KERNEL_OF(relu_grad, 2, 0, (y == 0 ? 0 : x))
 KERNEL_OF(softplus, 1, 2, softplus_of(x, a, b))
@@ -127,6 +130,9 @@ void where(char** args, const npy_intp* dimensions, const npy_intp* steps, void*
 
 const Kernel kernels[] = {
     OF_NUMBERS(erf, 1, 0, 1, "TT"),
+    OF_NUMBERS(erfc, 1, 0, 1, "TT"),
+    {"erfinv", {loop<float, 1, 0, 1, cpu_dispatch<erfinv<float>>>, nullptr}, "ff", 1, nullptr},
+    OF_NUMBERS(sign, 1, 0, 1, "TT"),
     OF_NUMBERS(gelu, 1, 0, 1, "TT"),
     OF_NUMBERS(gelu_grad, 2, 0, 1, "TTT"),
     OF_NUMBERS(gelu_tanh, 1, 0, 1, "TT"),

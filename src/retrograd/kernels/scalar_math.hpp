@@ -17,14 +17,14 @@ namespace retrograd {
 template <class T>
 struct Format;
 
-// Constants of the floating formats, and where exp rounds to 0.  Adding `shift` rounds to an integer, which the last
-// bits then hold; log(2) is in two parts, of which the first times an integer is exact.
+// Constants of the floating formats, and where exp and erfc round to 0.  Adding `shift` rounds to an integer, which the
+// last bits then hold; log(2) is in two parts, of which the first times an integer is exact.
 template <>
 struct Format<float> {
     using Bits = uint32_t;
     static constexpr int mantissa = 23, bias = 127;
     static constexpr float shift = 12582912.0f, lowest = -104.0f;
-    static constexpr float log2_first = 0.693359375f, log2_rest = -2.12194440e-4f, far = 14.5f;
+    static constexpr float log2_first = 0.693359375f, log2_rest = -2.12194440e-4f, far = 14.5f, erfc_end = 10.5f;
 };
 template <>
 struct Format<double> {
@@ -32,7 +32,7 @@ struct Format<double> {
     static constexpr int mantissa = 52, bias = 1023;
     static constexpr double shift = 6755399441055744.0, lowest = -746.0;
     static constexpr double log2_first = 6.93147180369123816490e-01, log2_rest = 1.90821492927058770002e-10;
-    static constexpr double far = 39.0;
+    static constexpr double far = 39.0, erfc_end = 27.5;
 };
 
 // Clamps x to [low, high]; NaN stays NaN.
@@ -212,7 +212,7 @@ INLINE T floor_quotient_of(T a, T b, T rest) {
 
 // ------------------------------------------------------------------------------------- the normal distribution
 
-// The rational function of reference.py.
+// The rational function of erf_reference.py.
 INLINE float erf_of(float x) {
     float y = clamp(x, -3.95f, 3.95f), z = y * y;
     float above = 2.0117344511229603e-06f;
@@ -232,7 +232,8 @@ INLINE float erf_of(float x) {
     found = x >= 3.95f ? 1.0f : found;
     return x <= -3.95f ? -1.0f : found;
 }
-// n / d for |x| <= 0.46875 and erfc(y) = exp(-y^2) n / d above, both by the rational functions of reference.py (Cody 1969).
+// n / d for |x| <= 0.46875 and erfc(y) = exp(-y^2) n / d above, both by the rational functions of erf_reference.py (Cody
+// 1969).
 // The second one serves beyond 4 too: erfc(4) is 1.5e-8, so that few of its digits are left in 1 - erfc(y).
 INLINE double erf_of(double x) {
     double y = std::fabs(x);
@@ -254,6 +255,110 @@ INLINE double erf_of(double x) {
     bool near = y <= 0.46875;
     double ratio = (near ? near_above : above) / (near ? near_below : below);
     return std::copysign(near ? y * ratio : 1.0 - exp_of_negative(-z) * ratio, x);
+}
+
+// exp(y^2) erfc(y) (1 + 2 y) in t = (y - 4) / (y + 4), for y from 0 to where erfc rounds to 0: the polynomials of
+// erf_reference.py.
+INLINE float erfc_rest(float t) {
+    float p = -6.50640053e-04f;
+    p = p * t - 1.16256170e-03f;
+    p = p * t + 5.02082659e-03f;
+    p = p * t - 1.60219427e-02f;
+    p = p * t + 3.72333750e-02f;
+    p = p * t - 6.63520321e-02f;
+    p = p * t + 9.37195048e-02f;
+    p = p * t - 1.01038359e-01f;
+    p = p * t + 6.80979416e-02f;
+    p = p * t + 1.53796589e-02f;
+    p = p * t - 1.39621139e-01f;
+    return p * t + 1.23299515f;
+}
+INLINE double erfc_rest(double t) {
+    double p = -1.907388627007971e-09;
+    p = p * t - 1.3952812123042382e-08;
+    p = p * t - 7.796210935750394e-09;
+    p = p * t + 1.1597564919712835e-07;
+    p = p * t + 6.326381936013846e-08;
+    p = p * t - 8.356886054802244e-07;
+    p = p * t + 3.006053020270926e-07;
+    p = p * t + 5.718067004785881e-06;
+    p = p * t - 1.1224293594679385e-05;
+    p = p * t - 2.4403160497192634e-05;
+    p = p * t + 1.506220523230599e-04;
+    p = p * t - 1.9925553476007838e-04;
+    p = p * t - 7.577732963739462e-04;
+    p = p * t + 5.031969765051122e-03;
+    p = p * t - 1.6197734065502876e-02;
+    p = p * t + 3.716751556105671e-02;
+    p = p * t - 6.63303658110103e-02;
+    p = p * t + 9.373283499690535e-02;
+    p = p * t - 1.0103906603637362e-01;
+    p = p * t + 6.80970542547337e-02;
+    p = p * t + 1.5379652102621091e-02;
+    p = p * t - 1.3962111684056286e-01;
+    return p * t + 1.2329951186255526;
+}
+
+// exp(-y^2) for 0 <= y.  y^2 has twice the digits of y: those that its rounding loses are computed from halves of y.
+template <class T>
+INLINE T exp_of_negative_square(T y) {
+    typename Format<T>::Bits bits;
+    T high;
+    std::memcpy(&bits, &y, sizeof bits);
+    bits &= ~((typename Format<T>::Bits(1) << (Format<T>::mantissa + 2) / 2) - 1);
+    std::memcpy(&high, &bits, sizeof bits);
+    T low = y - high, square = y * y;
+    T lost = ((high * high - square) + T(2) * high * low) + low * low;
+    return exp_of_negative(-square) * (T(1) - lost);
+}
+
+template <class T>
+INLINE T erfc_of(T x) {
+    T y = std::fabs(x);
+    y = y > Format<T>::erfc_end ? Format<T>::erfc_end : y;
+    T found = exp_of_negative_square(y) * (erfc_rest((y - T(4)) / (y + T(4))) / (T(1) + T(2) * y));
+    return x < T(0) ? T(2) - found : found;
+}
+
+// log(u) for 0 < u <= 1, not subnormal.
+INLINE float log_of_unit(float u) {
+    uint32_t bits;
+    std::memcpy(&bits, &u, sizeof bits);
+    const float exponent = float(int32_t(bits >> Format<float>::mantissa) - Format<float>::bias);
+    bits = (bits & 0x7fffffu) | 0x3f800000u;
+    std::memcpy(&u, &bits, sizeof bits);
+    return exponent * 0.69314718056f + log1p_of_unit(u - 1.0f);
+}
+
+// The inverse of erf over x, in w = -log(1 - x^2), as M. Giles, Approximating the erfinv function (2010), does it: by the
+// polynomials of erf_reference.py.
+INLINE float erfinv_of(float x) {
+    const float w = -log_of_unit((1.0f - x) * (1.0f + x));
+    const float a = w - 2.5f, b = std::sqrt(w) - 3.0f;
+    float near = -8.93192597e-09f;
+    near = near * a + 2.33359672e-08f;
+    near = near * a + 4.68131348e-07f;
+    near = near * a - 3.46398527e-06f;
+    near = near * a - 4.97241969e-06f;
+    near = near * a + 2.18349386e-04f;
+    near = near * a - 1.25272639e-03f;
+    near = near * a - 4.17739288e-03f;
+    near = near * a + 2.46640279e-01f;
+    near = near * a + 1.50140936f;
+    float far = 1.07486614e-04f;
+    far = far * b - 3.01109982e-04f;
+    far = far * b - 4.50347701e-05f;
+    far = far * b + 1.47413078e-03f;
+    far = far * b - 3.60351697e-03f;
+    far = far * b + 5.69140795e-03f;
+    far = far * b - 7.63596258e-03f;
+    far = far * b + 9.44472151e-03f;
+    far = far * b + 1.00167488f;
+    far = far * b + 2.83297681f;
+    const float found = x * (w < 5.0f ? near : far), size = std::fabs(x);
+    const float end = size == 1.0f ? std::copysign(std::numeric_limits<float>::infinity(), x)
+                                   : std::numeric_limits<float>::quiet_NaN();
+    return size < 1.0f ? found : end;
 }
 
 template <class T>
