@@ -13,6 +13,7 @@ from retrograd.backend.norms import *  # noqa: F403
 from retrograd.backend.products import *  # noqa: F403
 from retrograd.backend.products import row_matrix
 from retrograd.backend.rowwise import *  # noqa: F403
+from retrograd.backend.rowwise import rows_of
 from retrograd.backend.sorting import *  # noqa: F403
 from retrograd.backend.special import *  # noqa: F403
 from retrograd.backend.special import scipy_special
@@ -192,7 +193,6 @@ amax, amin = _real_reduction("amax", np.maximum.reduce), _real_reduction("amin",
 argmax = _real_function("argmax", lambda x, axis, keepdims: x.argmax(axis, keepdims=keepdims))
 argmin = _real_function("argmin", lambda x, axis, keepdims: x.argmin(axis, keepdims=keepdims))
 clip = _real_function("clamp", lambda x, low, high, out=None: x.clip(low, high, out=out))
-sign = _real_function("sign", np.sign)
 
 
 # Methods of arrays in place of NumPy's functions, which take up to ten times as long on few elements.
@@ -265,6 +265,12 @@ def where(condition, x, other):
 def run_on_host(function, *arrays):
     """Return the result of a function of NumPy's arrays only, as SciPy's are."""
     return function(*arrays)
+
+
+def sign(x):
+    """Return the sign of each element: 1, -1 or 0; NaN stays NaN."""
+    real_only("sign", x)
+    return (kernels if x.dtype.char in "fd" else kernels.reference).sign(x)
 
 
 def relu(x):
@@ -401,16 +407,9 @@ def mean(x, axis=None, dtype=None, keepdims=False):
     return out.astype(x.dtype) if half else out
 
 
-def _rows_of(x, axis):
-    """Return x with the elements to be reduced over the axes as its last dimension; None if they are not in rows."""
-    if axis is None:
-        return x.reshape(-1) if x.flags.c_contiguous else None
-    return x if len(axis) == 1 and axis[0] in (-1, x.ndim - 1) else None
-
-
 def var(x, axis=None, ddof=0, keepdims=False):
     """Return NumPy's variance; without degrees of freedom, the sum of squares / 0 (NaN or inf), without a warning."""
-    rows = _rows_of(x, axis)
+    rows = rows_of(x, axis)
     if rows is not None and x.dtype.char in "fd" and rows.shape[-1] > ddof and rows.shape[-1] > 0:
         out = kernels_for(x.dtype).variance_rows(rows, x.dtype.type(rows.shape[-1] - ddof))
         return out.reshape((1,) * x.ndim if axis is None else (*out.shape, 1)) if keepdims else out

@@ -1,4 +1,4 @@
-"""Functions along one dimension, the others being mapped over: softmax and cumulative sums."""
+"""Functions along one dimension, the others being mapped over: softmax, cumulative sums and products, products."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from retrograd import kernels
 
-__all__ = ["cumsum", "log_softmax", "log_softmax_grad", "softmax", "softmax_grad"]
+__all__ = ["cumprod", "cumsum", "log_softmax", "log_softmax_grad", "prod", "softmax", "softmax_grad"]
 
 
 def softmax(x, dim):
@@ -54,3 +54,26 @@ def cumsum(x, axis, dtype=None):
     if axis in (-1, x.ndim - 1):
         return kernels.cumsum_rows(x, order="C")
     return _columns(kernels.cumsum_columns, axis, x, order="C")
+
+
+def cumprod(x, axis, dtype=None):
+    """Return NumPy's cumulative products along an axis; a kernel multiplies several rows at the same time."""
+    if x.dtype.char in "fd" and (dtype is None or dtype == x.dtype) and x.ndim and axis in (-1, x.ndim - 1):
+        return kernels.cumprod_rows(x, order="C")
+    return np.cumprod(x, axis=axis, dtype=dtype)
+
+
+def rows_of(x, axis):
+    """Return x with the elements to be reduced over the axes as its last dimension; None if they are not in rows."""
+    if axis is None:
+        return x.reshape(-1) if x.flags.c_contiguous else None
+    return x if len(axis) == 1 and axis[0] in (-1, x.ndim - 1) else None
+
+
+def prod(x, axis=None, dtype=None, keepdims=False):
+    """Return NumPy's product; a kernel multiplies the elements of rows in parallel."""
+    rows = rows_of(x, axis) if x.dtype.char in "fd" and (dtype is None or dtype == x.dtype) else None
+    if rows is None:
+        return np.multiply.reduce(x, axis=axis, dtype=dtype, keepdims=keepdims)
+    out = kernels.product_rows(rows)
+    return out.reshape((1,) * x.ndim if axis is None else (*out.shape, 1)) if keepdims else out

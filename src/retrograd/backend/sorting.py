@@ -391,9 +391,12 @@ def nansum_over(x, dim, keepdim, dtype):
 def running_extremes(x, dim, largest):
     """Return the running maximum or minimum and its index: the last of equal ones; NaN wins."""
     rows = np.ascontiguousarray(_rows(x, dim))
+    if x.dtype.char in "fd":
+        found = (kernels.cummax_rows if largest else kernels.cummin_rows)(rows)
+        return tuple([_move_to_dim(part, x, dim) for part in found])
     best = (np.maximum if largest else np.minimum).accumulate(rows, axis=-1)
     hit = rows == best
-    if x.dtype.kind == "f":
+    if x.dtype.kind == "f":  # half precision
         hit |= np.isnan(rows)
     if not on_host:  # how many hits there are would have to be read
         places = np.maximum.accumulate(np.where(hit, np.arange(rows.shape[-1]), 0), axis=-1)

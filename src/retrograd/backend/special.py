@@ -15,6 +15,7 @@ __all__ = [
     "entr",
     "erf",
     "erfc",
+    "erfinv",
     "floor_divide",
     "fmod",
     "gammaln",
@@ -123,7 +124,14 @@ def _or_complex(name, kernel, formula):
 _SINGLE, _DOUBLE = np.dtype(np.float32).num, np.dtype(np.float64).num
 
 erf = _or_complex("erf", kernels.erf, lambda z: scipy_special().erf(z))
-erfc = _or_complex("erfc", lambda x: scipy_special().erfc(x), lambda z: scipy_special().erfc(z))
+erfc = _or_complex("erfc", kernels.erfc, lambda z: scipy_special().erfc(z))
+
+
+def erfinv(x):
+    """Return the inverse of `erf`: of single precision by a kernel, of others by SciPy."""
+    return kernels.erfinv(x) if _as_array(x).dtype.num == _SINGLE else scipy_special().erfinv(x)
+
+
 gelu = _float_kernel("gelu", kernels.gelu)
 gelu_grad = _float_kernel("gelu_grad", kernels.gelu_grad)
 gelu_tanh, gelu_tanh_grad = (
@@ -383,6 +391,8 @@ def _float_power(a, b):
     """
     if type(b) in (int, float) and b not in _FAST and float(b).is_integer() and a.dtype.char in "fd":
         return _whole_power(a, b)
+    if type(b) is float and b != 0.5 and math.isfinite(b) and on_host and a.dtype.char in "fd" and a.size > MANY:
+        return _fractional_power(a, b)
     same = not isinstance(b, np.ndarray) or (b.ndim and getattr(a, "shape", ()) == b.shape)
     if same or not on_host or not np.equal(b, 0.5).any():
         return a**b
@@ -404,6 +414,18 @@ def _whole_power(a, n):
         return np.true_divide(1, np.square(a))
     size = np.power(np.abs(a), n)
     return np.copysign(size, a) if n % 2 else size
+
+
+MANY = 4096  # elements from which on a look at the signs pays
+
+
+def _fractional_power(a, b):
+    """Return a to the power of a number that is no integer; NumPy takes five times as long for negative floats."""
+    negative = np.less(a, 0)
+    if not negative.any():
+        return a**b
+    root = np.power(a.dtype.type(-1), b)  # NaN, with NumPy's warning
+    return kernels.where(negative & (a != -math.inf), root, np.power(np.abs(a), b))
 
 
 def _complex_power(a, b):
