@@ -168,7 +168,7 @@ def writes_over(ufunc, array):
 
     NumPy's `negative` takes some strides, of 16 bytes and of 64, for contiguous memory there (2.4.6, with AVX-512).
     """
-    return ufunc is not np.negative or array.flags.c_contiguous
+    return ufunc.__name__ != "negative" or array.flags.c_contiguous
 
 
 def text(array, options, *, name="", notes=(), part_notes=()):

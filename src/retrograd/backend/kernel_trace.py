@@ -8,11 +8,10 @@ import numpy as np
 
 from retrograd import kernels
 from retrograd.backend.array_programs import layout
-from retrograd.backend.numpy import UFUNCS
+from retrograd.backend.numpy import UFUNCS, kernel_of
 from retrograd.backend.traced_array import Number, Step, Trace, TracedArray, UntraceableError, type_of_number
 from retrograd.core.engine import copy_in_layout
 
-_FASTER = {ufunc: function for function, ufunc in UFUNCS.items()}
 # Computing one of these again takes less time than writing a large result and reading it.
 CHEAP_UFUNCS = frozenset((np.add, np.subtract, np.multiply, np.negative, np.square))
 _KINDS = "?bBhHiIlLqQfd"  # the dtypes of elements in groups
@@ -80,7 +79,7 @@ def direct_function(step):
     function = step.function
     if not isinstance(function, np.ufunc) or not step.results:
         return function  # what writes to arrays makes none
-    return _FASTER.get(function) or kernels.caching(function)
+    return kernel_of(function)
 
 
 # ------------------------------------------------------------------------------------------ elementwise kernels

@@ -66,19 +66,38 @@ def __getattr__(name):
         found = getattr(_HOMES[name](), name)
     else:
         found = getattr(np, name) if hasattr(np, name) else getattr(scipy_special(), name)
+        found = kernel_of(found) if type(found) is np.ufunc else found
     if not name.startswith("__"):
         globals()[name] = found  # kernels look names up at every call, and do not reach this function again
     return found
 
 
-# NumPy's functions in place of which kernels of ours compute; only these write into memory that exists.
+# NumPy's and SciPy's functions in place of which kernels compute.
 UFUNCS = {add: np.add, subtract: np.subtract, multiply: np.multiply, true_divide: np.true_divide}
+_KERNELS = {ufunc: kernel for kernel, ufunc in UFUNCS.items()}
+
+
+@lru_cache(None)
+def threaded(ufunc):
+    """Return a ufunc with its results in cached memory; NumPy's share large arrays among threads.
+
+    SciPy's do not: some of them take the GIL for each number.
+    """
+    return (kernels.threaded if getattr(np, ufunc.__name__, None) is ufunc else kernels.caching)(ufunc)
+
+
+def kernel_of(ufunc):
+    """Return the kernel that computes as a ufunc does: one of ours, or the ufunc by threads."""
+    if ufunc not in _KERNELS:
+        _KERNELS[ufunc] = threaded(ufunc)
+        UFUNCS[_KERNELS[ufunc]] = ufunc
+    return _KERNELS[ufunc]
 
 
 def ufunc_of(kernel):
-    """Return NumPy's elementwise function with one result that computes as a kernel does; None if there is none."""
+    """Return the ufunc with one result that computes as a kernel does and takes `out`; None if there is none."""
     found = UFUNCS.get(kernel, kernel)
-    return found if type(found) is np.ufunc and found.signature is None and found.nout == 1 else None
+    return threaded(found) if type(found) is np.ufunc and found.signature is None and found.nout == 1 else None
 
 
 def full(shape, value, dtype):

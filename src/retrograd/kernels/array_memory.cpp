@@ -265,6 +265,7 @@ PyObject* repr(PyObject* self) { return PyObject_Repr(reinterpret_cast<Wrapper*>
 
 void dealloc(PyObject* self) {
     Py_DECREF(reinterpret_cast<Wrapper*>(self)->function);
+    Py_XDECREF(reinterpret_cast<Wrapper*>(self)->other);
     PyObject_Free(self);
 }
 
@@ -302,13 +303,14 @@ PyObject* ufunc_of(PyObject* object) {
     return is_wrapper ? reinterpret_cast<Wrapper*>(object)->function : object;
 }
 
-PyObject* wrap(PyObject* function, vectorcallfunc call) {
+PyObject* wrap(PyObject* function, vectorcallfunc call, PyObject* other) {
     static PyTypeObject type = wrapper_type();
     if (PyType_Ready(&type) < 0) return nullptr;
     Wrapper* result = PyObject_New(Wrapper, &type);
     if (!result) return nullptr;
     result->vectorcall = call;
     result->function = Py_NewRef(function);
+    result->other = Py_XNewRef(other);
     return reinterpret_cast<PyObject*>(result);
 }
 

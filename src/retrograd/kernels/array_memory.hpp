@@ -22,13 +22,13 @@ inline size_t bytes_of(PyObject* o) {
     return PyArray_Check(o) ? static_cast<size_t>(PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(o))) : 0;
 }
 
-// A function around another one, with the attributes of that; `call` runs it.
+// A function around another one, with the attributes of that; `call` runs it, or a second one, which may be null.
 struct Wrapper {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject* function;
+    PyObject *function, *other;
 };
-PyObject* wrap(PyObject* function, vectorcallfunc call);
+PyObject* wrap(PyObject* function, vectorcallfunc call, PyObject* other = nullptr);
 
 // Calls the wrapped function if `attempt` of the arguments returns null without an error.
 template <PyObject* (*attempt)(PyObject* const*, Py_ssize_t)>

@@ -599,6 +599,11 @@ def caching(function):
     return function
 
 
+def threaded(ufunc):
+    """Return the ufunc: all of its work is done by the caller's thread."""
+    return ufunc
+
+
 def small_matmul(otherwise):
     """Return the function of two matrices: there is no shorter way for small ones."""
     return otherwise
