@@ -7,7 +7,7 @@ import numpy as np
 
 from retrograd import kernels
 from retrograd.backend.gather_scatter import *  # noqa: F403
-from retrograd.backend.gather_scatter import check_range, kernels_for, largest_unsigned, range_hint
+from retrograd.backend.gather_scatter import check_range, contiguous, kernels_for, largest_unsigned, range_hint
 from retrograd.backend.linalg import *  # noqa: F403
 from retrograd.backend.norms import *  # noqa: F403
 from retrograd.backend.products import *  # noqa: F403
@@ -315,12 +315,24 @@ def _plane_kernel(name, for_short_planes=True):
     """
     kernel = getattr(kernels, name)
 
-    def call(x, *others):
+    def run(x, *others):
         _, channels, length = x.shape
         is_faster = length >= 16 or (channels > 1 and (length == 1 or for_short_planes))
         return (kernel if is_faster else getattr(kernels.reference, name))(x, *others)
 
+    def call(x, *others):
+        return run(x, *others) if x.flags.c_contiguous else _run_with_channels_last(run, x, *others)
+
     return call
+
+
+def _run_with_channels_last(run, *operands):
+    """Return a kernel's results for images that are not row-major: for rows of channels, if all are so in memory."""
+    rows = [a.transpose(0, 2, 1) if a.ndim == 3 else a for a in operands]
+    if not all(a.flags.c_contiguous for a in rows):
+        return run(*map(contiguous, operands))
+    out = run(*[a.reshape(-1, a.shape[2], 1) if a.ndim == 3 else a for a in rows])
+    return out.reshape(rows[0].shape).transpose(0, 2, 1) if type(out) is np.ndarray and out.ndim == 3 else out
 
 
 channel_moments, channel_dots = _plane_kernel("channel_moments"), _plane_kernel("channel_dots", False)
@@ -395,9 +407,14 @@ def sum(x, axis=None, dtype=None, keepdims=False):
 
 
 def _sum_kernel(x, axis):
-    """Return the kernel that sums the first dimensions, or all but the second, of a contiguous array, or None."""
-    if not x.flags.c_contiguous or len(axis) == x.ndim:
+    """Return the kernel that sums the first dimensions, or all but the second, or None.
+
+    The array is contiguous, or so are images with the channels last.
+    """
+    if len(axis) == x.ndim:
         return None
+    if not x.flags.c_contiguous:
+        return _sums_of_last if axis == (0, *range(2, x.ndim)) and np.moveaxis(x, 1, -1).flags.c_contiguous else None
     if axis == tuple(range(len(axis))):
         return _row_sums
     return _channel_sums if axis == (0, *range(2, x.ndim)) else None
@@ -405,6 +422,10 @@ def _sum_kernel(x, axis):
 
 def _row_sums(x, count):
     return kernels.column_sums(x.reshape(math.prod(x.shape[:count]), -1))
+
+
+def _sums_of_last(x, count):
+    return _row_sums(np.moveaxis(x, 1, -1), count)
 
 
 def _channel_sums(x, _):

@@ -27,7 +27,7 @@ from retrograd.compiler.program import (
 from retrograd.compiler.specialization import may_raise
 from retrograd.core import Tensor, call, current
 from retrograd.core.aval import Aval
-from retrograd.core.dispatch import in_row_major
+from retrograd.core.dispatch import in_order
 from retrograd.core.graph import reserve_numbers
 from retrograd.core.level import TransparentLevel
 from retrograd.core.op import AuxOutput
@@ -611,7 +611,7 @@ def kernel_of(op: Any, arrays: list) -> Callable:
         kernel: Callable = op.kernel_for(arrays)
     else:
         kernel = partial(_promote_and_run, op)
-    return _row_major_kernel(kernel) if op.row_major else kernel
+    return kernel if op.orders is None else _ordered_kernel(op, kernel)
 
 
 def _is_promoted(op: Any, arrays: list) -> bool:
@@ -630,8 +630,8 @@ def _promote_and_run(op: Any, *arrays: Any, **params: Any) -> Any:
 
 
 @cache
-def _row_major_kernel(kernel: Callable) -> Callable:
-    return partial(_run_in_row_major, kernel)
+def _ordered_kernel(op: Any, kernel: Callable) -> Callable:
+    return partial(_run_in_order, op, kernel)
 
 
 def _run_without_structure(kernel: Callable, *arrays: Any, **params: Any) -> Any:
@@ -639,5 +639,5 @@ def _run_without_structure(kernel: Callable, *arrays: Any, **params: Any) -> Any
     return kernel(*arrays, **params)[:-1]
 
 
-def _run_in_row_major(kernel: Callable, *arrays: Any, **params: Any) -> Any:
-    return in_row_major(kernel(*arrays, **params))
+def _run_in_order(op: Any, kernel: Callable, /, *arrays: Any, **params: Any) -> Any:
+    return in_order(op, arrays, kernel(*arrays, **params))

@@ -113,7 +113,7 @@ class Definition:
     linear = ""
     promotion: str | None = None
     view = ""
-    row_major = False
+    memory = ""
     in_place: bool | str = False
     saves_input = False
     snapshots = ""

@@ -56,7 +56,9 @@ cdef object name_results(Op op, object out)
 cpdef object ground(Op op, tuple args, dict params)
 cpdef object raw(Op op, object a)
 @cython.locals(array=ndarray)
-cpdef object in_row_major(object out)
+cpdef object in_order(Op op, object arrays, object out)
+@cython.locals(array=ndarray)
+cpdef bint are_row_major(object operands) except -1
 
 cpdef object note_cut(TensorBase out, object reason)
 cpdef object note_detached(Op op, TensorBase out, State state)

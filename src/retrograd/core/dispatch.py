@@ -3,11 +3,12 @@
 from functools import partial
 from sys import _getframe
 
-from numpy import asarray, ascontiguousarray, dtype, ndarray
+from numpy import asarray, dtype, ndarray
 
 from retrograd.core.device import array_devices
 from retrograd.core.errors import OperandTypeError
 from retrograd.core.level import grad_mode_below
+from retrograd.core.memory_order import order_of, put_in_order
 from retrograd.core.op import (
     AuxOutput,
     OpBase,
@@ -227,8 +228,8 @@ def call1(op, a, params):
             except (ValueError, TypeError, IndexError, AttributeError):
                 explain(op, (a,), params)
                 raise
-            if op.row_major:
-                r = in_row_major(r)
+            if op.orders is not None:
+                r = in_order(op, (t.value,) if op.orders else (), r)
             out = make(r if type(r) is ndarray else as_array(r), None, t.tag)
             if state.inference:
                 out.version = INFERENCE
@@ -568,8 +569,8 @@ def ground(op, args, params):
     except (ValueError, TypeError, IndexError, AttributeError):
         explain(op, args, params)
         raise
-    if op.row_major:
-        out = in_row_major(out)
+    if op.orders is not None:
+        out = in_order(op, arrays, out)
     cut = None
     for a in args:
         if isinstance(a, TensorBase) and a.tag is not None:
@@ -590,16 +591,29 @@ def run_wrapped(op, args, arrays, params):
     return op.kernel_for(arrays)(*arrays, **params)
 
 
-def in_row_major(out):
-    """Return a kernel's results as C-contiguous arrays, so that `.view(-1)` works on them as in PyTorch."""
+def in_order(op, arrays, out):
+    """Return a kernel's results in the memory order that its operator's trait `memory` gives them, as in PyTorch."""
     if type(out) is tuple:
-        return tuple([in_row_major(r) for r in out])
+        return tuple([in_order(op, arrays, r) for r in out])
     if type(out) is ndarray:
         array: ndarray = out
-        return out if (array.is_row_major if compiled else out.flags.c_contiguous) else ascontiguousarray(out)
-    if type(out) not in array_devices or out.flags.c_contiguous:
+        if (array.is_row_major if compiled else out.flags.c_contiguous) and (not op.orders or are_row_major(arrays)):
+            return out
+    elif type(out) not in array_devices:
         return out
-    return namespaces[type(out)].ascontiguousarray(out)
+    return put_in_order(namespaces[type(out)], out, order_of(op, arrays) if op.orders else None)
+
+
+def are_row_major(operands):
+    """Return whether all operands are row-major arrays of NumPy's, or no arrays."""
+    for operand in operands:
+        if type(operand) is ndarray:
+            array: ndarray = operand
+            if not (array.is_row_major if compiled else operand.flags.c_contiguous):
+                return False
+        elif type(operand) in array_devices:
+            return False
+    return True
 
 
 def mark_inference(out):

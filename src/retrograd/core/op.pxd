@@ -5,13 +5,13 @@ from retrograd.core.vjp_rule cimport VjpRule
 
 cdef class OpBase:
     cdef public object schema, definition, kernel, ufunc, widened_rules, name, result_class
-    cdef public dict params, kernels, device_rules, exact
+    cdef public dict params, kernels, device_rules, exact, orders
     cdef public list slots
     cdef public tuple rules, positional
     cdef public int last, simple, optional, leading, required, masks
     cdef public unsigned long long snapshots
     cdef public bint promotes, to_float, differentiable, reduces_cotangent, view, composite, variadic
-    cdef public bint several_views, row_major, random, unary, takes_none, spreads
+    cdef public bint several_views, random, unary, takes_none, spreads
 
 @cython.locals(t=TensorBase)
 cpdef bint is_foreign(object a) except -1

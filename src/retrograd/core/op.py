@@ -4,6 +4,7 @@ from numpy import generic, ndarray
 
 from retrograd.core.device import array_devices
 from retrograd.core.dtype import is_bfloat16, is_extension
+from retrograd.core.memory_order import ORDERS
 from retrograd.core.state import current, override_state
 from retrograd.core.tensor import TensorBase, has_numpy_dtype, unwrap_all
 from retrograd.core.vjp_rule import VjpRule
@@ -146,7 +147,7 @@ class OpBase:
         self.composite = definition.compose is not None
         self.result_class = getattr(definition, "result_class", None)
         self.several_views = definition.view == "several"
-        self.row_major = definition.row_major
+        self.orders = ORDERS[definition.memory] if definition.memory else None
         # Operators that draw random numbers take `any generator`; a user's operator may have a number of that name.
         self.random = schema.exact.get("generator") is object
         self.rules = _vjp_rules(schema, definition)

@@ -170,7 +170,7 @@ def _check_pair(name, x, y, *each):
 
 
 @op("channel_mix(Tensor x, Tensor p, Tensor? q=None, Tensor? y=None, Tensor? r=None, Tensor? a=None) -> Tensor")
-class channel_mix(Internal, snapshots="p r", row_major=True):
+class channel_mix(Internal, snapshots="p r", memory="channels"):
     """x * p + q + (y - a) * r: x and y are (n, c, l), the others (c,), one value per channel."""
 
     def impl(xp, x, p, q, y, r, a):
@@ -254,7 +254,7 @@ class channel_mix(Internal, snapshots="p r", row_major=True):
 
 
 @op("norm_channels(Tensor[] tensors, *, float eps) -> (Tensor out, Tensor mean, Tensor variance)")
-class norm_channels(Internal, snapshots="tensors", row_major=True):
+class norm_channels(Internal, snapshots="tensors", memory="channels"):
     """(x - mean) / sqrt(variance + eps) * weight + bias; tensors are x (n, c, l), the weight and the bias, (c,).
 
     The mean and the variance (over n * l) are per channel.  With s = 1 / sqrt(variance + eps) and d = x - mean, the

@@ -17,7 +17,7 @@ from retrograd.ops.view import movedim, reshape, squeeze, unsqueeze
 # 0 outside.  So the rules of each primitive call the other two.
 
 
-class Convolution(Internal, Product):
+class Convolution(Internal, Product, memory="images"):
     """A derivative of the trilinear form with respect to one factor: its operands are the other two.
 
     `parts` names the operands and then the result by their first two dimensions: images n, channels c or o.

@@ -272,7 +272,7 @@ def _binomial_aval(count, prob):
 
 
 @op("multinomial(Tensor x, int num_samples, bool replacement=False, *, any generator=None) -> Tensor")
-class multinomial(Definition, differentiable=False, row_major=True):
+class multinomial(Definition, differentiable=False, memory="rows"):
     """Sample `num_samples` indices per row of x, with probabilities proportional to its values.
 
     x is a vector or a matrix of non-negative values, not all 0, which need not sum to 1.  Without replacement no index

@@ -4,6 +4,7 @@ from retrograd.core import Internal, op, registry, xp
 from retrograd.foundation.source_location import warn_user
 from retrograd.ops.family import Composite, Pointwise
 from retrograd.ops.functions import function
+from retrograd.ops.layout import arrange_like
 from retrograd.ops.mutate import inplace_function
 from retrograd.ops.pointwise import ge, to
 from retrograd.ops.view import squeeze, unsqueeze
@@ -36,7 +37,8 @@ def _apply_random_mask(name, x, p, training, shape, mixed):
         return x
     if p == 1:
         return x * 0
-    return mixed(x, ge(registry["rand"](shape), p), p)
+    kept = ge(registry["rand"](shape), p)
+    return mixed(x, arrange_like(kept, x) if shape == x.shape else kept, p)
 
 
 def _dropout(name, x, p, training, shape):

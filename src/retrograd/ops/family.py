@@ -7,6 +7,7 @@ by name when a rule runs, since they are themselves defined with families.
 import math
 import re
 import sys
+from functools import wraps
 
 from retrograd.core import (
     Aval,
@@ -24,6 +25,7 @@ from retrograd.core.aval import symbolic
 from retrograd.core.dispatch import call_fast
 from retrograd.core.errors import OperandIndexError, OperandValueError
 from retrograd.core.level import broadcasts_batched
+from retrograd.core.memory_order import ORDERS, find_order
 from retrograd.core.widening import comparing_kernel
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import align_batched, at_least_1d, batch_all
@@ -250,7 +252,7 @@ class AlongDims(Family):
     """Acts along the dimensions in the params `dims`, the same for all inputs, and maps over the others."""
 
     dims = "dim"
-    row_major = True
+    memory = "rows"
 
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
@@ -301,7 +303,7 @@ class Reduction(Family):
 
     in_stages = False
     result = "same"  # "same" dtype, "integral" (integers add up in int64), "real", "bool" or "int64"
-    row_major = True
+    memory = "rows"
 
     @classmethod
     def shape(cls, x, *, dim=None, keepdim=False, **params):
@@ -496,9 +498,30 @@ class Composite(Family, differentiable=False):
     """Defined by other operators in `compose`: all rules follow from theirs."""
 
     @classmethod
+    def prepare(cls, schema):
+        """Make `compose` return its result in the memory order of the first input, if the operator keeps that."""
+        super().prepare(schema)
+        if cls.memory:
+            cls.compose = _in_memory_order(cls.compose, ORDERS[cls.memory])
+
+    @classmethod
     def shape(cls, *avals, **params):
         """Fail: a composite operator has no shape rule; the operators it calls have."""
         raise NotImplementedError(f"{cls.__name__}: composed of other operators; ask those for shapes")
+
+
+def _in_memory_order(compose, orders):
+    """Return a `compose` whose result has the memory order of the first input, if that is one of these."""
+
+    @wraps(compose)
+    def run(x, *args, **params):
+        out = compose(x, *args, **params)
+        order = None if x.level is not None else find_order(orders, x.value)
+        if order is None or out.ndim != x.ndim or find_order(orders, out.value) is not None:
+            return out
+        return registry["copy_in_order"](out, order)
+
+    return run
 
 
 def pointwise(schema, impl, doc, *, samples=None, internal=False, **rules):

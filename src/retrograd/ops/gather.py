@@ -201,7 +201,7 @@ def _check_one_index_per_slice(name, src, index, dim):
 
 
 @op("gather(Tensor x, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
-class gather(Definition, linear="x", elements="moved", saves_input=True, row_major=True, snapshots="index"):
+class gather(Definition, linear="x", elements="moved", saves_input=True, memory="rows", snapshots="index"):
     """Gather elements of x along `dim`: for each position of `index`, the element at that index; not negative.
 
     The index has as many dimensions as x, and is no larger except along `dim`.  Gradients are never sparse.

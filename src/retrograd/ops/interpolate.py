@@ -17,7 +17,7 @@ from retrograd.ops.view import cat, expand, permute, reshape, stack, transpose
 # --------------------------------------------------------------------------------- linear maps along a dimension
 
 
-class Resampling(Internal, AlongDims):
+class Resampling(Internal, AlongDims, memory="images"):
     """A linear map along one dimension; `how` is its name, the old and the new size, and its further arguments."""
 
     @classmethod
@@ -477,7 +477,7 @@ def _check_factor(name, x, what, factor, least):
 
 
 @op("pixel_shuffle(Tensor x, int upscale_factor) -> Tensor")
-class pixel_shuffle(Composite, aliases="nn.functional.pixel_shuffle", method=False):
+class pixel_shuffle(Composite, aliases="nn.functional.pixel_shuffle", method=False, memory="images"):
     """Rearrange channels into pixels: (..., c * r^2, h, w) to (..., c, h * r, w * r), r being upscale_factor.
 
     W. Shi et al., Real-time single image and video super-resolution, CVPR 2016.
@@ -517,7 +517,7 @@ class pixel_shuffle(Composite, aliases="nn.functional.pixel_shuffle", method=Fal
 
 
 @op("pixel_unshuffle(Tensor x, int downscale_factor) -> Tensor")
-class pixel_unshuffle(Composite, aliases="nn.functional.pixel_unshuffle", method=False):
+class pixel_unshuffle(Composite, aliases="nn.functional.pixel_unshuffle", method=False, memory="images"):
     """Undo `pixel_shuffle`: (..., c, h * r, w * r) to (..., c * r^2, h, w), r being downscale_factor."""
 
     def compose(x, *, downscale_factor):
@@ -548,7 +548,7 @@ class pixel_unshuffle(Composite, aliases="nn.functional.pixel_unshuffle", method
 
 
 @op("channel_shuffle(Tensor x, int groups) -> Tensor")
-class channel_shuffle(Composite, aliases="nn.functional.channel_shuffle", method=False):
+class channel_shuffle(Composite, aliases="nn.functional.channel_shuffle", method=False, memory="images"):
     """Interleave `groups` consecutive groups of channels (n, c, *sizes): the first of each, the second of each, ...
 
     X. Zhang et al., ShuffleNet, CVPR 2018.

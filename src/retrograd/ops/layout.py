@@ -8,6 +8,7 @@ from retrograd.backend.devices import device_named
 from retrograd.core import Tensor, current, registry
 from retrograd.core.device import CPU, array_devices, device, is_device_type
 from retrograd.core.errors import OperandValueError
+from retrograd.core.memory_order import IMAGES
 from retrograd.core.op import composite_arrays, compound
 from retrograd.core.state import override_state
 from retrograd.core.tensor import unwrap_all
@@ -51,7 +52,7 @@ contiguous_format, preserve_format = memory_format("contiguous_format"), memory_
 legacy_contiguous_format = contiguous_format
 channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")
 
-_ORDERS = {channels_last: (0, 2, 3, 1), channels_last_3d: (0, 2, 3, 4, 1)}
+_ORDERS = {channels_last: IMAGES[4], channels_last_3d: IMAGES[5]}
 
 
 _new, _item = tuple.__new__, tuple.__getitem__  # half the time of `x.shape[0]` is finding them by `super()`
@@ -328,6 +329,15 @@ def has_format(x, fmt):
 def format_of(x):
     """Return the format of the memory of x: row-major if it has several, or none."""
     return next((fmt for fmt in (contiguous_format, *_ORDERS) if has_format(x, fmt)), contiguous_format)
+
+
+def arrange_like(out, x):
+    """Return a tensor of the shape of x in the order of its memory, if that has no gaps: itself if it is row-major."""
+    array = x.value if x.level is None and compound(x) is None else None
+    if array is None or array.flags.c_contiguous or out.level is not None:
+        return out
+    order = tuple(sorted(range(x.ndim), key=lambda dim: -array.strides[dim]))
+    return registry["copy_in_order"](out, order) if array.transpose(order).flags.c_contiguous else out
 
 
 def to_format(x, fmt):

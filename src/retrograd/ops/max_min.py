@@ -217,7 +217,7 @@ ChosenAlongDim = Annotated[Tensor | tuple[Tensor, Tensor], "dim"]  # values and 
 
 
 @op("select_along(Tensor x, *, str finder, any given, int dim, bool keepdim) -> (Tensor values, Tensor indices)")
-class select_along(Internal, Family, row_major=True, snapshots="out"):
+class select_along(Internal, Family, memory="rows", snapshots="out"):
     """The elements of x at the indices along `dim` that another operator returns, `finder`, and these indices.
 
     `given` are the params of that operator except for `dim`.  Without `keepdim` it returns one index, which keeps the

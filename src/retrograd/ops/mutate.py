@@ -122,7 +122,7 @@ def _view_of_array(array, chain):
 
 
 @op("index_put(Tensor x, Tensor values, Tensor[] ids, *, any spec) -> Tensor")
-class index_put(Internal, linear="x,values", elements="moved", row_major=True):
+class index_put(Internal, linear="x,values", elements="moved", memory="images"):
     """x with values written at [spec], where each T in spec is the next index tensor; of duplicates one is written."""
 
     def impl(xp, x, values, *ids, spec):

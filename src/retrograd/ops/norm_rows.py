@@ -73,7 +73,7 @@ def _sum_gradients(a, b):
 
 
 @op("norm_rows(Tensor[] tensors, *, float eps, bool center=True) -> Tensor")
-class norm_rows(Internal, snapshots="tensors"):
+class norm_rows(Internal, snapshots="tensors", memory="rows"):
     """(x - mean) / sqrt(variance + eps) * weight + bias, of tensors x (..., m, n), weight and bias, or of x alone."""
 
     def impl(xp, x, *weights, eps, center):

@@ -340,7 +340,9 @@ class instance_norm(Composite, home="nn.functional", opmath="x weight bias", mix
 
 
 @op("group_norm(Tensor x, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor")
-class group_norm(Composite, aliases="nn.functional.group_norm", opmath="x weight bias", mixed=True):
+class group_norm(
+    Composite, aliases="nn.functional.group_norm", opmath="x weight bias", mixed=True, memory="images"
+):
     """Group normalization: each of `num_groups` groups of channels standardized per sample, times weight, plus bias.
 
     x (n, channels, ...), weight and bias (channels,).  Y. Wu and K. He, Group normalization, arXiv 1803.08494.
@@ -377,7 +379,7 @@ class group_norm(Composite, aliases="nn.functional.group_norm", opmath="x weight
 
 
 @op("local_response_norm(Tensor x, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor")
-class local_response_norm(Composite, home="nn.functional", opmath="x"):
+class local_response_norm(Composite, home="nn.functional", opmath="x", memory="images"):
     """x / (k + alpha * mean of x^2 over `size` neighbouring channels, zero-padded) ^ beta.
 
     x (n, channels, ..., l).  A. Krizhevsky, I. Sutskever and G. E. Hinton, ImageNet classification with deep

@@ -22,7 +22,7 @@ def margins(name, pad, shape):
 
 
 @op("constant_pad_nd(Tensor x, int[] pad, number value=0) -> Tensor")
-class constant_pad_nd(CoreDims, method=False, cores=(0,), elements="moved"):
+class constant_pad_nd(CoreDims, method=False, cores=(0,), elements="moved", memory="images"):
     """x padded with `value`, from the last dimension on; negative amounts crop.
 
     >>> import retrograd as rg

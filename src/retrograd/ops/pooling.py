@@ -12,6 +12,7 @@ from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite, CoreDims, broadcast_dims, check_real, numel
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.interpolate import resample
+from retrograd.ops.layout import arrange_like
 from retrograd.ops.max_min import amax
 from retrograd.ops.pointwise import abs, detach, isinf, logical_or, pow, where
 from retrograd.ops.reduce import mean
@@ -23,7 +24,7 @@ from retrograd.ops.view import reshape
 # begins at i * stride - before; or (size,) for adaptive windows.
 
 
-class Pooling(Internal, CoreDims, cores=(0,)):
+class Pooling(Internal, CoreDims, cores=(0,), memory="images"):
     """Base of operators on windows of the last dimensions."""
 
     @classmethod
@@ -254,7 +255,7 @@ def _max_pool_windows(x, windows, return_indices):
     if not return_indices:
         return pooled_max(x, windows=windows)
     indices = max_pool_indices(x, windows=windows)
-    return gather_flat(x, indices, len(windows)), indices
+    return arrange_like(gather_flat(x, indices, len(windows)), indices), indices
 
 
 _MAX = """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with {n} spatial dimensions.
@@ -363,7 +364,7 @@ def _max_unpool(ndim):
         f"{name}(Tensor x, Tensor indices, int[] kernel_size, int[]? stride=None, int[] padding=0, "
         "int[]? output_size=None) -> Tensor"
     )
-    class max_unpool(Composite, home="nn.functional"):
+    class max_unpool(Composite, home="nn.functional", memory="images"):
         __doc__ = _UNPOOL.format(n=ndim)
 
         def compose(x, indices, *, kernel_size, stride, padding, output_size):

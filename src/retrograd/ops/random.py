@@ -15,7 +15,7 @@ from retrograd.ops.generator import get_rng_state as get_rng_state
 from retrograd.ops.generator import manual_seed as manual_seed
 from retrograd.ops.generator import resolve_generator
 from retrograd.ops.generator import set_rng_state as set_rng_state
-from retrograd.ops.layout import array_device, making_on
+from retrograd.ops.layout import arrange_like, array_device, making_on
 from retrograd.ops.methods import check_complete
 from retrograd.ops.pointwise import to
 
@@ -307,7 +307,7 @@ def _random_like(x, draw):
     composite = compound(x) if symbolic(x.shape) is None else None
     if composite is None:
         with making_on(array_device(x)):
-            return draw(x.shape)
+            return arrange_like(draw(x.shape), x)
     check_complete("rand_like", x, composite)
     plain, rebuilt = composite.plain(x)
     return rebuilt(draw(plain.shape), 0)

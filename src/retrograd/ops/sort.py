@@ -34,7 +34,7 @@ def _samples(r):
 
 
 @op("argsort(Tensor x, int dim=-1, bool descending=False, bool stable=False) -> Tensor")
-class argsort(Rowwise, differentiable=False, node_name="SortBackward0"):
+class argsort(Rowwise, memory="images", differentiable=False, node_name="SortBackward0"):
     """The indices that sort x along `dim`.  The sort is stable; NaN is the largest value.
 
     >>> import retrograd as rg
@@ -85,7 +85,7 @@ class sort(Composite):
 
 
 @op("sorted_values(Tensor x, *, int dim, bool descending=False) -> Tensor")
-class sorted_values(Internal, Rowwise, snapshots="x", node_name="SortBackward0"):
+class sorted_values(Internal, Rowwise, memory="images", snapshots="x", node_name="SortBackward0"):
     """x sorted along `dim`; the indices are computed only if derivatives are needed."""
 
     def impl(xp, x, *, dim, descending):

@@ -47,7 +47,7 @@ class svd_factors(Internal, CoreDims, differentiable=False):
 
 
 @op("singular_values_alone(Tensor A) -> Tensor")
-class singular_values_alone(Internal, CoreDims, differentiable=False, row_major=True):
+class singular_values_alone(Internal, CoreDims, differentiable=False, memory="rows"):
     """The singular values, when no derivatives are needed."""
 
     def impl(xp, A):

@@ -435,11 +435,11 @@ class movedim(Composite, aliases="moveaxis"):
 
 
 @op("flip(Tensor x, int... dims) -> Tensor")
-class flip(AlongDims, linear="x", dims="dims", elements="moved"):
+class flip(AlongDims, linear="x", dims="dims", elements="moved", memory="images"):
     """x with the order of elements reversed along the given dimensions; a copy, as in PyTorch."""
 
     def impl(xp, x, *, dims):
-        return xp.flip(x, canonical_dims("flip", dims, x.ndim) if dims else ()).copy()
+        return xp.flip(x, canonical_dims("flip", dims, x.ndim) if dims else ()).copy("K")
 
     def shape(x, *, dims):
         canonical_dims("flip", dims, x.ndim)
@@ -457,7 +457,7 @@ class flip(AlongDims, linear="x", dims="dims", elements="moved"):
 
 
 @op("roll(Tensor x, int[] shifts, int[]? dim=None) -> Tensor")
-class roll(Definition, linear="x", elements="moved", row_major=True):
+class roll(Definition, linear="x", elements="moved", memory="images"):
     """x shifted cyclically along each of `dim` (None: in row-major order).
 
     >>> import retrograd as rg
@@ -502,7 +502,7 @@ def _check_shifts(x, shifts, dim):
 
 
 @op("tril(Tensor x, int diagonal=0) -> Tensor")
-class tril(CoreDims, linear="x", in_place=True, elements="moved", row_major=True):
+class tril(CoreDims, linear="x", in_place=True, elements="moved", memory="rows"):
     """The lower triangle of the last two dimensions; elements above the given diagonal become 0."""
 
     def impl(xp, x, *, diagonal):
@@ -526,7 +526,7 @@ class tril(CoreDims, linear="x", in_place=True, elements="moved", row_major=True
 
 
 @op("triu(Tensor x, int diagonal=0) -> Tensor")
-class triu(CoreDims, linear="x", in_place=True, elements="moved", row_major=True):
+class triu(CoreDims, linear="x", in_place=True, elements="moved", memory="rows"):
     """The upper triangle of the last two dimensions; elements below the given diagonal become 0."""
 
     def impl(xp, x, *, diagonal):
@@ -558,7 +558,7 @@ def _check_at_least_2d(name, x):
 
 
 @op("cat(Tensor[] tensors, int dim=0) -> Tensor")
-class cat(Definition, linear="tensors,", aliases="concat concatenate", elements="moved", row_major=True):
+class cat(Definition, linear="tensors,", aliases="concat concatenate", elements="moved", memory="images"):
     """The concatenation of tensors along an existing dimension; their other sizes must be equal.
 
     Tensors of shape (0,) are ignored; of only such tensors, the result is one too, for any dim.
@@ -660,7 +660,7 @@ def _first_difference(expected, shape, at):
 
 
 @op("stack(Tensor[] tensors, int dim=0) -> Tensor")
-class stack(Definition, linear="tensors,", elements="moved", row_major=True):
+class stack(Definition, linear="tensors,", elements="moved", memory="rows"):
     """Tensors of equal shape stacked along a new dimension.
 
     >>> import retrograd as rg
