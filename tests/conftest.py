@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, settings
 
 import retrograd as rg
 
+from .own_operators import operators_of_a_test  # noqa: F401
+
 # UCX, over which MPICH may send, writes its errors about the network to the output of the programs that tests read.
 os.environ.setdefault("UCX_LOG_LEVEL", "fatal")
 

@@ -1,6 +1,7 @@
-"""Operators defined by a test module are registered while its tests run, and not during collection of others.
+"""Operators are registered while what defines them runs: those of a test module with its tests, others with one test.
 
-The conftest of a folder with such modules imports both functions.
+The conftest of a folder with such modules imports `pytest_make_collect_report` and `own_operators`; that of all tests
+imports `operators_of_a_test`.
 """
 
 import pytest
@@ -30,3 +31,15 @@ def own_operators(request):
     yield
     for name in own:
         registry.pop(name, None)
+
+
+@pytest.fixture(autouse=True)
+def operators_of_a_test():
+    """Forget the operators that a test defines, so that no other one finds their names taken, in any order."""
+    before = registry.imported()
+    yield
+    new = {name: operator for name, operator in registry.imported().items() if name not in before}
+    for name, operator in new.items():
+        if isinstance(operator, CustomOperator):
+            del registry[name]
+    registry.update(before)

@@ -21,8 +21,7 @@ def line():
 
 
 def older(name, schema="(Tensor x) -> Tensor"):
-    """Return an operator of the older API, without any kernel; defined separately for each test."""
-    registry.pop(name, None)
+    """Return an operator of the older API, without any kernel."""
     names = [p.split("=")[0].split()[-1] for p in schema[1 : schema.index(") ->")].split(", ") if p != "*"]
     return custom_op(name, schema)(eval(f"lambda {', '.join(names)}: None"))
 
@@ -137,7 +136,6 @@ def test_a_kernel_for_an_unknown_kind_of_arrays_is_refused(kind):
 
 
 def test_the_missing_kernel_is_named_with_the_definition():
-    registry.pop("test_define::kinds", None)
     op, there = custom_op("test_define::kinds", "(Tensor x) -> Tensor")(lambda x: None), line()
     with pytest.raises(NotImplementedError, match=f"the operator is defined at {there} in "):
         op(rg.ones(1))
@@ -314,7 +312,6 @@ def test_get_ctx_is_of_the_innermost_operator():
 
 
 def test_two_definitions_of_one_name_are_refused_with_both_locations():
-    registry.pop("test_define::twice", None)
     first, there = custom_op("test_define::twice", "(Tensor x) -> Tensor")(lambda x: None), line()
     with pytest.raises(RuntimeError) as caught:
         custom_op("test_define::twice", "(Tensor x) -> Tensor")(lambda x: None)

@@ -5,7 +5,6 @@ import re
 import pytest
 
 import retrograd as rg
-from retrograd.core import registry
 from retrograd.library import custom_op
 
 Tensor = rg.Tensor
@@ -13,8 +12,7 @@ HERE = re.escape(__file__)
 
 
 def older(schema, kernel, name="test_formula::op"):
-    """Return an operator of the older API with a kernel; defined separately for each test."""
-    registry.pop(name, None)
+    """Return an operator of the older API with a kernel."""
     names = [p.split("=")[0].split()[-1] for p in schema[1 : schema.index(") ->")].split(", ")]
     op = custom_op(name, schema)(eval(f"lambda {', '.join(names)}: None"))
     op.impl("cpu")(kernel)
