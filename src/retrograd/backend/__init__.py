@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 
+from retrograd.backend import dlpack
 from retrograd.backend import numpy as numpy_namespace
 from retrograd.backend.devices import cupy_device, device_named
 from retrograd.backend.stored_dtypes import as_strided
@@ -65,7 +66,7 @@ def share_memory(obj):
     """Return an array that shares the memory of an object with DLPack or the buffer protocol."""
     if isinstance(obj, np.ndarray):
         return obj
-    return np.from_dlpack(obj) if hasattr(obj, "__dlpack__") else np.asarray(memoryview(obj))
+    return dlpack.from_dlpack(obj) if hasattr(obj, "__dlpack__") else np.asarray(memoryview(obj))
 
 
 def from_buffer(buffer, dtype, count, offset):
@@ -82,7 +83,13 @@ def from_dlpack(obj, copy):
     """Return an array that shares the memory of another library's array, or has a copy of it; on a GPU a CuPy array."""
     kind, _ = obj.__dlpack_device__() if hasattr(obj, "__dlpack_device__") else (1, 0)
     gpu = device_named("cuda") if kind == DLPACK_CUDA else None
-    return np.from_dlpack(obj, copy=copy) if gpu is None else gpu.from_dlpack(obj, copy)
+    return dlpack.from_dlpack(obj, copy=copy) if gpu is None else gpu.from_dlpack(obj, copy)
+
+
+def to_dlpack(array, **options):
+    """Return a DLPack capsule for the memory of an array on any device, with the options of `__dlpack__`."""
+    export = dlpack.to_dlpack if type(array) is np.ndarray else type(array).__dlpack__
+    return export(array, **options)
 
 
 def pinned_copy(array):

@@ -12,6 +12,7 @@ from retrograd.backend.linalg import *  # noqa: F403
 from retrograd.backend.norms import *  # noqa: F403
 from retrograd.backend.products import *  # noqa: F403
 from retrograd.backend.products import row_matrix
+from retrograd.backend.rounding import *  # noqa: F403
 from retrograd.backend.rowwise import *  # noqa: F403
 from retrograd.backend.rowwise import rows_of
 from retrograd.backend.sorting import *  # noqa: F403

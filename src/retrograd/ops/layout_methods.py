@@ -320,7 +320,7 @@ def _dlpack(x, *, stream=None, max_version=None, dl_device=None, copy=None):
             f"__dlpack__: NumPy exports no {x.dtype.name}; x.view(rg.uint{8 * x.dtype.itemsize}) is the same memory, "
             f"which PyTorch reads by torch.from_dlpack(...).view(torch.{x.dtype.name})"
         )
-    return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+    return backend.to_dlpack(array, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
 
 def _dlpack_device(x):
