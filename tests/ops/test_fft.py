@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.backend import fourier
 from retrograd.testing import assert_close
 
 
@@ -24,6 +25,17 @@ def test_inverses_over_several_dimensions_undo_each_other(there, back, many, rng
     dims = {"dim": (0, 2)}
     again = getattr(rg.fft, back + many)(getattr(rg.fft, there + many)(x, **dims), s=(3, 5), **dims)
     assert_close(again.real.numpy(), x.numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fft2", "rfft2"])
+@pytest.mark.parametrize("scipy", [True, False])
+def test_single_precision_gives_the_numbers_of_double_precision(name, scipy, rng, monkeypatch):
+    if not scipy:
+        monkeypatch.setattr(fourier, "scipy_fft", lambda: None)
+    x = rg.tensor(rng.normal(size=(60, 70)), dtype="float32")
+    out, wide = getattr(rg.fft, name)(x, norm="ortho"), getattr(rg.fft, name)(x.double(), norm="ortho")
+    assert out.dtype == ("complex64" if wide.is_complex() else "float32")
+    assert_close(out.numpy(), wide.numpy().astype(out.numpy().dtype), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(

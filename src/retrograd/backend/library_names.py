@@ -85,6 +85,8 @@ class LibraryNames:
                 module["LIBRARY_DTYPES"] = ""
         if name == "retrograd.backend.linalg":
             module["scipy_linalg"] = lambda: None
+        if name == "retrograd.backend.fourier":
+            module["scipy_fft"] = lambda: None
         if name == "retrograd.backend.numpy":
             module["run_on_host"], module["on_device"] = self._run_on_host, True
             for function in ON_HOST:

@@ -39,6 +39,7 @@ from retrograd.kernels.host_values import on_host as on_host
 # whose functions are.
 _MODULES = {
     "attention": lambda: lazy_module("retrograd.backend.attention"),
+    "fft": lambda: lazy_module("retrograd.backend.fourier"),
     "padding": lambda: lazy_module("retrograd.backend.padding"),
     "ragged_attention": lambda: lazy_module("retrograd.backend.ragged_attention"),
     "segments": lambda: lazy_module("retrograd.backend.segments"),
