@@ -129,7 +129,15 @@ def _center(x, y):
 
 
 def _squared_distances(x, y):
-    """Return the squared distances, and a mask of those that lost digits or left the range."""
-    size = np.vecdot(x, x)[..., :, None] + np.vecdot(y, y)[..., None, :]
-    squares = size - 2 * np.matmul(x, np.swapaxes(y, -1, -2))
-    return squares, np.nonzero(~((squares > CANCELLED * size) & (size > _TOTALS[x.dtype.char][0])))
+    """Return the squared distances, and the indices of those that lost digits or left the range."""
+    of_x, of_y = np.vecdot(x, x), np.vecdot(y, y)
+    size = of_x[..., :, None] + of_y[..., None, :]
+    squares = np.matmul(x, np.swapaxes(y, -1, -2))
+    squares *= -2
+    squares += size
+    least = _TOTALS[x.dtype.char][0]
+    in_range = on_host and of_x.size and of_y.size and of_x.min() + of_y.min() > least
+    kept = size > least if not in_range else None
+    size *= CANCELLED
+    kept = squares > size if kept is None else kept & (squares > size)
+    return squares, np.unravel_index(np.flatnonzero(~kept), kept.shape)  # faster than `nonzero` of several dimensions
