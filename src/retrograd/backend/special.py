@@ -27,6 +27,7 @@ __all__ = [
     "hardswish_grad",
     "huber",
     "huber_grad",
+    "hypot",
     "i0",
     "isclose",
     "iv",
@@ -40,6 +41,7 @@ __all__ = [
     "logaddexp",
     "logaddexp2",
     "logit",
+    "nextafter",
     "polygamma",
     "power",
     "quotient",
@@ -130,6 +132,22 @@ erfc = _or_complex("erfc", kernels.erfc, lambda z: scipy_special().erfc(z))
 def erfinv(x):
     """Return the inverse of `erf`: of single precision by a kernel, of others by SciPy."""
     return kernels.erfinv(x) if _as_array(x).dtype.num == _SINGLE else scipy_special().erfinv(x)
+
+
+def hypot(a, b):
+    """Return sqrt(a^2 + b^2) without overflow: of single precision by a kernel, of others by NumPy."""
+    return (kernels.hypot if _have_dtypes(a, b, "f") else np.hypot)(a, b)
+
+
+def nextafter(a, b):
+    """Return the number next to a towards b, by a kernel or, of half precision, by NumPy."""
+    same = _have_dtypes(a, b, "f") or _have_dtypes(a, b, "d")
+    return (kernels.nextafter if same else np.nextafter)(a, b)
+
+
+def _have_dtypes(a, b, char):
+    """Return whether arrays both have the dtype of a character, so that a kernel takes them."""
+    return getattr(a, "dtype", None) == char and getattr(b, "dtype", None) == char
 
 
 gelu = _float_kernel("gelu", kernels.gelu)

@@ -21,10 +21,32 @@ namespace {
         }                                                                \
     }
 
+// In double precision, in which neither squares nor sums overflow.
+INLINE float hypot_of(float x, float y) {
+    const float found = static_cast<float>(std::sqrt(double(x) * x + double(y) * y)), most = std::numeric_limits<float>::infinity();
+    return std::fabs(x) == most || std::fabs(y) == most ? most : found;
+}
+
+// The number next to x towards y: the bits of floats are in the order of their sizes.
+template <class T>
+INLINE T next_of(T x, T y) {
+    using Bits = typename Format<T>::Bits;
+    Bits bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    bits += (y > x) == (x > T(0)) ? Bits(1) : ~Bits(0);
+    T next;
+    std::memcpy(&next, &bits, sizeof bits);
+    next = x == T(0) ? std::copysign(std::numeric_limits<T>::denorm_min(), y) : next;
+    next = x == y ? y : next;
+    return x == x && y == y ? next : x + y;
+}
+
 // The output may be an input: each element depends only on itself.
 KERNEL_OF(erf, 1, 0, erf_of(x))
 KERNEL_OF(erfc, 1, 0, erfc_of(x))
 KERNEL_OF(erfinv, 1, 0, erfinv_of(x))
+KERNEL_OF(hypot, 2, 0, hypot_of(x, y))
+KERNEL_OF(nextafter, 2, 0, next_of(x, y))
 KERNEL_OF(gelu, 1, 0, gelu_of(x))
 KERNEL_OF(gelu_grad, 2, 0, x * gelu_slope_of(y))
 KERNEL_OF(gelu_tanh, 1, 0, gelu_tanh_of(x))
@@ -132,6 +154,8 @@ const Kernel kernels[] = {
     OF_NUMBERS(erf, 1, 0, 1, "TT"),
     OF_NUMBERS(erfc, 1, 0, 1, "TT"),
     {"erfinv", {loop<float, 1, 0, 1, cpu_dispatch<erfinv<float>>>, nullptr}, "ff", 1, nullptr},
+    {"hypot", {loop<float, 2, 0, 1, cpu_dispatch<hypot<float>>>, nullptr}, "fff", 2, nullptr},
+    OF_NUMBERS(nextafter, 2, 0, 1, "TTT"),
     OF_NUMBERS(sign, 1, 0, 1, "TT"),
     OF_NUMBERS(gelu, 1, 0, 1, "TT"),
     OF_NUMBERS(gelu_grad, 2, 0, 1, "TTT"),

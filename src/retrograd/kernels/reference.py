@@ -42,6 +42,17 @@ def sign(x):
     return np.sign(x)
 
 
+def hypot(x, y):
+    """Return sqrt(x^2 + y^2) without overflow, in single precision."""
+    return np.hypot(x, y)
+
+
+def nextafter(x, y):
+    """Return the number next to x towards y; y where they are equal."""
+    with np.errstate(all="ignore"):
+        return np.nextafter(x, y)
+
+
 def gelu(x):
     """Return x times the normal distribution function."""
     with np.errstate(invalid="ignore"):  # NaN at minus infinity
