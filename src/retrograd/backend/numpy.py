@@ -288,6 +288,19 @@ def run_on_host(function, *arrays):
     return function(*arrays)
 
 
+def _angle_conversion(name, of, to):
+    """Return NumPy's conversion of angles, for floats by a product with the factor that it has too."""
+
+    def convert_angles(x):
+        number = x.dtype.type
+        return x * (number(to) / number(of)) if x.dtype.char in "fd" else getattr(np, name)(x)
+
+    return convert_angles
+
+
+deg2rad, rad2deg = _angle_conversion("deg2rad", 180, math.pi), _angle_conversion("rad2deg", math.pi, 180)
+
+
 def sign(x):
     """Return the sign of each element: 1, -1 or 0; NaN stays NaN."""
     real_only("sign", x)
@@ -387,6 +400,16 @@ def one_hot(x, num_classes):
             f"{columns}"
         )
     return (x[..., None] == np.arange(columns)).astype(np.int64, order="C")
+
+
+def any_true(x, axis=None, keepdims=False):
+    """Return NumPy's `any`, by the function that its own calls."""
+    return np.logical_or.reduce(x, axis, bool, None, keepdims)
+
+
+def all_true(x, axis=None, keepdims=False):
+    """Return NumPy's `all`, by the function that its own calls."""
+    return np.logical_and.reduce(x, axis, bool, None, keepdims)
 
 
 add_up = np.add.reduce  # (x, axis, dtype, out, keepdims)

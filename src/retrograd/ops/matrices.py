@@ -7,7 +7,7 @@ from retrograd.ops.create import Factory, arange, as_tensor, factory
 from retrograd.ops.diagonal import diagonal, diagonal_backward
 from retrograd.ops.family import Composite, canonical_dim, canonical_dims
 from retrograd.ops.pointwise import pow
-from retrograd.ops.view import flip, narrow, reshape, transpose, unsqueeze
+from retrograd.ops.view import cat, expand, flip, narrow, reshape, transpose, unsqueeze
 
 # --------------------------------------------------------------------------------------------------- turned
 
@@ -306,8 +306,12 @@ class vander(Composite):
         count = x.shape[0] if N is None else N
         if count < 0:
             raise ValueError(f"vander: N must not be negative, got {N}")
-        powers = arange(count) if increasing else arange(count - 1, -1, -1)
-        return pow(unsqueeze(x, 1), powers)
+        if count == 0:
+            return pow(unsqueeze(x, 1), arange(count - 1, -1, -1))
+        column = unsqueeze(x, 1)
+        factors = [registry["ones_like"](column), expand(column, (x.shape[0], count - 1))]
+        powers = registry["cumprod"](cat(factors, 1), 1)  # as in PyTorch; powers of negative numbers take much longer
+        return powers if increasing else flip(powers, 1)
 
     def oracle(np, x, N, increasing):
         return np.vander(x, N, increasing)

@@ -489,7 +489,8 @@ class any(LogicalReduction):
     """Whether any element over `dim` (None: all, (): elementwise) is nonzero, as bool; as uint8 for uint8."""
 
     def impl(xp, x, *, dim, keepdim):
-        return xp.cast(xp.any(x, axis=_axes_or_none(x, dim), keepdims=keepdim), truth_dtype(x.dtype))
+        found = xp.any_true(x, _axes_or_none(x, dim), keepdim)
+        return found if x.dtype != dtypes.uint8 else xp.cast(found, x.dtype)
 
     def oracle(np, x, dim, keepdim):
         return np.any(x, axis=dim, keepdims=keepdim).astype(truth_dtype(x.dtype))
@@ -500,7 +501,8 @@ class all(LogicalReduction):
     """Whether all elements over `dim` (None: all, (): elementwise) are nonzero, as bool; as uint8 for uint8."""
 
     def impl(xp, x, *, dim, keepdim):
-        return xp.cast(xp.all(x, axis=_axes_or_none(x, dim), keepdims=keepdim), truth_dtype(x.dtype))
+        found = xp.all_true(x, _axes_or_none(x, dim), keepdim)
+        return found if x.dtype != dtypes.uint8 else xp.cast(found, x.dtype)
 
     def oracle(np, x, dim, keepdim):
         return np.all(x, axis=dim, keepdims=keepdim).astype(truth_dtype(x.dtype))
