@@ -21,7 +21,10 @@ HOT = run_path(str(CORE / "build_config.py"))["HOT"]  # the modules to compile
 SHARED = "retrograd.core.retrograd_cython"
 # Modules in which -O1, with the inlining of -O2, adds nothing to the instructions of a call or of a backward pass. They
 # compile in 65 % of the time.
-COLD = {"blocks", "engine", "guards", "level", "op", "state", "views", "vjp_rule"}
+COLD = {
+    *("aval", "blocks", "engine", "function_node", "guards", "level", "op", "retrograd_cython", "state", "views"),
+    "vjp_rule",
+}  # fmt: skip
 # auto_pickle: code that pickles extension types by their fields. None of them needs it; compiling it takes 3 s of CPU.
 DIRECTIVES = {
     "language_level": 3, "binding": True, "initializedcheck": False, "embedsignature": False, "auto_pickle": False,
@@ -36,6 +39,8 @@ LESS = [
     *("-O1", "-fstrict-aliasing", "-finline-functions", "-finline-small-functions", "-findirect-inlining"),
     *("-fpartial-inlining", "-fcaller-saves", "-foptimize-sibling-calls"),
 ]
+# Without GCC's dominator pass, the other modules compile in 90 % of the time.
+MORE = ["-O2", "-fno-tree-dominator-opts"]
 
 # Vectorise what sets errno or floating-point flags in the C library; NaN and infinities stay what they are. With -O2,
 # dropout takes 1.8 times as long, pooling with overlapping windows 6, and batch normalization rounds otherwise.
@@ -44,8 +49,14 @@ FLAGS = ["/std:c++17"] if WINDOWS else ["-std=c++17", "-O3", "-g0", "-fwrapv", "
 # Kernels of sums of two products. A compiler fuses one of them with the addition: newer ones not the same one in whole
 # vectors and for the last elements, so numbers would depend on where an array is cut.
 UNFUSED = KERNELS / "updates.cpp"
-# Headers that nearly every kernel includes.
-HEADERS = ("registration.hpp", "ufunc_adapter.hpp", "vectors.hpp", "cstring", "limits", "memory", "vector")
+# Headers that nearly every kernel, and every module of the core, includes.
+HEADERS = {
+    ".cpp": ("registration.hpp", "ufunc_adapter.hpp", "vectors.hpp", "cstring", "limits", "memory", "vector"),
+    ".c": (
+        *("Python.h", "numpy/arrayobject.h", "structmember.h", "pythread.h", "stdatomic.h", "math.h", "stdalign.h"),
+        *("stdlib.h", "string.h", "compile.h", "frameobject.h", "traceback.h"),
+    ),
+}
 
 
 def say(text):
@@ -96,17 +107,23 @@ def extension(name, include, suffix=".py"):
 
     -Wno-all: the analyses behind warnings take 7 % of the time, and nobody edits C that Cython made.
     """
-    flags = LESS if GCC and name in COLD else ["-O2"]
+    flags = ["-O2"] if not GCC else LESS if name in COLD else MORE
     return Extension(
         f"retrograd.core.{name}",
         [str(CORE / f"{name}{suffix}")],
         include_dirs=[include],
         define_macros=[
             ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
+            ("PY_SSIZE_T_CLEAN", None),
             *([("CYTHON_SMALL_CODE", ONCE)] if GCC else []),
         ],
         extra_compile_args=[] if WINDOWS else [*flags, "-g0", "-Wno-all"],
     )
+
+
+def extended(options, *flags):
+    """Return a compiler's options with more flags."""
+    return options | {"extra_postargs": [*options["extra_postargs"], *flags]}
 
 
 def kernels(include):
@@ -136,6 +153,7 @@ class AllOrNone(build_ext):
             translate(core)
         self.total, self.done, self.compile = sum(len(ext.sources) for ext in everything), set(), self.compiler.compile
         self.compiler.compile, self.counting = self.compile_sources, Lock()
+        self.headers, self.precompiling = {}, Lock()
         if everything:
             say(f"checking {self.total} files, and compiling what has changed, {self.parallel} at a time")
         rest = [ext for ext in everything if ext not in core]
@@ -153,28 +171,40 @@ class AllOrNone(build_ext):
 
     def compile_sources(self, sources, **options):
         """Compile the files of an extension at the same time, which setuptools does not; return their objects."""
-        native = str(KERNELS / "native.cpp")
+        native, kind = str(KERNELS / "native.cpp"), Path(sources[0]).suffix
         prepared = {native: options}  # this file alone defines the tables of NumPy's functions
         if not WINDOWS:
-            prepared[str(UNFUSED)] = options | {"extra_postargs": [*options["extra_postargs"], "-ffp-contract=off"]}
-        if GCC and native in sources and set(sources) - set(prepared):
-            options = self.precompile(options)
+            prepared[str(UNFUSED)] = extended(options, "-ffp-contract=off")
+        if GCC and set(sources) - set(prepared):
+            options = self.precompile(kind, options)
         with ThreadPoolExecutor(self.parallel) as threads:
             built = threads.map(lambda source: self.compile_source(source, prepared.get(source, options)), sources)
             return [name for objects in built for name in objects]
 
-    def precompile(self, options):
-        """Compile the headers of kernels once, and return options that include them; if that fails, without them."""
-        source = Path(self.build_temp, "headers.cpp")
+    def precompile(self, kind, options):
+        """Compile the headers of files of a kind, once for the same flags, and return options that include them.
+
+        Without them if that fails.
+        """
+        options = options | {"include_dirs": [*options["include_dirs"], str(KERNELS)]} if kind == ".cpp" else options
+        flags = (kind, *options["extra_postargs"])
+        with self.precompiling:
+            if flags not in self.headers:
+                source = Path(self.build_temp, f"headers{len(self.headers)}{kind}")
+                self.headers[flags] = self.compile_headers(source, options)
+            return extended(options, *self.headers[flags])
+
+    def compile_headers(self, source, options):
+        """Compile a file that includes them, and return the flags to include it, none if it does not compile."""
+        language = "c-header" if source.suffix == ".c" else "c++-header"
         source.parent.mkdir(parents=True, exist_ok=True)
-        source.write_text("".join(f"#include <{name}>\n" for name in HEADERS))
-        options = options | {"include_dirs": [*options["include_dirs"], str(KERNELS)]}
+        source.write_text("".join(f"#include <{name}>\n" for name in HEADERS[source.suffix]))
         try:
-            [made] = self.compile([str(source)], **options, extra_preargs=["-x", "c++-header"])
+            [made] = self.compile([str(source)], **options, extra_preargs=["-x", language])
         except CompileError:
-            return options
+            return []
         Path(made).replace(f"{source}.gch")  # read instead of the file without .gch
-        return options | {"extra_postargs": [*options["extra_postargs"], "-include", str(source)]}
+        return ["-include", str(source)]
 
     def compile_source(self, source, options):
         start = time.perf_counter()

@@ -34,6 +34,12 @@ def has_compiler():
 
 
 needs_compiler = pytest.mark.skipif(not has_compiler(), reason="needs a C compiler")
+needs_gcc = pytest.mark.skipif(
+    sys.platform != "linux"
+    or "clang" in (os.environ.get("CC") or sysconfig.get_config_var("CC") or "")
+    or not has_compiler(),
+    reason="needs GCC",
+)
 
 
 def plant(tmp_path):
@@ -135,10 +141,7 @@ def test_kernels_that_fail_leave_the_core_as_it_is(built_tree):
     assert "retrograd: the kernels are not compiled, NumPy does their work" in output
 
 
-@needs_compiler
-@pytest.mark.skipif(
-    sys.platform != "linux" or "clang" in (os.environ.get("CC") or sysconfig.get_config_var("CC")), reason="needs GCC"
-)
+@needs_gcc
 def test_kernels_include_headers_that_are_compiled_once(built_tree):
     kernels = built_tree / "src/retrograd/kernels"
     for name in ("ufunc_adapter.hpp", "vectors.hpp"):
@@ -147,7 +150,14 @@ def test_kernels_include_headers_that_are_compiled_once(built_tree):
     (kernels / "other.cpp").write_text("int twice() { return 2 * answer; }\n")
     output = build(built_tree)
     assert "the kernels are compiled" in output
-    assert len(list(built_tree.glob("build/**/headers.cpp.gch"))) == 1
+    assert len(list(built_tree.glob("build/**/headers*.cpp.gch"))) == 1
+
+
+@needs_gcc
+def test_modules_of_the_core_include_headers_compiled_with_their_own_flags(first_build):
+    """GCC optimizes a module by the flags of compiled headers, not by its own, and says nothing."""
+    tree, _ = first_build
+    assert len(list(tree.glob("build/**/headers*.c.gch"))) == 2  # one for LESS, one for MORE
 
 
 def test_an_older_cython_is_named_and_compiles_nothing(tree):
