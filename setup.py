@@ -49,6 +49,8 @@ FLAGS = ["/std:c++17"] if WINDOWS else ["-std=c++17", "-O3", "-g0", "-fwrapv", "
 # Kernels of sums of two products. A compiler fuses one of them with the addition: newer ones not the same one in whole
 # vectors and for the last elements, so numbers would depend on where an array is cut.
 UNFUSED = KERNELS / "updates.cpp"
+# A file that reads each plan once; the functions in it that run at every call have -O3 by themselves.
+PLANS = KERNELS / "call_plan.cpp"
 # Headers that nearly every kernel, and every module of the core, includes.
 HEADERS = {
     ".cpp": ("registration.hpp", "ufunc_adapter.hpp", "vectors.hpp", "cstring", "limits", "memory", "vector"),
@@ -175,6 +177,8 @@ class AllOrNone(build_ext):
         prepared = {native: options}  # this file alone defines the tables of NumPy's functions
         if not WINDOWS:
             prepared[str(UNFUSED)] = extended(options, "-ffp-contract=off")
+        if GCC:
+            prepared[str(PLANS)] = extended(options, "-O1")
         if GCC and set(sources) - set(prepared):
             options = self.precompile(kind, options)
         with ThreadPoolExecutor(self.parallel) as threads:

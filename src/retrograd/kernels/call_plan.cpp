@@ -192,8 +192,16 @@ bool set_ufunc(PlannedStep& step, PyUFuncObject* ufunc, const std::vector<const 
     return true;
 }
 
+// Without -O3, loops are not vectorized.  The rest of the file is compiled with -O1 (setup.py): it reads each plan once, but
+// conversions run at every call.
+#if defined(__GNUC__) && !defined(__clang__)
+#define AT_EVERY_CALL __attribute__((optimize("O3")))
+#else
+#define AT_EVERY_CALL
+#endif
+
 template <class From, class To>
-void convert(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {
+AT_EVERY_CALL void convert(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {
     for (npy_intp i = 0; i < dimensions[0]; i++)
         *reinterpret_cast<To*>(args[1] + i * steps[1]) = static_cast<To>(*reinterpret_cast<const From*>(args[0] + i * steps[0]));
 }
