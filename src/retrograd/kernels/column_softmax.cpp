@@ -65,14 +65,23 @@ INLINE void raise(Rows<T>& rows, npy_intp begin, npy_intp end, npy_intp n, T* to
         if (tops[c] != before[c]) totals[c] *= std::exp(double(before[c]) - double(tops[c]));
 }
 
-// Writes the maximum of each column, and the sum of exp(x - maximum).
+// The maximum of each column, and the sum of exp(x - maximum).
 template <class T>
-INLINE void sum_exponentials(Rows<T>& rows, npy_intp m, npy_intp n, T* tops, double* totals) {
-    T shifts[WIDEST];
+struct Exponentials {
+    T tops[WIDEST];
+    double totals[WIDEST];
+};
+
+template <class T>
+INLINE void sum_exponentials(const Columns& of, Exponentials<T>& found) {
+    Rows<T> rows(of);
+    const npy_intp n = of.n;
+    T shifts[WIDEST], *tops = found.tops;
+    double* totals = found.totals;
     std::fill(tops, tops + n, -std::numeric_limits<T>::infinity());
     std::fill(totals, totals + n, 0.0);
-    for (npy_intp start = 0; start < m; start += TILE) {
-        const npy_intp end = std::min(m, start + TILE);
+    for (npy_intp start = 0; start < of.m; start += TILE) {
+        const npy_intp end = std::min(of.m, start + TILE);
         raise(rows, start, end, n, tops, totals);
         for (npy_intp c = 0; c < n; c++) shifts[c] = tops[c] == -std::numeric_limits<T>::infinity() ? T(0) : tops[c];
         add_tile<T>(start, end, n, totals, [&](npy_intp i, T* sums) {
@@ -83,14 +92,12 @@ INLINE void sum_exponentials(Rows<T>& rows, npy_intp m, npy_intp n, T* tops, dou
     }
 }
 
-#define COLUMNS(name) template <class T> INLINE void name(const Columns& of)
-
-COLUMNS(softmax) {
+template <class T>
+INLINE void divide(const Columns& of, const Exponentials<T>& found) {
     Rows<T> rows(of);
-    T tops[WIDEST], scales[WIDEST];
-    double totals[WIDEST];
-    sum_exponentials(rows, of.m, of.n, tops, totals);
-    for (npy_intp c = 0; c < of.n; c++) scales[c] = T(1 / totals[c]);
+    T scales[WIDEST];
+    const T* tops = found.tops;
+    for (npy_intp c = 0; c < of.n; c++) scales[c] = T(1 / found.totals[c]);
     for (npy_intp i = 0; i < of.m; i++, rows.finish()) {
         const T* x = rows.x(i);
         T* out = rows.out(i);
@@ -99,12 +106,12 @@ COLUMNS(softmax) {
     }
 }
 
-COLUMNS(log_softmax) {
+template <class T>
+INLINE void subtract_logarithms(const Columns& of, const Exponentials<T>& found) {
     Rows<T> rows(of);
-    T tops[WIDEST], shifts[WIDEST];
-    double totals[WIDEST];
-    sum_exponentials(rows, of.m, of.n, tops, totals);
-    for (npy_intp c = 0; c < of.n; c++) shifts[c] = T(std::log(totals[c]));
+    T shifts[WIDEST];
+    const T* tops = found.tops;
+    for (npy_intp c = 0; c < of.n; c++) shifts[c] = T(std::log(found.totals[c]));
     for (npy_intp i = 0; i < of.m; i++, rows.finish()) {
         const T* x = rows.x(i);
         T* out = rows.out(i);
@@ -113,7 +120,16 @@ COLUMNS(log_softmax) {
     }
 }
 
-COLUMNS(softmax_grad) {
+// The first pass is compiled once for both functions.
+template <class T, void (*second)(const Columns&, const Exponentials<T>&)>
+void both_passes(const Columns& of) {
+    Exponentials<T> found;
+    cpu_dispatch<sum_exponentials<T>>(of, found);
+    second(of, found);
+}
+
+template <class T>
+INLINE void softmax_grad(const Columns& of) {
     Rows<T> rows(of);
     T levels[WIDEST];
     double totals[WIDEST] = {};
@@ -132,7 +148,8 @@ COLUMNS(softmax_grad) {
     }
 }
 
-COLUMNS(log_softmax_grad) {
+template <class T>
+INLINE void log_softmax_grad(const Columns& of) {
     Rows<T> rows(of);
     T sums_of_g[WIDEST];
     double totals[WIDEST] = {};
@@ -171,18 +188,15 @@ void stacks(char** args, const npy_intp* dimensions, const npy_intp* steps, void
     std::feclearexcept(FE_ALL_EXCEPT);
 }
 
-#define UFUNC(name, operands, types, signature)                                                            \
-    {                                                                                                      \
-        #name "_columns",                                                                                  \
-            {stacks<float, operands, cpu_dispatch<name<float>>>, stacks<double, operands, cpu_dispatch<name<double>>>}, \
-            types, operands, signature                                                                     \
-    }
+#define WHOLE(name, T) cpu_dispatch<name<T>>
+#define AFTER_SUMS(name, T) both_passes<T, cpu_dispatch<name<T>>>
+#define STACKS(kind, name, operands) {stacks<float, operands, kind(name, float)>, stacks<double, operands, kind(name, double)>}
 
 const Kernel kernels[] = {
-    UFUNC(softmax, 1, "TT", "(m,n)->(m,n)"),
-    UFUNC(log_softmax, 1, "TT", "(m,n)->(m,n)"),
-    UFUNC(softmax_grad, 2, "TTT", "(m,n),(m,n)->(m,n)"),
-    UFUNC(log_softmax_grad, 2, "TTT", "(m,n),(m,n)->(m,n)"),
+    {"softmax_columns", STACKS(AFTER_SUMS, divide, 1), "TT", 1, "(m,n)->(m,n)"},
+    {"log_softmax_columns", STACKS(AFTER_SUMS, subtract_logarithms, 1), "TT", 1, "(m,n)->(m,n)"},
+    {"softmax_grad_columns", STACKS(WHOLE, softmax_grad, 2), "TTT", 2, "(m,n),(m,n)->(m,n)"},
+    {"log_softmax_grad_columns", STACKS(WHOLE, log_softmax_grad, 2), "TTT", 2, "(m,n),(m,n)->(m,n)"},
 };
 
 }  // namespace
