@@ -203,6 +203,11 @@ def test_a_network_prints_what_differs_from_the_defaults():
     assert repr(nn.GRUCell(3, 4, bias=False)) == "GRUCell(3, 4, bias=False)"
 
 
+def test_dropout_of_a_single_layer_warns_that_nothing_is_dropped():
+    with pytest.warns(UserWarning, match="num_layers greater than 1, but got dropout=0.5 and num_layers=1"):
+        nn.GRU(3, 4, dropout=0.5)
+
+
 @pytest.mark.parametrize(
     ("make", "error", "pattern"),
     [

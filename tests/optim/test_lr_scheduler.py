@@ -350,3 +350,15 @@ def test_a_restored_optimizer_keeps_its_rates_under_a_schedule_made_for_its_step
     again = schedules.ExponentialLR(opt, 0.5, last_epoch=1)
     assert again.get_last_lr() == first.get_last_lr() == [0.25, 0.125]
     assert again.last_epoch == first.last_epoch == 2
+
+
+def test_a_step_that_replaces_the_optimizers_after_its_schedule_warns():
+    trained = optimizer()
+    schedule, own = schedules.StepLR(trained, 1), trained.step
+    trained.step = lambda: own()
+    trained.step()
+    with pytest.warns(UserWarning, match="overridden after learning rate scheduler initialization"):
+        schedule.step()
+    again = schedules.StepLR(trained, 1)
+    again.step()  # it knows the step that is there
+    assert again.state_dict().keys() == schedule.state_dict().keys()

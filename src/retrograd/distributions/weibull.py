@@ -30,8 +30,13 @@ class Weibull(TransformedDistribution):
         base = Exponential(self.scale.new_ones(self.scale.shape), validate_args=validate_args)
         super().__init__(base, self._parts(), validate_args=validate_args)
 
+    @property
+    def concentration_reciprocal(self) -> Tensor:
+        """Return 1 / concentration."""
+        return self.concentration.reciprocal()
+
     def _parts(self) -> Any:
-        return [PowerTransform(exponent=self.concentration.reciprocal()), AffineTransform(0, self.scale)]
+        return [PowerTransform(exponent=self.concentration_reciprocal), AffineTransform(0, self.scale)]
 
     def expand(self, batch_shape: tuple[int, ...], _instance: Any = None) -> Any:
         new = super().expand(batch_shape, _instance)
@@ -50,19 +55,19 @@ class Weibull(TransformedDistribution):
 
     @property
     def mean(self) -> Tensor:
-        return self.scale * lgamma(1 + self.concentration.reciprocal()).exp()
+        return self.scale * lgamma(1 + self.concentration_reciprocal).exp()
 
     @property
     def mode(self) -> Tensor:
         below = ((self.concentration - 1) / self.concentration).clamp(min=0)
-        return self.scale * below.pow(self.concentration.reciprocal())
+        return self.scale * below.pow(self.concentration_reciprocal)
 
     @property
     def variance(self) -> Tensor:
-        inverse = self.concentration.reciprocal()
+        inverse = self.concentration_reciprocal
         second = lgamma(1 + 2 * inverse).exp()
         return self.scale.square() * (second - (2 * lgamma(1 + inverse)).exp())
 
     def entropy(self) -> Tensor:
-        inverse = self.concentration.reciprocal()
+        inverse = self.concentration_reciprocal
         return euler_constant * (1 - inverse) + (self.scale * inverse).log() + 1

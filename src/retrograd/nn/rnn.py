@@ -4,6 +4,7 @@ import math
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from retrograd.core import Tensor, operator_named
+from retrograd.foundation.source_location import warn_user
 from retrograd.levels.autocast import casts_operands
 from retrograd.nn import functional as F
 from retrograd.nn import init
@@ -86,6 +87,11 @@ class RNNBase(Module, Generic[Last]):
             raise ValueError(
                 f"{name}: dropout should be a number in range [0, 1] representing the probability of an element being "
                 f"zeroed; it is a probability, between 0 and 1, got {dropout}"
+            )
+        if dropout > 0 and num_layers == 1:
+            warn_user(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
+                f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}"
             )
         if not 0 <= proj_size < hidden_size or (proj_size and mode != "LSTM"):
             raise ValueError(

@@ -26,7 +26,6 @@ _TOO_EARLY = (
     "Detected call of `lr_scheduler.step()` before `optimizer.step()`: the first value of the learning rate schedule "
     "is skipped. Call `optimizer.step()` first, then `lr_scheduler.step()`"
 )
-
 _OVERRIDDEN = (
     "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization: whether "
     "`optimizer.step()` ran before `lr_scheduler.step()` is unknown"
@@ -55,6 +54,7 @@ class LRScheduler(ChecksNumbers):
     # Users' schedules, written after PyTorch's, read these in `get_lr`.
     _get_lr_called_within_step: ClassVar[bool] = True
     _is_initial = False  # whether this is the step of the constructor
+    _known_step: Any = None  # the optimizer's `step` at that time, if it is not its class's
     _step_count: int
 
     choices: ClassVar[Mapping[str, Collection[str]]] = {}  # the values that settings of a few words may have
@@ -69,7 +69,7 @@ class LRScheduler(ChecksNumbers):
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._step_count = 0
-        self._is_initial = True
+        self._is_initial, self._known_step = True, vars(optimizer).get("step")
         self.step()
         del self._is_initial
 
@@ -91,8 +91,9 @@ class LRScheduler(ChecksNumbers):
 
         epoch: deprecated; the number of steps to be at, which an earlier one is reached from the initial rates.
         """
-        if self._step_count == 1 and not self.optimizer._opt_called:
-            warn_user(_OVERRIDDEN if "step" in vars(self.optimizer) else _TOO_EARLY)
+        replaced = vars(self.optimizer).get("step") is not self._known_step
+        if self._step_count == 1 and (replaced or not self.optimizer._opt_called):
+            warn_user(_OVERRIDDEN if replaced else _TOO_EARLY)
         self._step_or_undo(epoch)
 
     def _step_or_undo(self, epoch: int | None = None) -> None:
@@ -149,7 +150,7 @@ class LRScheduler(ChecksNumbers):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the schedule as plain data: everything but the optimizer and functions."""
-        hidden = ("optimizer", "lr_lambdas", "scale_fn", "_loaded", "_is_initial")
+        hidden = ("optimizer", "lr_lambdas", "scale_fn", "_loaded", "_is_initial", "_known_step")
         return {name: value for name, value in vars(self).items() if name not in hidden}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
