@@ -494,7 +494,9 @@ class unique(Composite):
     exempt = {"vmap": "the size of the result depends on the values"}
 
     def oracle(np, x, sorted, return_inverse, return_counts, dim):
-        return np.unique(x, return_inverse=return_inverse, return_counts=return_counts, axis=dim)
+        values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, axis=dim)
+        inverse = inverse.reshape(x.shape if dim is None else -1)  # in NumPy 2.0, it has the dimensions of x
+        return (values, *[inverse] * return_inverse, *[counts] * return_counts)
 
     def samples(r):
         yield (r.ints(5, (2, 3)),), {}
