@@ -407,10 +407,11 @@ def _float_power(a, b):
     The root of -inf is NaN and that of -0.0 is -0.0, the powers are inf and 0.0.  Python numbers give roots, as in
     PyTorch.
     """
-    if type(b) in (int, float) and b not in _FAST and float(b).is_integer() and a.dtype.char in "fd":
-        return _whole_power(a, b)
-    if type(b) is float and b != 0.5 and math.isfinite(b) and on_host and a.dtype.char in "fd" and a.size > MANY:
-        return _fractional_power(a, b)
+    if type(b) in (int, float) and b not in _FAST and math.isfinite(b) and a.dtype.char in "fd":
+        if float(b).is_integer():
+            return _whole_power(a, b)
+        if on_host and a.size > MANY:
+            return _fractional_power(a, b)
     same = not isinstance(b, np.ndarray) or (b.ndim and getattr(a, "shape", ()) == b.shape)
     if same or not on_host or not np.equal(b, 0.5).any():
         return a**b
@@ -418,7 +419,7 @@ def _float_power(a, b):
     return np.power(a, np.array(np.broadcast_to(b, shape or (1,)))).reshape(shape)
 
 
-_FAST = (-1, 0, 1, 2)  # exponents for which NumPy has loops of its own
+_FAST = (-1, 0, 0.5, 1, 2)  # exponents for which NumPy has loops of its own
 
 
 def _whole_power(a, n):
