@@ -54,10 +54,29 @@ def test_params_and_lists_of_tensors_arrive_as_they_were_given():
     assert args[0][1] is foreign
 
 
-def test_params_with_their_default_values_are_left_out():
-    foreign = Recorder()
+def test_arguments_are_as_the_caller_wrote_them():
+    foreign, x = Recorder(), rg.ones(2, 3)
     assert rg.mean(foreign)[2:] == ((foreign,), {})
-    assert rg.sum(foreign, dim=None, keepdim=False)[3] == {}
+    assert rg.sum(foreign, dim=None, keepdim=False)[2:] == ((foreign,), {"dim": None, "keepdim": False})
+    assert rg.sum(foreign, 1)[2:] == ((foreign, 1), {})
+    assert rg.permute(foreign, [1, 0])[2:] == ((foreign, [1, 0]), {})
+    assert rg.reshape(foreign, (3, 2))[2:] == ((foreign, (3, 2)), {})
+    assert rg.add(input=x, other=foreign, alpha=2)[2:] == ((), {"input": x, "other": foreign, "alpha": 2})
+    assert rg.add(x, foreign, alpha=2)[0] == "add"
+    assert rg.stack((x, foreign))[2:] == (((x, foreign),), {})
+    assert rg.clamp(foreign, 1)[2:] == ((foreign, 1), {})
+    assert rg.exp(foreign, out=x)[2:] == ((foreign,), {"out": x})
+    assert rg.exp(x, out=foreign)[2:] == ((x,), {"out": foreign})
+
+
+def test_calls_that_do_not_fit_are_refused_before_an_override_sees_them():
+    for call in (lambda f: rg.sum(f, keepdim=3), lambda f: rg.permute(f), lambda f: rg.mean(f, axes=1)):
+        with pytest.raises(TypeError):
+            call(Recorder())
+
+
+def test_layer_norm_with_a_list_of_numbers_is_overridden():
+    foreign = Recorder()
     assert rg.nn.functional.layer_norm(rg.ones(2, 3), [foreign])[0] == "layer_norm"
 
 

@@ -21,10 +21,10 @@ class Unwilling:
 
 x, later = rg.ones(2, 3), Later()
 CALLS = {
-    "size": (lambda: rg.zeros(later), "zeros", (), {"size": later}),
-    "sizes": (lambda: rg.zeros((later, 2)), "zeros", (), {"size": (later, 2)}),
-    "one by one": (lambda: rg.reshape(x, later, -1), "reshape", (x,), {"shape": (later, -1)}),
-    "dim": (lambda: rg.cat([x, x], dim=later), "cat", ((x, x),), {"dim": later}),
+    "size": (lambda: rg.zeros(later), "zeros", (later,), {}),
+    "sizes": (lambda: rg.zeros((later, 2)), "zeros", ((later, 2),), {}),
+    "one by one": (lambda: rg.reshape(x, later, -1), "reshape", (x, later, -1), {}),
+    "dim": (lambda: rg.cat([x, x], dim=later), "cat", ([x, x],), {"dim": later}),
 }
 
 

@@ -3,7 +3,7 @@ from retrograd.core.array cimport ndarray
 from retrograd.core.array cimport ndarray
 from retrograd.core.state cimport State, current
 from retrograd.core.level cimport grad_mode_below
-from retrograd.core.op cimport OpBase, compound, is_foreign
+from retrograd.core.op cimport OpBase, any_foreign, compound, is_foreign
 from retrograd.core.record cimport record, record2
 from retrograd.core.tensor cimport TensorBase, is_floating_array, bump_version, has_numpy_dtype, has_plain_memory, is_integer_array, is_real_array, is_weak_number, known_tensor, make, needs_no_promotion, same_kind, share_real_dtype, unwrap_all
 from retrograd.core.views cimport forget_hidden_bases, is_view_of, requires_grad_synced, sync_view, track_view

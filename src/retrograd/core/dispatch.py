@@ -12,6 +12,7 @@ from retrograd.core.memory_order import order_of, put_in_order
 from retrograd.core.op import (
     AuxOutput,
     OpBase,
+    any_foreign,
     composite_arrays,
     compound,
     is_array,
@@ -21,7 +22,7 @@ from retrograd.core.op import (
     registry,
 )
 from retrograd.core.operand_errors import explain, reraise_as_runtime_error, wrap_integers
-from retrograd.core.overrides import call_override, write_out
+from retrograd.core.overrides import call_as_given, call_override, write_out
 from retrograd.core.record import record, record2
 from retrograd.core.state import ERRORS_DEFAULT, current, float_errors, override_state
 from retrograd.core.tensor import (
@@ -70,6 +71,12 @@ class Op(OpBase):
             if self.simple == 2:
                 return call2(self, args[0], args[1])
             return call(self, args, self.params)
+        level = current().level
+        intercepted = level is not None and level.intercept is not None
+        if intercepted or any_foreign(args) or (kwargs and any_foreign(tuple(kwargs.values()))):
+            out = call_as_given(self, args, kwargs)
+            if out is not NotImplemented:
+                return out
         if self.optional and not kwargs and self.simple - self.optional <= len(args) < self.simple:
             return call(self, args + (None,) * (self.simple - len(args)), self.params)
         if len(kwargs) == 1 and "out" in kwargs and write_plain(self, kwargs["out"], args):

@@ -15,5 +15,6 @@ cdef class OpBase:
 
 @cython.locals(t=TensorBase)
 cpdef bint is_foreign(object a) except -1
+cpdef bint any_foreign(object values) except -1
 cpdef bint takes_over(object a, str reflected) except -1
 cpdef object compound(TensorBase t)

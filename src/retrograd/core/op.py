@@ -31,6 +31,18 @@ def is_foreign(a):
     return hasattr(kind, "__tensor_function__") or (hasattr(kind, "__torch_function__") and not from_torch(kind))
 
 
+def any_foreign(values):
+    """Return whether one of the arguments of a call, or of the members of a list or tuple there, is foreign."""
+    for a in values:
+        kind = type(a)
+        if kind is tuple or kind is list:
+            if any_foreign(a):
+                return True
+        elif kind is not bool and kind is not str and is_foreign(a):
+            return True
+    return False
+
+
 _NUMBERS = (int, float, complex)  # not in place: compiled code would not ask the __class__ of sizes that are traced
 
 

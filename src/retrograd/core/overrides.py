@@ -19,8 +19,31 @@ from retrograd.foundation.source_location import is_user_frame
 PLAIN = (bool, int, float, complex, str)  # the classes of params that are compared with their defaults
 
 
+def call_as_given(op, args, kwargs):
+    """Return what modes and foreign classes compute for a call, with the arguments as the caller wrote them.
+
+    NotImplemented if none overrides it.  Raises the TypeError of a call that does not fit the operator.
+    """
+    resolve_call(op, args, {name: value for name, value in kwargs.items() if name != "out"})
+    return function_result(op, foreign_objects((*args, *kwargs.values())), args, kwargs)
+
+
+def resolve_call(op, args, kwargs):
+    """Return the operator that a call by its public name runs, and the arguments as that operator's schema has them."""
+    if kwargs and op.definition.keyword_overload:
+        op = operator_named(op.definition.keyword_overload)
+    try:
+        op.schema.bind(args, kwargs)
+    except TypeError:
+        today = op.definition.older_form(op.name, args, kwargs)
+        if today is None:
+            raise
+        return op, *today
+    return op, args, kwargs
+
+
 def call_override(op, args, params):
-    """Let the foreign classes among the operands compute the result."""
+    """Let the foreign classes among the operands of an operator within another one compute the result."""
     return override_result(op, [a for a in args if is_foreign(a)], *op.call_arguments(args, params))
 
 
@@ -261,17 +284,6 @@ def foreign_objects(value):
     if isinstance(value, (tuple, list)):
         return [found for member in value for found in foreign_objects(member)]
     return [value] if is_foreign(value) else []
-
-
-class ForeignParams:
-    """An extra input of a call that has foreign objects among its params only: it lets these handle the call."""
-
-    @classmethod
-    def __tensor_function__(cls, func, types, args, kwargs):
-        """Return the result that a foreign object among the params computes."""
-        args = [tuple([m for m in a if type(m) is not cls]) if isinstance(a, tuple) else a for a in args]
-        foreign = [found for value in (*args, *kwargs.values()) for found in foreign_objects(value)]
-        return override_result(func, foreign, tuple(args), kwargs)
 
 
 def check_no_tangent(op, operands):

@@ -9,7 +9,7 @@ import numpy as np
 from retrograd.core.aval import SymbolicSize
 from retrograd.core.dtype import TABLE, as_dtype
 from retrograd.core.op import is_foreign
-from retrograd.core.overrides import ForeignParams, foreign_objects
+from retrograd.core.overrides import foreign_objects
 from retrograd.core.tensor import TensorBase
 from retrograd.foundation.suggestions import did_you_mean, unfit_argument
 
@@ -251,8 +251,7 @@ class Schema:
         """Bind a call whose params include objects of other classes, which stay as they are."""
         foreign = {p.name: given[p.name] for p in self.params if foreign_objects(given.get(p.name))}
         params = {p.name: foreign[p.name] if p.name in foreign else self._convert(p, given) for p in self.params}
-        inputs = self._flatten(given)
-        return inputs if any(map(is_foreign, inputs)) else (*inputs, ForeignParams()), params
+        return self._flatten(given), params
 
     def given(self, args, kwargs):
         """Return the arguments of a call by name, without conversion."""

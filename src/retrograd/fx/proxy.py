@@ -10,7 +10,7 @@ from typing import Any, NoReturn, cast
 
 from retrograd.autograd.function.base import FunctionOp
 from retrograd.core import Op, Tensor
-from retrograd.core.overrides import positional_parameters
+from retrograd.core.overrides import positional_parameters, resolve_call
 from retrograd.foundation.source_location import user_frame, user_line
 from retrograd.fx.call_format import normalized_args
 from retrograd.fx.dataclass_pytrees import members
@@ -189,6 +189,15 @@ def _plain_key(key: Any) -> Any:
     return key
 
 
+def _in_usual_form(op: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Op, tuple, dict[str, Any]]:
+    """Return the operator that a call runs, and its arguments as nodes have them."""
+    op, args, kwargs = resolve_call(op, args, kwargs)
+    args, kwargs = op.call_arguments(*op.schema.bind(args, kwargs))
+    inputs = zip(positional_parameters(op.schema), args, strict=True)
+    tensors = {p.name: list(a) if p.is_list and isinstance(a, tuple) else a for p, a in inputs}
+    return op, *normalized_args(op, {**op.schema.defaults, **tensors, **kwargs})
+
+
 class Proxy:
     """Represents the result of a node while code is traced without example values.
 
@@ -220,9 +229,7 @@ class Proxy:
         elif isinstance(func, CustomOperator):
             args, kwargs = normalized_args(func, func.schema.given(args, kwargs))
         elif isinstance(func, Op) and not isinstance(func, FunctionOp):
-            inputs = zip(positional_parameters(func.schema), args, strict=True)
-            tensors = {p.name: list(a) if p.is_list and isinstance(a, tuple) else a for p, a in inputs}
-            args, kwargs = normalized_args(func, {**func.schema.defaults, **tensors, **kwargs})
+            func, args, kwargs = _in_usual_form(func, args, kwargs)
         return _common_tracer((args, kwargs)).create_proxy("call_function", func, args, kwargs)
 
     def __getattr__(self, name: str) -> "Attribute":

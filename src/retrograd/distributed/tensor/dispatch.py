@@ -9,6 +9,7 @@ from retrograd.core import Aval, Op, Tensor, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.blocks import generator_block
 from retrograd.core.dispatch import run_compose
+from retrograd.core.overrides import resolve_call, write_out
 from retrograd.distributed.device_mesh import DeviceMesh
 from retrograd.distributed.tensor.division import Division, Placements
 from retrograd.distributed.tensor.dtensor import DTensor, broadcast_over, distribute_tensor, local_of, wrap
@@ -54,6 +55,9 @@ def run(func: Any, args: Arguments, kwargs: Keywords) -> Any:
 
 
 def _run_operator(op: Any, args: Arguments, kwargs: Keywords) -> Any:
+    if "out" in kwargs:
+        return write_out(op, args, kwargs)
+    op, args, kwargs = resolve_call(op, args, kwargs)
     operands, params = op.schema.bind(args, kwargs)
     if _needs_whole(operands, params):
         return _run_on_whole(op, args, kwargs)
