@@ -104,7 +104,7 @@ def overlapping(operand, result, shift, views):
 def same(got, expected):
     """Return whether arrays agree; the vector loop and the remainder loop may round differently."""
     tolerance = 1e-5 if expected.dtype == np.float32 else 1e-13
-    return (got == expected).all() or np.allclose(got, expected, tolerance, tolerance)
+    return (got == expected).all() or np.allclose(got, expected, tolerance, tolerance, equal_nan=True)
 
 
 def differing(call, k, operands, results, views=VIEWS, skipped=()):
