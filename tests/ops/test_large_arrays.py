@@ -34,7 +34,7 @@ def threads(request):
 def stretched(x, place):
     """Return a large tensor of the dtype of x: all kinds of floats, or the numbers of x again."""
     random = np.random.default_rng(place)
-    if not x.dtype.kind == "f":
+    if x.dtype.kind != "f":
         return rg.from_numpy(random.choice(x.numpy().reshape(-1), LARGE))
     values = random.standard_normal(LARGE) * np.exp2(random.integers(-4, 5, LARGE))
     values[random.integers(0, LARGE, 200)] = random.choice(SPECIAL, 200)
