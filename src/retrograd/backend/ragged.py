@@ -15,11 +15,21 @@ from retrograd.backend.ragged_text import text as text
 from retrograd.core.aval import SymbolicSize, symbolic
 from retrograd.core.errors import OperandValueError
 from retrograd.core.level import NotBatchedError
-from retrograd.core.overrides import foreign_objects
+from retrograd.core.tensor import TensorBase
 
 
 class RaggedSizeError(NotBatchedError, TypeError):
     """A program asks for the size of a ragged dimension as a number, but each component has another one."""
+
+
+def _refused_operand(operator):
+    """Return a reflected method that refuses a ragged size as operand, in PyTorch's words if the other is a tensor."""
+
+    def refuse(size, other):
+        words = f"NestedTensor {operator}.Tensor: invalid argument {size}: " if isinstance(other, TensorBase) else ""
+        size._refuse(operand_of=words)
+
+    return refuse
 
 
 class RaggedSize(SymbolicSize):
@@ -118,26 +128,16 @@ class RaggedSize(SymbolicSize):
     def _sizes_text(self):
         return ", ".join(map(str, self.sizes[:6])) + (", ..." if len(self.sizes) > 6 else "")
 
-    def _refuse(self, *others):
+    def _refuse(self, *others, operand_of=""):
         raise RaggedSizeError(
-            f"the size of a ragged dimension differs between the components ({self._sizes_text()}) and is no number; "
-            f"see offsets() and to_padded_tensor(), and for a vmap over components its fallback='loop'"
+            f"{operand_of}the size of a ragged dimension differs between the components ({self._sizes_text()}) and is no "
+            f"number; see offsets() and to_padded_tensor(), and for a vmap over components its fallback='loop'"
         )
 
-    @classmethod
-    def __tensor_function__(cls, func, types, args, kwargs):
-        """Raise: no operator takes a ragged size as operand or parameter."""
-        given = [found for value in (*args, *kwargs.values()) for found in foreign_objects(value)]
-        size = next(size for size in given if isinstance(size, cls))
-        try:
-            size._refuse()
-        except RaggedSizeError as error:
-            name = getattr(func, "name", func)
-            raise RaggedSizeError(f"NestedTensor {name}.Tensor: invalid argument {size}: {error}") from None
-
     __index__ = __int__ = __float__ = __bool__ = _refuse
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = _refuse
-    __truediv__ = __rtruediv__ = __mod__ = __rmod__ = __pow__ = __neg__ = _refuse
+    __add__ = __sub__ = __mul__ = __floordiv__ = __rfloordiv__ = __truediv__ = __mod__ = __rmod__ = _refuse
+    __pow__ = __neg__ = _refuse
+    __radd__, __rsub__, __rmul__, __rtruediv__ = map(_refused_operand, ("add", "sub", "mul", "div"))
     __lt__ = __le__ = __gt__ = __ge__ = _refuse
 
 
