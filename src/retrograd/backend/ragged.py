@@ -130,8 +130,8 @@ class RaggedSize(SymbolicSize):
 
     def _refuse(self, *others, operand_of=""):
         raise RaggedSizeError(
-            f"{operand_of}the size of a ragged dimension differs between the components ({self._sizes_text()}) and is no "
-            f"number; see offsets() and to_padded_tensor(), and for a vmap over components its fallback='loop'"
+            f"{operand_of}the size of a ragged dimension differs between the components ({self._sizes_text()}) and is "
+            f"no number; see offsets() and to_padded_tensor(), and for a vmap over components its fallback='loop'"
         )
 
     __index__ = __int__ = __float__ = __bool__ = _refuse
