@@ -108,6 +108,17 @@ def lerp(m: ModuleType) -> Callable[[], Any]:
     return lambda: m.lerp(x, y, weight)
 
 
+def elementwise(name: str, m: ModuleType) -> Callable[[], Any]:
+    """Return a function of each element of a positive array."""
+    return partial(getattr(m, name), normal(m, SIZE).abs() + 0.1)
+
+
+def in_place(m: ModuleType) -> Callable[[], Any]:
+    """Return an array written over by its logarithms' exponentials."""
+    x = normal(m, SIZE).abs() + 0.1
+    return lambda: x.log_().exp_()
+
+
 def by_number(name: str, number: float, m: ModuleType) -> Callable[[], Any]:
     """Return an operator on an array and a number."""
     return partial(getattr(m, name), normal(m, SIZE), number)
@@ -223,6 +234,8 @@ ROWS: dict[str, tuple[Make, float]] = {
     "relu6 + backward": (partial(activation, "relu6"), 1.0),
     "hardswish + backward": (partial(activation, "hardswish"), 1.0),
     "smooth_l1_loss + backward": (smooth_l1_loss, 1.2),
+    **{name: (partial(elementwise, name), 1.0) for name in ("exp", "tanh", "sqrt", "sign", "erfc")},
+    "log_ and exp_": (in_place, 1.0),
     "where": (choice, 1.0),
     "lerp": (lerp, 1.0),
     "remainder by a number": (partial(by_number, "remainder", 0.7), 1.0),
