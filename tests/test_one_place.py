@@ -15,6 +15,7 @@ COPIED = (
     "tests/ops",
     "tests/conftest.py",
     "tests/case_groups.py",
+    "tests/own_operators.py",
     "tests/tables.py",
     "pyproject.toml",
 )
