@@ -19,11 +19,16 @@ class Unwilling:
         return NotImplemented
 
 
+class Sizes(tuple):
+    pass
+
+
 x, later = rg.ones(2, 3), Later()
 CALLS = {
     "size": (lambda: rg.zeros(later), "zeros", (later,), {}),
     "sizes": (lambda: rg.zeros((later, 2)), "zeros", ((later, 2),), {}),
     "one by one": (lambda: rg.reshape(x, later, -1), "reshape", (x, later, -1), {}),
+    "a subclass of tuple": (lambda: rg.reshape(x, Sizes((later, -1))), "reshape", (x, Sizes((later, -1))), {}),
     "dim": (lambda: rg.cat([x, x], dim=later), "cat", ([x, x],), {"dim": later}),
 }
 

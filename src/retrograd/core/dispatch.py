@@ -72,7 +72,7 @@ class Op(OpBase):
                 return call2(self, args[0], args[1])
             return call(self, args, self.params)
         level = current().level
-        intercepted = level is not None and level.intercept is not None
+        intercepted = level is not None and level.intercept is not None and hasattr(level, "intercept_function")
         if intercepted or any_foreign(args) or (kwargs and any_foreign(tuple(kwargs.values()))):
             out = call_as_given(self, args, kwargs)
             if out is not NotImplemented:

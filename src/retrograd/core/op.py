@@ -35,7 +35,7 @@ def any_foreign(values):
     """Return whether one of the arguments of a call, or of the members of a list or tuple there, is foreign."""
     for a in values:
         kind = type(a)
-        if kind is tuple or kind is list:
+        if isinstance(a, (tuple, list)):  # as in `foreign_objects`
             if any_foreign(a):
                 return True
         elif kind is not bool and kind is not str and is_foreign(a):
