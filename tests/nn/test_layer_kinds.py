@@ -117,6 +117,38 @@ def test_a_table_from_pretrained_shares_its_memory_and_is_frozen_unless_requeste
     assert nn.Embedding.from_pretrained(rows, freeze=False).weight.requires_grad
 
 
+def test_a_frozen_table_holds_integers():
+    codes = rg.tensor([[1, 2], [3, 4]])
+    assert nn.Embedding.from_pretrained(codes)(rg.tensor([1])).tolist() == [[3, 4]]
+    with pytest.raises(RuntimeError, match="floating point and complex"):
+        nn.Embedding.from_pretrained(codes, freeze=False)
+
+
+@pytest.mark.parametrize("dtype", [rg.int16, rg.uint8, rg.bool, rg.float32])
+def test_ids_of_rows_are_integers_of_64_or_32_bits(dtype):
+    ids, starts = rg.ones(2, dtype=dtype), rg.tensor([0, 1])
+    with pytest.raises(TypeError, match=f"embedding: ids must be integers of 64 or 32 bits, got {dtype}"):
+        nn.Embedding(3, 2)(ids)
+    with pytest.raises(TypeError, match=f"embedding_bag: ids must be integers of 64 or 32 bits, got {dtype}"):
+        nn.EmbeddingBag(3, 2)(ids, starts.to(dtype))
+    nn.EmbeddingBag(3, 2)(rg.ones(2, dtype=rg.int16), starts)  # promoted to the dtype of the offsets
+
+
+def test_weights_of_a_bag_have_the_dtype_of_the_table():
+    with pytest.raises(TypeError, match="weight to have the same type as per_sample_weights, got float32 and float64"):
+        nn.EmbeddingBag(3, 2, mode="sum")(rg.tensor([[0, 1]]), per_sample_weights=rg.ones(1, 2, dtype=rg.float64))
+
+
+@pytest.mark.parametrize("kind", [nn.Embedding, nn.EmbeddingBag])
+def test_bad_tables_are_assertion_errors_as_in_pytorch(kind):
+    for make in (lambda: kind(3, 2, padding_idx=3), lambda: kind(3, 2, _weight=rg.ones(2, 2))):
+        with pytest.raises(AssertionError) as caught:
+            make()
+        assert isinstance(caught.value, ValueError)
+    with pytest.raises(AssertionError, match="2-dimensional"):
+        kind.from_pretrained(rg.ones(3))
+
+
 def test_adaptive_log_probabilities_are_those_of_all_classes():
     layer, x, y = nn.AdaptiveLogSoftmaxWithLoss(8, 12, [3, 6], div_value=2.0), rg.randn(12, 8), rg.arange(12)
     everything = layer.log_prob(x)
@@ -227,7 +259,7 @@ SETTINGS = {
     "ReLU6|Hardtanh: min_val must be less": lambda: nn.Hardtanh(1.0, 1.0),
     "Bilinear: in1_features must be at least 1": lambda: nn.Bilinear(0, 1, 1),
     "EmbeddingBag: mode must be 'sum', 'mean' or 'max', got 'min'": lambda: nn.EmbeddingBag(3, 2, mode="min"),
-    "EmbeddingBag: padding_idx must be a row": lambda: nn.EmbeddingBag(3, 2, padding_idx=3),
+    "EmbeddingBag: padding_idx must be within num_embeddings": lambda: nn.EmbeddingBag(3, 2, padding_idx=3),
     r"from_pretrained: expected shape \(rows, size\)": lambda: nn.Embedding.from_pretrained(rg.ones(3)),
     "GaussianNLLLoss: eps must be greater than 0": lambda: nn.GaussianNLLLoss(eps=0),
     "MultiMarginLoss: p must be 1 or 2, got 3": lambda: nn.MultiMarginLoss(p=3),

@@ -159,8 +159,16 @@ def test_targets_that_are_no_class_are_refused(loss, bad):
         loss(rg.zeros(2, 3), rg.tensor([0, bad]))
 
 
+@pytest.mark.parametrize("loss", [rg.nll_loss, rg.cross_entropy])
+@pytest.mark.parametrize("dtype", [rg.int32, rg.int16, rg.bool])
+def test_class_numbers_are_of_64_bits_or_bytes(loss, dtype):
+    with pytest.raises(TypeError, match=f"class numbers must be integers of 64 bits or uint8, got {dtype}"):
+        loss(rg.zeros(2, 3), rg.zeros(2, dtype=dtype))
+    loss(rg.zeros(2, 3), rg.zeros(2, dtype=rg.uint8))
+
+
 def test_class_numbers_are_integers():
-    with pytest.raises(TypeError, match="nll_loss: class numbers must be integers, got float32"):
+    with pytest.raises(TypeError, match="nll_loss: class numbers must be integers of 64 bits or uint8, got float32"):
         rg.nll_loss(rg.zeros(2, 3), rg.zeros(2))
 
 

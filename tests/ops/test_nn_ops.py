@@ -215,15 +215,31 @@ def test_dropout_in_place_writes_zeros():
 
 @pytest.mark.parametrize("f", [F.dropout1d, F.dropout2d, F.dropout3d])
 def test_dropouts_of_channels_know_their_dimensions(f):
-    with pytest.raises(ValueError, match=f"{f.__name__}: expected"):
+    with pytest.raises(ValueError, match=rf"{f.__name__}: .*xpected .* got shape \(3,\)"):
         f(rg.ones(3))
+
+
+def test_dropout2d_warns_that_three_dimensions_are_a_batch_of_sequences():
+    with pytest.warns(UserWarning, match=r"shape \(2, 3, 4\) is \(n, channels, l\); use dropout1d, or x.unsqueeze"):
+        out = F.dropout2d(rg.ones(2, 3, 4), 0.5)
+    assert bool((out == out[..., :1]).all())
+
+
+@pytest.mark.parametrize("dtype", [rg.int64, rg.bool])
+def test_dropout_refuses_elements_that_cannot_be_scaled(dtype):
+    x = rg.ones(1, 2, 2, 2, dtype=dtype)
+    for f in (F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout, rg.dropout_, rg.native_dropout):
+        with pytest.raises(TypeError, match=f"expected floating or complex elements, got {dtype}"):
+            f(x[0] if f is F.dropout1d else x, 0.5, True)
+    assert F.dropout(x, 0.5, training=False) is x
+    assert not F.dropout(x, 1.0).any()
 
 
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize(("f", "slices"), [(F.dropout2d, (100, 50, 1)), (F.dropout3d, (100, 1, 50))])
 def test_dropouts_of_images_warn_of_other_dimensions_and_compute_as_pytorch_does(f, slices, training):
     """Old scripts call them after a linear layer: dropout2d then zeros elements, dropout3d whole rows."""
-    with pytest.warns(UserWarning, match=rf"{f.__name__}: expected . or . dimensions, got shape \(100, 50\)"):
+    with pytest.warns(UserWarning, match=rf"{f.__name__}: .* expected . or . dimensions, got shape \(100, 50\)"):
         out = f(rg.ones(100, 50), 0.5, training).numpy().reshape(slices)
     assert (out == out[..., :1]).all()  # a slice is zero as a whole or not at all
     assert set(out.ravel().tolist()) == ({0.0, 2.0} if training else {1.0})

@@ -8,6 +8,10 @@ class OperandValueError(RuntimeError, ValueError):
     """The shapes, sizes or values of an operator's arguments do not fit."""
 
 
+class AssertedValueError(OperandValueError, AssertionError):
+    """An argument does not fit, where PyTorch's Python code asserts that it does."""
+
+
 class OperandTypeError(RuntimeError, TypeError):
     """The dtype or the class of an operator's argument does not fit."""
 

@@ -4,6 +4,7 @@ from typing import Any, TypeVar
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
+from retrograd.core.errors import AssertedValueError
 from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.nn import functional as F
 from retrograd.nn import init
@@ -40,9 +41,13 @@ class _EmbeddingBase(Module):
     ) -> None:
         name = type(self).__name__
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise ValueError(f"{name}: padding_idx must be a row, within {num_embeddings} rows, got {padding_idx}")
+            raise AssertedValueError(
+                f"{name}: padding_idx must be within num_embeddings, {num_embeddings} rows, got {padding_idx}"
+            )
         if initial is not None and initial.shape != (num_embeddings, embedding_dim):
-            raise ValueError(f"{name}: the weight has shape {initial.shape}, not {(num_embeddings, embedding_dim)}")
+            raise AssertedValueError(
+                f"{name}: the weight has shape {initial.shape}, not {(num_embeddings, embedding_dim)}"
+            )
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
@@ -55,8 +60,9 @@ class _EmbeddingBase(Module):
             self.weight = empty_parameter(True, (num_embeddings, embedding_dim), device, dtype)
             self.reset_parameters()
         else:
-            self.weight = Parameter(initial)
-        self.weight.requires_grad = not freeze
+            self.weight = Parameter(initial, requires_grad=not freeze)
+        if freeze:
+            self.weight.requires_grad = False
 
     def reset_parameters(self) -> None:
         """Reinitialize the parameters."""
@@ -75,7 +81,7 @@ class _EmbeddingBase(Module):
     ) -> EmbeddingType:
         """Make the layer from an existing table (rows, size), sharing its memory; `freeze` excludes it from training.
 
-        Further arguments are those of the class.
+        A frozen table of `Embedding` may hold integers. Further arguments are those of the class.
 
         >>> import retrograd as rg
         >>> from retrograd import nn
@@ -83,7 +89,12 @@ class _EmbeddingBase(Module):
         tensor([3., 4.])
         """
         if embeddings.ndim != 2:
-            raise ValueError(f"{cls.__name__}.from_pretrained: expected shape (rows, size), got {embeddings.shape}")
+            raise AssertedValueError(
+                f"{cls.__name__}.from_pretrained: expected shape (rows, size), got {embeddings.shape}; Embeddings "
+                f"parameter is expected to be 2-dimensional"
+            )
+        if issubclass(cls, Embedding):
+            settings["_freeze"] = freeze
         layer: Any = cls
         table: EmbeddingType = layer(*embeddings.shape, _weight=embeddings, **settings)
         table.weight.requires_grad = not freeze

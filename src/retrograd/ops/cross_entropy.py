@@ -313,8 +313,11 @@ def _gather_input_aval(src, classes):
 
 def check_classes(name, x, target):
     """Raise unless x is (..., classes) and the targets are integers (...)."""
-    if target.dtype.kind not in "iu":
-        raise TypeError(f"{name}: class numbers must be integers, got {target.dtype}; convert with .to('int64')")
+    if target.dtype.name not in ("int64", "uint8"):
+        raise TypeError(
+            f"{name}: class numbers must be integers of 64 bits or uint8, got {target.dtype}; convert with "
+            f".to('int64'): expected target dtype to be Long or Byte"
+        )
     if x.ndim == 0 or x.shape[:-1] != target.shape:
         raise ValueError(f"{name}: inputs {x.shape} (classes last) and targets {target.shape} do not fit")
 

@@ -37,8 +37,18 @@ def _apply_random_mask(name, x, p, training, shape, mixed):
         return x
     if p == 1:
         return x * 0
+    check_scalable(name, x)
     kept = ge(registry["rand"](shape), p)
     return mixed(x, arrange_like(kept, x) if shape == x.shape else kept, p)
+
+
+def check_scalable(name, x):
+    """Raise TypeError for integers and booleans, which can't hold the scaled elements."""
+    if x.dtype.kind in "biu":
+        raise TypeError(
+            f"{name}: expected floating or complex elements, got {x.dtype}: result type Float can't be cast to the "
+            f"desired output type; convert with .to('float32')"
+        )
 
 
 def _dropout(name, x, p, training, shape):
@@ -126,7 +136,10 @@ def _feature_dropout(name, x, p, training, ndim):
 def _check_dimensions(name, x, ndim):
     """Warn of other dimensions than ndim - 1 and ndim, which old programs have; ValueError for fewer than two."""
     if x.ndim not in (ndim - 1, ndim):
-        message = f"{name}: expected {ndim - 1} or {ndim} dimensions, got shape {x.shape}"
+        message = (
+            f"{name}: Received a {x.ndim}-D input to {name}: expected {ndim - 1} or {ndim} dimensions, got shape "
+            f"{x.shape}"
+        )
         if x.ndim < 2:
             raise ValueError(message)
         warn_user(f"{message}; rg.dropout zeros single elements")
@@ -138,33 +151,42 @@ class dropout1d(Composite, in_place="argument", home="nn.functional"):
 
     def compose(x, *, p, training):
         if x.ndim not in (2, 3):
-            raise ValueError(f"dropout1d: expected 2 or 3 dimensions, got shape {x.shape}")
+            raise ValueError(
+                f"dropout1d: Expected 2D or 3D input, but received a {x.ndim}D input: got shape {x.shape}, not "
+                f"(n, channels, l) or (channels, l)"
+            )
         return _feature_dropout("dropout1d", x, p, training, 3)
 
     oracle = _without_randomness
     samples = _deterministic_samples("training", 3, 4, 2)
 
     def errors(r):
-        yield (r(3),), {}, ValueError, "dropout1d: expected 2 or 3 dimensions"
+        yield (r(3),), {}, ValueError, "dropout1d: Expected 2D or 3D input, but received a 1D input"
 
 
 @op("dropout2d(Tensor x, float p=0.5, bool training=True) -> Tensor")
 class dropout2d(Composite, in_place="argument", home="nn.functional"):
     """Zero whole channels at random: `feature_dropout` of x (n, channels, h, w); (n, channels, l) also, as in PyTorch.
 
-    With a warning, x of other sizes: each element of (n, channels).
+    With a warning, x of three dimensions, as they may be meant as (channels, h, w), and x of other sizes: each element
+    of (n, channels).
     J. Tompson et al., Efficient object localization using convolutional networks, arXiv 1411.4280.
     """
 
     def compose(x, *, p, training):
         _check_dimensions("dropout2d", x, 4)
+        if x.ndim == 3:
+            warn_user(
+                f"dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
+                f"desired: shape {x.shape} is (n, channels, l); use dropout1d, or x.unsqueeze(0) for (channels, h, w)"
+            )
         return _channel_dropout("dropout2d", x, p, training)
 
     oracle = _without_randomness
     samples = _deterministic_samples("training", 3, 4, 2, 2)
 
     def errors(r):
-        yield (r(3),), {}, ValueError, "dropout2d: expected 3 or 4 dimensions"
+        yield (r(3),), {}, ValueError, "dropout2d: .* expected 3 or 4 dimensions"
 
 
 @op("dropout3d(Tensor x, float p=0.5, bool training=True) -> Tensor")
@@ -182,7 +204,7 @@ class dropout3d(Composite, in_place="argument", home="nn.functional"):
     samples = _deterministic_samples("training", 2, 3, 1, 2, 2)
 
     def errors(r):
-        yield (r(3),), {}, ValueError, "dropout3d: expected 4 or 5 dimensions"
+        yield (r(3),), {}, ValueError, "dropout3d: .* expected 4 or 5 dimensions"
 
 
 # ----------------------------------------------------------------------- to the saturation value of selu

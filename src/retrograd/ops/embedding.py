@@ -3,10 +3,12 @@
 import math
 
 from retrograd.core import Aval, Internal, op, registry, xp
+from retrograd.core import dtype as dtypes
+from retrograd.core.errors import AssertedValueError
 from retrograd.foundation.source_location import warn_user
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import append_dims, broadcast_batch
-from retrograd.ops.family import Composite, canonical_dim, numel
+from retrograd.ops.family import Composite, numel
 from retrograd.ops.gather import gather, index_select, index_sum, stacked_indices
 from retrograd.ops.mutate import set_item
 from retrograd.ops.norm import norm
@@ -108,6 +110,25 @@ class sum_rows(Internal, Family, linear="src", elements="summed", opmath="src"):
 # ------------------------------------------------------------------------------------------------- one by one
 
 
+def _check_ids(name, dtype):
+    """Raise TypeError unless PyTorch too takes ids of this dtype: not a table of another kind, or of pixels."""
+    if dtype.name not in ("int64", "int32"):
+        raise TypeError(
+            f"{name}: ids must be integers of 64 or 32 bits, got {dtype}; convert with .to('int64'): Expected tensor "
+            f"for argument #1 'indices' to have one of the following scalar types: Long, Int"
+        )
+
+
+def _padding_row(name, padding_idx, rows):
+    """Return the row that padding_idx names, which may count from the end; None without one."""
+    if padding_idx is None or -rows <= padding_idx < rows:
+        return padding_idx if padding_idx is None else padding_idx % rows
+    raise AssertedValueError(
+        f"{name}: padding_idx must be within the number of embeddings, {-rows} through {rows - 1}, but got "
+        f"{padding_idx}; Padding_idx must be within num_embeddings"
+    )
+
+
 def _renormalize(name, weight, ids, max_norm, norm_type):
     """Scale down, in place, the looked-up rows whose norm is greater than max_norm."""
     if max_norm is None:
@@ -152,9 +173,9 @@ class embedding(Composite, method=False, aliases="nn.functional.embedding"):
     def compose(ids, weight, *, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
         if weight.ndim != 2:
             raise ValueError(f"embedding: expected weight (rows, size), got shape {weight.shape}; 'weight' must be 2-D")
+        _check_ids("embedding", ids.dtype)
+        padding_idx = _padding_row("embedding", padding_idx, weight.shape[0])
         _renormalize("embedding", weight, ids, max_norm, norm_type)
-        if padding_idx is not None:
-            padding_idx = canonical_dim("embedding", padding_idx, weight.shape[0])
         out = _lookup("embedding", weight, ids, scale_grad_by_freq, sparse, padding_idx)
         if padding_idx is None or sparse:
             return out
@@ -168,7 +189,8 @@ class embedding(Composite, method=False, aliases="nn.functional.embedding"):
         yield (r.ints(3, (6,)), r(3, 4)), {"padding_idx": 1}
 
     def errors(r):
-        yield (r.ints(5, (2,)), r(5, 4)), {"padding_idx": 5}, IndexError, "embedding"
+        yield (r.ints(5, (2,)), r(5, 4)), {"padding_idx": 5}, AssertionError, "-5 through 4, but got 5"
+        yield (r(2), r(5, 4)), {}, TypeError, "ids must be integers of 64 or 32 bits, got float64"
         both = {"sparse": True, "scale_grad_by_freq": True}
         yield (r.ints(5, (2,)), r(5, 4)), both, RuntimeError, "scale_grad_by_freq not supported with sparse"
 
@@ -201,12 +223,12 @@ class embedding_bag(Composite, home="nn.functional"):
             warn_user("embedding_bag: the first two arguments are swapped: pass the ids first, then weight")
             ids, weight = weight, ids
         _check_bags(ids, weight, offsets, per_sample_weights, mode, scale_grad_by_freq, sparse)
+        padding_idx = _padding_row("embedding_bag", padding_idx, weight.shape[0])
         _renormalize("embedding_bag", weight, ids, max_norm, norm_type)
         bag, starts = _bag_indices(ids, offsets, include_last_offset)
         ids = reshape(ids, (-1,))
         counted = eq(ids, ids)
         if padding_idx is not None:
-            padding_idx = canonical_dim("embedding_bag", padding_idx, weight.shape[0])
             counted = ne(ids, padding_idx)
         rows = _lookup("embedding_bag", weight, ids, scale_grad_by_freq, sparse, padding_idx)
         if mode == "max":
@@ -261,6 +283,12 @@ def _check_bags(ids, weight, offsets, per_sample_weights, mode, scale_grad_by_fr
             f"embedding_bag: expected weight (rows, size) and ids (bags, n), or (n,) and offsets (bags,), got "
             f"{weight.shape}, {ids.shape} and {None if offsets is None else offsets.shape}"
         )
+    _check_ids("embedding_bag", ids.dtype if offsets is None else dtypes.promote(ids.dtype, offsets.dtype))
+    if per_sample_weights is not None and per_sample_weights.dtype != weight.dtype:
+        raise TypeError(
+            f"embedding_bag: expected weight to have the same type as per_sample_weights, got {weight.dtype} and "
+            f"{per_sample_weights.dtype}"
+        )
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(f"embedding_bag: per_sample_weights are for mode 'sum', got {mode!r}")
     if per_sample_weights is not None and per_sample_weights.shape != ids.shape:
@@ -270,7 +298,7 @@ def _check_bags(ids, weight, offsets, per_sample_weights, mode, scale_grad_by_fr
     if sparse and mode == "max":
         raise ValueError("embedding_bag: max mode does not support sparse weights; use sparse=False")
     if scale_grad_by_freq and mode == "max":
-        raise RuntimeError("embedding_bag: scale_grad_by_freq is not for mode 'max'")
+        raise ValueError("embedding_bag: max mode does not support scaling the gradient by the frequency")
 
 
 def _bag_indices(ids, offsets, include_last_offset):

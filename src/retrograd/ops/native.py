@@ -4,7 +4,7 @@ from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops import recurrent
 from retrograd.ops.create import empty
-from retrograd.ops.dropout import keep
+from retrograd.ops.dropout import check_scalable, keep
 from retrograd.ops.functions import function, overridable
 from retrograd.ops.linalg import linear
 from retrograd.ops.methods import method
@@ -130,6 +130,7 @@ def native_dropout(input, p, train) -> tuple[Tensor, Tensor]:
         return input.clone(), registry["ones_like"](input, dtype="bool")
     if p == 1:
         return input * 0, registry["zeros_like"](input, dtype="bool")
+    check_scalable("native_dropout", input)
     mask = ge(registry["rand"](input.shape), p)
     return keep(mask, input, scale=1 / (1 - p)), mask
 
