@@ -103,7 +103,10 @@ def test_an_encoder_holds_copies_that_start_equal():
         (lambda: nn.TransformerEncoder(nn.Identity(), 0), "at least 1, got 0"),
         (lambda: nn.MSELoss("max"), "mean, sum, none, got 'max'"),
         (lambda: nn.CrossEntropyLoss(label_smoothing=2), "between 0 and 1, but got 2"),
-        (lambda: nn.MultiheadAttention(4, 2)(rg.ones(4), rg.ones(4), rg.ones(4)), r"shapes \(4,\)"),
+        (
+            lambda: nn.MultiheadAttention(4, 2)(rg.ones(4), rg.ones(4), rg.ones(4)),
+            r"received 1-D query tensor, of shape \(4,\)",
+        ),
     ],
 )
 def test_bad_settings_are_refused_with_the_value(make, pattern):

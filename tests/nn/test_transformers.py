@@ -265,3 +265,24 @@ def test_layers_take_the_device_that_there_is(make):
     assert all(p.dtype == rg.float64 for p in make(device="cpu", dtype="float64").parameters())
     with pytest.raises((RuntimeError, ValueError), match="cuda"):
         make(device="cuda")
+
+
+BAD_MASKS = [  # batched, the masks, the telling words; a mask of the wrong shape would forbid other keys by broadcasting
+    (True, {"attn_mask": rg.zeros(4).bool()}, "`attn_mask` to be `None`, 2-D or 3-D but found 1-D"),
+    (True, {"attn_mask": rg.zeros(3, 4).bool()}, r"2D attn_mask is \(3, 4\), but should be \(4, 4\)"),
+    (True, {"attn_mask": rg.zeros(5, 4, 4).bool()}, r"3D attn_mask is \(5, 4, 4\), but should be .*\(12, 4, 4\)"),
+    (True, {"key_padding_mask": rg.zeros(4).bool()}, "`key_padding_mask` to be `None` or 2-D but found 1-D"),
+    (True, {"key_padding_mask": rg.zeros(1, 4).bool()}, r"`key_padding_mask` of shape \(3, 4\), got \(1, 4\)"),
+    (False, {"key_padding_mask": rg.zeros(1, 4).bool()}, "`key_padding_mask` to be `None` or 1-D but found 2-D"),
+    (False, {"attn_mask": rg.zeros(1, 4).bool()}, r"2D attn_mask is \(1, 4\), but should be \(4, 4\)"),
+]
+
+
+@pytest.mark.parametrize(("batched", "masks", "words"), BAD_MASKS)
+def test_masks_of_other_shapes_are_refused(batched, masks, words):
+    layer, x = nn.MultiheadAttention(8, 4), rg.randn(4, 3, 8) if batched else rg.randn(4, 8)
+    weights = (layer.in_proj_weight, layer.in_proj_bias, None, None, False, 0.0, layer.out_proj.weight, None)
+    with pytest.raises((RuntimeError, AssertionError), match=words):
+        layer(x, x, x, **masks)
+    with pytest.raises((RuntimeError, AssertionError), match=words):
+        nn.functional.multi_head_attention_forward(x, x, x, 8, 4, *weights, **masks)

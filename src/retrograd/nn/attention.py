@@ -3,6 +3,7 @@
 from typing import Any
 
 from retrograd.core import Tensor
+from retrograd.core.errors import AssertedValueError
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.attention_backends import WARN_FOR_UNFUSED_KERNELS as WARN_FOR_UNFUSED_KERNELS
@@ -20,6 +21,8 @@ from retrograd.ops.create import ones
 from retrograd.ops.multihead_attention import (
     append_key_value,
     attend_heads,
+    check_mask_shapes,
+    is_batched,
     mask_per_head,
     mask_per_key,
 )
@@ -68,7 +71,7 @@ class MultiheadAttention(Module):
     ) -> None:
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
-            raise ValueError(
+            raise AssertedValueError(
                 f"MultiheadAttention: embed_dim must be divisible by num_heads, both greater than 0, got "
                 f"embed_dim={embed_dim} and num_heads={num_heads}"
             )
@@ -130,21 +133,17 @@ class MultiheadAttention(Module):
         `attn_mask` is assumed to be that mask. With a `KVCache`, keys and values are appended to the cached ones, the
         queries are the last positions, and masks cover all keys.
         """
+        plain_mask = None if attn_mask is None or attn_mask.ndim == 4 else attn_mask
+        batched = is_batched("MultiheadAttention", query, key, value, key_padding_mask, plain_mask)
         self._check(query, key, value)
-        batched = query.ndim == 3
-        if batched and key_padding_mask is not None and not key.is_nested:
-            count = key.shape[0 if self.batch_first else 1]
-            if key_padding_mask.ndim != 2 or key_padding_mask.shape[0] != count:
-                raise ValueError(
-                    f"MultiheadAttention: key_padding_mask must have a row for each of {count} sequences, got shape "
-                    f"{key_padding_mask.shape}"
-                )
+        causal = is_causal and attn_mask is None
+        q, k, v = self._project(query, key, value, cache)
+        if not q.is_nested:
+            check_mask_shapes("MultiheadAttention", attn_mask, key_padding_mask, q, k)
         masks: tuple[Any, ...] = (
             mask_per_head(attn_mask, self.num_heads),
             mask_per_key(key_padding_mask, batched),
         )
-        causal = is_causal and attn_mask is None
-        q, k, v = self._project(query, key, value, cache)
         projected_keys = k
         k, v, masks = self._append_extra_keys(k, v, masks)
         if causal and (cache is not None or k is not projected_keys):
@@ -171,11 +170,6 @@ class MultiheadAttention(Module):
     def _check(self, query: Any, key: Any, value: Any) -> None:
         if not self.batch_first and any(x.is_nested for x in (query, key, value)):
             raise RuntimeError("MultiheadAttention: nested tensors need batch_first=True: their components come first")
-        if query.ndim not in (2, 3) or not query.ndim == key.ndim == value.ndim:
-            raise ValueError(
-                f"MultiheadAttention: query, key and value must all have 3 dimensions, or 2 without a batch, "
-                f"got shapes {query.shape}, {key.shape} and {value.shape}"
-            )
         if self.rotary is not None and not (query is key is value and self.in_proj_weight is not None):
             raise ValueError(
                 "MultiheadAttention: rotary positions are of one sequence: query, key and value must be one tensor"

@@ -42,7 +42,7 @@ class _EmbeddingBase(Module):
         name = type(self).__name__
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise AssertedValueError(
-                f"{name}: padding_idx must be within num_embeddings, {num_embeddings} rows, got {padding_idx}"
+                f"{name}: padding_idx must be within num_embeddings: within {num_embeddings} rows, got {padding_idx}"
             )
         if initial is not None and initial.shape != (num_embeddings, embedding_dim):
             raise AssertedValueError(

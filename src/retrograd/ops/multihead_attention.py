@@ -8,6 +8,7 @@ from functools import reduce
 
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.errors import AssertedValueError, OperandValueError
 from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops.dropout import dropout
 from retrograd.ops.functions import function, overridable
@@ -133,15 +134,15 @@ def multi_head_attention_forward(
     >>> out.shape, weights.shape
     ((3, 1, 4), (1, 3, 3))
     """
-    batched = _is_batched(query, key, value, key_padding_mask, attn_mask)
+    batched = is_batched(_NAME, query, key, value, key_padding_mask, attn_mask)
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
     if is_causal and attn_mask is None:
-        raise RuntimeError(f"{_NAME}: is_causal only says what attn_mask is; pass that too")
+        raise RuntimeError(f"{_NAME}: Need attn_mask if specifying the is_causal hint, which only says what it is")
     parts = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else (in_proj_weight,)
     inputs = [x if batched else unsqueeze(x, 1) for x in (query, key, value)]
     q, k, v = _project_heads(inputs, parts, in_proj_bias, num_heads)
     k, v = (_static_heads(own, static, q) for own, static in ((k, static_k), (v, static_v)))
-    _check_masks(attn_mask, key_padding_mask, q, k)
+    check_mask_shapes(_NAME, attn_mask, key_padding_mask, q, k)
     causal = is_causal and key_padding_mask is None and not need_weights
     masks = (None if causal else mask_per_head(attn_mask, num_heads), mask_per_key(key_padding_mask, batched))
     for more_k, more_v in _extra_keys_values(bias_k, bias_v, add_zero_attn, static_k, static_v, k, num_heads):
@@ -158,23 +159,37 @@ def multi_head_attention_forward(
 _NAME = "multi_head_attention_forward"
 
 
-def _is_batched(query, key, value, key_padding_mask, attn_mask):
-    if query.ndim not in (2, 3) or not query.ndim == key.ndim == value.ndim:
-        shapes = f"{query.shape}, {key.shape} and {value.shape}"
-        raise ValueError(f"{_NAME}: query, key and value must have 3 dimensions, or 2 without a batch, got {shapes}")
+def is_batched(name, query, key, value, key_padding_mask, attn_mask):
+    """Return whether queries have a batch dimension; AssertedValueError unless the other operands fit to that."""
+    if query.ndim not in (2, 3):
+        raise AssertedValueError(
+            f"{name}: query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor, of "
+            f"shape {query.shape}"
+        )
+    given = f"{name}: For {'batched' if query.ndim == 3 else 'unbatched'} ({query.ndim}-D) `query`, expected"
+    if not query.ndim == key.ndim == value.ndim:
+        raise AssertedValueError(
+            f"{given} `key` and `value` to be {query.ndim}-D but found {key.ndim}-D and {value.ndim}-D tensors "
+            f"respectively, of shapes {key.shape} and {value.shape}"
+        )
     if key_padding_mask is not None and key_padding_mask.ndim != query.ndim - 1:
-        shape = key_padding_mask.shape
-        raise ValueError(f"{_NAME}: key_padding_mask must be (N, S), or (S,) without a batch, got {shape}")
+        raise AssertedValueError(
+            f"{given} `key_padding_mask` to be `None` or {query.ndim - 1}-D but found {key_padding_mask.ndim}-D tensor "
+            f"instead, of shape {key_padding_mask.shape}"
+        )
     if attn_mask is not None and attn_mask.ndim not in (2, 3):
-        raise ValueError(f"{_NAME}: attn_mask must be (L, S) or (N * num_heads, L, S), got {attn_mask.shape}")
+        raise AssertedValueError(
+            f"{given} `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.ndim}-D tensor instead, of shape "
+            f"{attn_mask.shape}"
+        )
     return query.ndim == 3
 
 
 def _check_sizes(query, key, value, embed_dim, num_heads, separate):
     if query.shape[-1] != embed_dim:
-        raise ValueError(f"{_NAME}: expected queries of size {embed_dim}, got shape {query.shape}")
+        raise AssertedValueError(f"{_NAME}: was expecting embedding dimension of {embed_dim}, got shape {query.shape}")
     if embed_dim % num_heads:
-        raise ValueError(f"{_NAME}: {num_heads} heads do not divide the size {embed_dim}")
+        raise AssertedValueError(f"{_NAME}: {num_heads} heads do not divide the size {embed_dim}")
     if (key.shape[:-1] != value.shape[:-1]) if separate else (key.shape != value.shape):
         raise ValueError(f"{_NAME}: key and value do not fit: their shapes are {key.shape} and {value.shape}")
 
@@ -199,13 +214,19 @@ def _static_heads(own, static, q):
     return reshape(static, (n, heads, static.shape[1], size))
 
 
-def _check_masks(attn_mask, key_padding_mask, q, k):
+def check_mask_shapes(name, attn_mask, key_padding_mask, q, k):
+    """Raise OperandValueError unless masks of 1 to 3 dimensions fit to queries and keys (n, heads, positions, size)."""
     n, heads, queries, _ = q.shape
     shape = (queries, k.shape[2])
-    if attn_mask is not None and attn_mask.shape not in (shape, (n * heads, *shape)):
-        raise ValueError(f"{_NAME}: attn_mask must be {shape} or {(n * heads, *shape)}, got {attn_mask.shape}")
+    if attn_mask is not None and attn_mask.ndim < 4 and attn_mask.shape not in (shape, (n * heads, *shape)):
+        raise OperandValueError(
+            f"{name}: The shape of the {attn_mask.ndim}D attn_mask is {attn_mask.shape}, but should be {shape} or "
+            f"{(n * heads, *shape)}"
+        )
     if key_padding_mask is not None and key_padding_mask.shape not in ((n, shape[1]), (shape[1],)):
-        raise ValueError(f"{_NAME}: key_padding_mask must be {(n, shape[1])}, got {key_padding_mask.shape}")
+        raise AssertedValueError(
+            f"{name}: expected `key_padding_mask` of shape {(n, shape[1])}, got {key_padding_mask.shape}"
+        )
 
 
 def _extra_keys_values(bias_k, bias_v, add_zero_attn, static_k, static_v, k, num_heads):
@@ -214,7 +235,7 @@ def _extra_keys_values(bias_k, bias_v, add_zero_attn, static_k, static_v, k, num
         raise ValueError(f"{_NAME}: expected both bias_k and bias_v, or neither")
     if bias_k is not None:
         if static_k is not None or static_v is not None:
-            raise ValueError(f"{_NAME}: bias_k and bias_v can't be added to static keys and values")
+            raise AssertedValueError(f"{_NAME}: bias cannot be added to static key or value")
         yield tuple([reshape(bias, (1, num_heads, 1, -1)) for bias in (bias_k, bias_v)])
     if add_zero_attn:
         zero = registry["zeros"]((1,), dtype=k.dtype)
