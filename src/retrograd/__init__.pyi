@@ -678,6 +678,9 @@ def conv_transpose2d(x: _Operand, weight: _Operand, bias: _Operand | None = None
 def conv_transpose3d(x: _Operand, weight: _Operand, bias: _Operand | None = None, stride: _Ints = 1, padding: _Ints = 0, output_padding: _Ints = 0, groups: _int = 1, dilation: _Ints = 1) -> Tensor:
     """Transposed convolution, the transpose of `conv3d`: (n, o, *sizes) to (n, c, *size)."""
 
+def convolution(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: Any, output_padding: Any, groups: Any) -> Tensor:
+    """Return `conv1d`, `conv2d` or `conv3d`, whichever takes a weight of these dimensions, or their transposes."""
+
 def copysign(a: _Operand, b: _Operand) -> Tensor:
     """|a| with the sign of b, also of -0.0; the derivative by a is 0 where a is 0, that by b is 0."""
 
@@ -821,6 +824,9 @@ def einsum(equation: _str, operands: Sequence[_Operand]) -> Tensor:
 
 def embedding(ids: _Operand, weight: _Operand, padding_idx: _int | None = None, max_norm: _float | None = None, norm_type: _float = 2.0, scale_grad_by_freq: _bool = False, sparse: _bool = False) -> Tensor:
     """Return the rows of weight (rows, size) at the integer indices `ids`: (*ids.shape, size)."""
+
+def embedding_renorm_(input: Any, indices: Any, max_norm: Any, norm_type: Any) -> Tensor:
+    """Scale down, in place, the rows of a table (rows, size) at indices to a norm_type-norm of at most max_norm."""
 
 def empty(*shape: Any, size: Any = None, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Return an uninitialized tensor of the given shape (its values are zeros, which is not guaranteed)."""
@@ -1793,6 +1799,9 @@ def searchsorted(sorted_sequence: _Operand, input: _Operand, *, out_int32: _bool
 
 def seed() -> Any:
     """Seed the default generator from the operating system, and return the seed."""
+
+def segment_reduce(data: Any, reduce: _str, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: _int = 0, unsafe: _bool = False, initial: Any = None) -> Tensor:
+    """Return the "sum", "mean", "max", "min" or "prod" of each segment of `data` along a dimension."""
 
 def select(x: _Operand, dim: _int, index: _int) -> Tensor:
     """Return the slice at `index` along `dim`, without that dimension; a view."""

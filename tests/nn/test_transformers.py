@@ -267,7 +267,7 @@ def test_layers_take_the_device_that_there_is(make):
         make(device="cuda")
 
 
-BAD_MASKS = [  # batched, the masks, the telling words; a mask of the wrong shape would forbid other keys by broadcasting
+BAD_MASKS = [  # batched, masks, words; broadcast, such a mask would forbid other keys
     (True, {"attn_mask": rg.zeros(4).bool()}, "`attn_mask` to be `None`, 2-D or 3-D but found 1-D"),
     (True, {"attn_mask": rg.zeros(3, 4).bool()}, r"2D attn_mask is \(3, 4\), but should be \(4, 4\)"),
     (True, {"attn_mask": rg.zeros(5, 4, 4).bool()}, r"3D attn_mask is \(5, 4, 4\), but should be .*\(12, 4, 4\)"),

@@ -65,3 +65,15 @@ def test_dimensions_in_the_order_of_memory():
 def test_results_of_a_power_have_the_wide_dtype():
     with pytest.raises(RuntimeError, match="float_power_: the result is float64"):
         rg.ones(2).float_power_(2)
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_convolution_is_that_of_the_dimensions_of_its_weight(ndim):
+    x, weight = rg.randn(2, 4, *(5,) * ndim), rg.randn(6, 2, *(3,) * ndim)
+    settings = [(2,) * ndim, (1,) * ndim, (1,) * ndim]
+    forward = getattr(rg, f"conv{ndim}d")(x, weight, None, 2, 1, 1, 2)
+    assert_close(rg.convolution(x, weight, None, *settings, False, (0,) * ndim, 2), forward)
+    back = getattr(rg, f"conv_transpose{ndim}d")(forward, weight, None, 2, 1, 1, 2)
+    assert_close(rg.convolution(forward, weight, None, *settings, True, (1,) * ndim, 2), back)
+    with pytest.raises(RuntimeError, match="the weight must have 3, 4 or 5 dimensions"):
+        rg.convolution(x, rg.ones(2, 2), None, *settings, False, (0,) * ndim, 1)

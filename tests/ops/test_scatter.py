@@ -1,5 +1,7 @@
 """Scattering: ties, zeros among factors, duplicates, dtypes, sizes that differ, and in-place forms."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -185,3 +187,57 @@ def test_a_write_through_a_view_reaches_the_base_and_its_gradient():
     assert y.tolist() == [[7.0, 2.0, 2.0], [2.0, 7.0, 2.0]]
     y.sum().backward()
     assert x.grad.tolist() == [[0.0, 2.0, 2.0], [2.0, 0.0, 2.0]]
+
+
+REDUCTIONS = {  # the reduction of each segment, and that of one without elements
+    "sum": (lambda x: x.sum(), 0.0),
+    "mean": (lambda x: x.mean(), math.nan),
+    "prod": (lambda x: x.prod(), 1.0),
+    "max": (lambda x: x.amax(), -math.inf),
+    "min": (lambda x: x.amin(), math.inf),
+}
+
+
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+@pytest.mark.parametrize("given", ["lengths", "offsets"])
+def test_segments_are_reduced_one_by_one(reduce, given):
+    one, empty = REDUCTIONS[reduce]
+    x = rg.randn(6, dtype=rg.float64, requires_grad=True)
+    where = {"lengths": rg.tensor([2, 0, 3, 1]), "offsets": rg.tensor([0, 2, 2, 5, 6])}[given]
+    out = rg.segment_reduce(x, reduce, **{given: where})
+    parts = [x[:2], None, x[2:5], x[5:]]
+    expected = rg.stack([rg.tensor(empty, dtype=rg.float64) if part is None else one(part) for part in parts])
+    np.testing.assert_allclose(out.detach().numpy(), expected.detach().numpy())
+    keep = rg.tensor([0, 2, 3])
+    gradients = [rg.autograd.grad(y[keep].pow(2).sum(), x)[0].numpy() for y in (out, expected)]
+    np.testing.assert_allclose(*gradients)
+
+
+def test_segments_of_each_row_have_their_own_lengths_and_start():
+    x, lengths = rg.arange(12.0).reshape(2, 3, 2), rg.tensor([[1, 2], [3, 0]])
+    out = rg.segment_reduce(x, "sum", lengths=lengths, axis=1, initial=1.0)
+    assert out.tolist() == [[[1, 2], [7, 9]], [[25, 28], [1, 1]]]
+    assert out.is_contiguous()
+    assert rg.segment_reduce(rg.arange(4.0), "mean", lengths=rg.tensor([2, 0]), unsafe=True, initial=1.0).tolist() == [
+        1,
+        1,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "Either lengths or offsets must be defined"),
+        ({"lengths": rg.tensor([2, 2])}, "to sum to 5, the size of data along axis"),
+        ({"lengths": rg.tensor([-1, 6])}, "lengths contains negative value"),
+        ({"lengths": rg.tensor([[2, 3]])}, "Expected axis to be the last dimension of lengths but got 0"),
+        ({"lengths": rg.tensor([2, 3]), "axis": 1}, "segment_reduce: dim 1 is out of range"),
+        ({"lengths": rg.tensor([5]), "indices": rg.tensor([0])}, "indices based reduction is not supported"),
+        ({"lengths": rg.tensor([5]), "reduce": "median"}, "must be either sum, prod, mean"),
+    ],
+)
+def test_segments_that_do_not_cover_the_data_are_refused(settings, words):
+    with pytest.raises(RuntimeError, match=words):
+        rg.segment_reduce(rg.ones(5), **{"reduce": "sum", **settings})
+    with pytest.raises(NotImplementedError, match="int64"):
+        rg.segment_reduce(rg.tensor([1]), "sum", lengths=rg.tensor([1]))

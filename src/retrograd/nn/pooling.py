@@ -162,6 +162,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
 
 @layer
 class _AdaptiveMaxPoolNd(_Pool):
+    _repr_template = "output_size={output_size}"
     output_size: Any
     return_indices: bool = False
 

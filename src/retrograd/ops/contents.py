@@ -144,7 +144,7 @@ CONTENTS = {
     ),
     "embedding": (
         "embedding embedding_bag lookup sum_rows",
-        "",
+        "embedding_renorm_",
         "embedding nn.functional.embedding nn.functional.embedding_bag",
         "",
     ),
@@ -355,9 +355,10 @@ CONTENTS = {
     ),
     "native": (
         "",
-        "affine_grid_generator batch_norm conv_tbc grid_sampler grid_sampler_2d grid_sampler_3d gru_cell "
-        "instance_norm lstm_cell native_batch_norm native_channel_shuffle native_dropout native_group_norm "
-        "native_layer_norm nn.functional.conv_tbc nn.functional.native_channel_shuffle rnn_relu_cell rnn_tanh_cell",
+        "affine_grid_generator batch_norm conv_tbc convolution grid_sampler grid_sampler_2d grid_sampler_3d "
+        "gru_cell instance_norm lstm_cell native_batch_norm native_channel_shuffle native_dropout "
+        "native_group_norm native_layer_norm nn.functional.conv_tbc nn.functional.native_channel_shuffle "
+        "rnn_relu_cell rnn_tanh_cell",
         "",
         "dim_order float_power_ polygamma_",
     ),
@@ -549,6 +550,12 @@ CONTENTS = {
         "index_add index_copy index_fill index_reduce put scatter scatter_add scatter_reduce",
         "index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put index_put_ index_reduce "
         "index_reduce_ put put_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_",
+    ),
+    "segment_reduce": (
+        "",
+        "segment_reduce",
+        "",
+        "",
     ),
     "signal_windows": (
         "signal.windows.bartlett signal.windows.cosine signal.windows.exponential signal.windows.gaussian "

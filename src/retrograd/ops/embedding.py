@@ -2,13 +2,14 @@
 
 import math
 
-from retrograd.core import Aval, Internal, op, registry, xp
+from retrograd.core import Aval, Internal, Tensor, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.errors import AssertedValueError
 from retrograd.foundation.source_location import warn_user
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import append_dims, broadcast_batch
 from retrograd.ops.family import Composite, numel
+from retrograd.ops.functions import function, overridable
 from retrograd.ops.gather import gather, index_select, index_sum, stacked_indices
 from retrograd.ops.mutate import set_item
 from retrograd.ops.norm import norm
@@ -137,6 +138,15 @@ def _renormalize(name, weight, ids, max_norm, norm_type):
     rows = lookup(weight, ids)
     sizes = norm(rows, norm_type, -1, keepdim=True)
     set_item(weight, ids, rows * where(sizes > max_norm, max_norm / (sizes + 1e-7), 1))
+
+
+@function()
+@overridable
+def embedding_renorm_(input, indices, max_norm, norm_type) -> Tensor:
+    """Scale down, in place, the rows of a table (rows, size) at indices to a norm_type-norm of at most max_norm."""
+    _check_ids("embedding_renorm_", indices.dtype)
+    _renormalize("embedding_renorm_", input, indices, max_norm, norm_type)
+    return input
 
 
 def _lookup(name, weight, ids, scale_grad_by_freq, sparse, padding_idx=None):

@@ -2,6 +2,7 @@
 
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.errors import OperandValueError
 from retrograd.ops import recurrent
 from retrograd.ops.create import empty
 from retrograd.ops.dropout import check_scalable, keep
@@ -182,6 +183,19 @@ def conv_tbc(input, weight, bias, pad=0) -> Tensor:
     """Return the convolution of (time, batch, channels in) with weights (kernel, channels in, channels out)."""
     out = registry["conv1d"](permute(input, (1, 2, 0)), permute(weight, (2, 1, 0)), bias, padding=pad)
     return permute(out, (2, 0, 1))
+
+
+@function()
+@overridable
+def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) -> Tensor:
+    """Return `conv1d`, `conv2d` or `conv3d`, whichever takes a weight of these dimensions, or their transposes."""
+    ndim = weight.ndim - 2
+    if not 1 <= ndim <= 3:
+        raise OperandValueError(f"convolution: the weight must have 3, 4 or 5 dimensions, got shape {weight.shape}")
+    if transposed:
+        settings = stride, padding, output_padding, groups, dilation
+        return registry[f"conv_transpose{ndim}d"](input, weight, bias, *settings)
+    return registry[f"conv{ndim}d"](input, weight, bias, stride, padding, dilation, groups)
 
 
 # ------------------------------------------------------------------------------------------- steps of recurrences

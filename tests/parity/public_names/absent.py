@@ -67,7 +67,7 @@ ABSENT = {
     """,
     "tensors are not divided between processes; DTensor is": "Tensor.is_distributed is_distributed",
     "deprecated by PyTorch, or part of another function": """
-        as_strided_ convolution embedding_bag embedding_renorm_ gru lstm rnn_relu rnn_tanh native_norm slice_inverse
+        as_strided_ embedding_bag gru lstm rnn_relu rnn_tanh native_norm slice_inverse
         Tensor.eig Tensor.index Tensor.lstsq Tensor.map2_
         Tensor.name Tensor.reinforce Tensor.resize Tensor.resize_as Tensor.slice_inverse Tensor.solve Tensor.symeig
         Tensor.volatile nn.Container nn.CrossMapLRN2d nn.parallel.replicate fft.Tensor
