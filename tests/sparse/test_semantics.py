@@ -99,6 +99,53 @@ def test_hybrid_tensors_have_slices_as_entries():
     assert_close(x.to_dense(), DENSE)
 
 
+SHARERS = {  # tensors over the memory of the indices [1, 0, 2] of the columns
+    "col_indices": lambda: (x := A.to_sparse_csr(), x.col_indices()),
+    "row_indices": lambda: (x := A.t().to_sparse_csc().t().to_sparse_csr(), x.col_indices()),
+    "indices": lambda: (x := A.to_sparse(), x.indices()[1]),
+    "_indices": lambda: (x := A.to_sparse(), x._indices()[1]),
+    "of COO": lambda: (rg.sparse_coo_tensor(at := rg.tensor([[0, 1, 1], [1, 0, 2]]), V, (2, 3)), at[1]),
+    "of CSR": lambda: (rg.sparse_csr_tensor(rg.tensor([0, 1, 3]), at := rg.tensor([1, 0, 2]), V, (2, 3)), at),
+    "of CSC": lambda: (rg.sparse_csc_tensor(rg.tensor([0, 1, 3]), at := rg.tensor([1, 0, 2]), V, (3, 2)).t(), at),
+}
+A, V = rg.tensor([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0]]), rg.tensor([2.0, 1.0, 3.0])
+USES = {
+    "to_dense": lambda x: x.to_dense(),
+    "a product": lambda x: x @ rg.eye(3),
+    "a product of the transpose": lambda x: (x.t() @ rg.eye(2)).t(),
+    "a sum": lambda x: (x + x).to_dense() / 2,
+    "COO": lambda x: x.to_sparse().to_dense(),
+}
+
+
+@pytest.mark.parametrize("sharer", SHARERS)
+@pytest.mark.parametrize("use", USES)
+def test_a_write_to_indices_moves_the_entries(sharer, use):
+    x, columns = SHARERS[sharer]()
+    assert USES[use](x).tolist() == A.tolist()
+    columns[0] = 2
+    assert USES[use](x).tolist() == [[0, 0, 2], [1, 0, 3]]
+
+
+@pytest.mark.parametrize("layout", [rg.sparse_csr, rg.sparse_csc])
+@pytest.mark.parametrize("shape", [(5, 2), (2, 5, 3), (2, 3, 5, 4), (0, 0)])
+def test_compressed_tensors_without_entries_have_any_batch(layout, shape):
+    x = rg.empty(shape, layout=layout)
+    assert (x.shape, x._nnz(), x.layout) == (shape, 0, layout)
+    assert x.to_dense().tolist() == rg.zeros(shape).tolist()
+
+
+def test_compressed_tensors_without_entries_have_rows_and_columns():
+    with pytest.raises(RuntimeError, match=r"Only batched .* are supported, but got size \[5\]"):
+        rg.empty((5,), layout=rg.sparse_csr)
+
+
+def test_checked_compressed_indices_have_one_dtype():
+    given = rg.tensor([0, 1], dtype=rg.int32), rg.tensor([0]), rg.ones(1), (1, 1)
+    with pytest.raises(RuntimeError, match="must have the same dtype, got int32 and int64"):
+        rg.sparse_csr_tensor(*given, check_invariants=True)
+
+
 def test_indices_and_values_share_the_users_memory():
     indices, values = np.array([[0, 1]]), np.array([1.0, 2.0])
     x = rg.sparse_coo_tensor(indices, values, (3,), is_coalesced=True)

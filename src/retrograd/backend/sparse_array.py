@@ -147,6 +147,10 @@ def check_compressed(name, pattern):
     axis, _ = COMPRESSED[pattern.layout]
     counts = [size // block for size, block in zip(pattern.sizes[-2:], pattern.block or (1, 1), strict=True)]
     outer, inner = (counts[axis], counts[1 - axis])
+    if pointers.dtype != plain.dtype:
+        raise RuntimeError(
+            f"{name}: {first} and {second} must have the same dtype, got {pointers.dtype} and {plain.dtype}"
+        )
     if pointers.shape[-1] != outer + 1:
         raise RuntimeError(
             f"{name}: {first}.shape[-1] must be {outer + 1} for size {pattern.sizes}, got {pointers.shape[-1]}"

@@ -1,4 +1,7 @@
-"""The positions of the entries of sparse arrays: coordinates (COO), or compressed rows or columns. Immutable."""
+"""The positions of the entries of sparse arrays: coordinates (COO), or compressed rows or columns.
+
+No operator changes a pattern, but a user may write to the memory of its indices, through a tensor that shares it.
+"""
 
 import math
 
@@ -12,7 +15,33 @@ COMPRESSED = {  # layout -> (index of the compressed dimension among rows and co
 }
 
 
-class Coordinates:
+class Pattern:
+    """Base of patterns: caches what is computed from the indices, until they are written to.
+
+    `versions` has the version counters of the tensors that share the memory of index arrays, by attribute names.
+    """
+
+    def __init__(self, versions=None):
+        self.versions = {} if versions is None else versions
+        self._seen = []
+        self._cache = {}
+
+    @property
+    def cache(self):
+        """A dict of values that were computed from the present indices."""
+        counts = [version.count for version in self.versions.values()]
+        if counts != self._seen:
+            self._cache, self._seen = {}, counts
+        return self._cache
+
+    def _once(self, what, compute):
+        cache = self.cache
+        if what not in cache:
+            cache[what] = compute()
+        return cache[what]
+
+
+class Coordinates(Pattern):
     """The coordinates of entries: `indices` has a row for each sparse dimension and a column for each entry.
 
     `sizes` are those of the sparse dimensions. `coalesced` is whether the tensor says that its entries are sorted and
@@ -23,16 +52,12 @@ class Coordinates:
     layout = "sparse_coo"
     lead = 1  # the dimensions of the values that belong to the pattern
 
-    def __init__(self, indices, sizes, coalesced=False, inner=None):
+    def __init__(self, indices, sizes, coalesced=False, inner=None, versions=None):
+        super().__init__(versions)
         self.indices = indices
         self.sizes = tuple(sizes)
         self.coalesced = bool(coalesced)
         self.inner = inner
-        self._groups = None
-        self._flat = None
-        self._by_rows = None
-        self._transposed = None
-        self.device_copies = {}  # (type of a device's arrays, what) -> index arrays there
 
     @property
     def nnz(self):
@@ -42,12 +67,13 @@ class Coordinates:
     @property
     def by_rows(self):
         """The entries of a matrix by rows: (order of the entries or None, columns, where each row begins)."""
-        if self._by_rows is None:
-            rows, columns = self.indices
-            order = None if (np.diff(rows) >= 0).all() else np.argsort(rows, kind="stable")
-            starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=self.sizes[0]))])
-            self._by_rows = order, columns if order is None else columns[order], starts
-        return self._by_rows
+        return self._once("by rows", self._order_by_rows)
+
+    def _order_by_rows(self):
+        rows, columns = self.indices
+        order = None if (np.diff(rows) >= 0).all() else np.argsort(rows, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=self.sizes[0]))])
+        return order, columns if order is None else columns[order], starts
 
     @property
     def arrays(self):
@@ -69,21 +95,24 @@ class Coordinates:
     @property
     def flat(self):
         """The row-major index of each entry among the elements of the sparse dimensions."""
-        if self._flat is None:
-            self._flat = np.zeros(self.nnz, np.int64)
-            for row, size in zip(self.indices, self.sizes, strict=True):
-                self._flat = self._flat * size + row
-        return self._flat
+        return self._once("flat", self._flatten)
+
+    def _flatten(self):
+        flat = np.zeros(self.nnz, np.int64)
+        for row, size in zip(self.indices, self.sizes, strict=True):
+            flat = flat * size + row
+        return flat
 
     @property
     def groups(self):
         """The pattern with unique, sorted entries; the number there of each entry here; the first of each there."""
-        if self._groups is None:
-            _, first, inverse = np.unique(self.flat, return_index=True, return_inverse=True)
-            unique = Coordinates(self.indices[:, first], self.sizes, coalesced=True)
-            unique._groups = unique, np.arange(unique.nnz), np.arange(unique.nnz)
-            self._groups = unique, inverse.reshape(-1), first
-        return self._groups
+        return self._once("groups", self._group)
+
+    def _group(self):
+        _, first, inverse = np.unique(self.flat, return_index=True, return_inverse=True)
+        unique = Coordinates(self.indices[:, first], self.sizes, coalesced=True)
+        unique.cache["groups"] = unique, np.arange(unique.nnz), np.arange(unique.nnz)
+        return unique, inverse.reshape(-1), first
 
     @property
     def in_order(self):
@@ -100,20 +129,21 @@ class Coordinates:
         """Return the pattern with its dimensions in another order."""
         order = list(order)
         if order == [1, 0]:
-            return self._matrix_transpose()
+            return self._once("transposed", self._matrix_transpose)
         kept = self.coalesced and order == sorted(order)
         return Coordinates(self.indices[order], [self.sizes[d] for d in order], kept)
 
     def _matrix_transpose(self):
         """Return the transposed pattern of a matrix, kept with its order by rows: each backward pass asks for it."""
-        if self._transposed is None:
-            self._transposed = Coordinates(self.indices[::-1].copy(), self.sizes[::-1])
-            self._transposed._transposed = self.marked(False)
-        return self._transposed
+        transposed = Coordinates(self.indices[::-1].copy(), self.sizes[::-1])
+        transposed.cache["transposed"] = self.marked(False)
+        return transposed
 
     def marked(self, coalesced):
         """Return the same pattern, marked as coalesced or not."""
-        return self if self.coalesced == coalesced else Coordinates(self.indices, self.sizes, coalesced)
+        if self.coalesced == coalesced:
+            return self
+        return Coordinates(self.indices, self.sizes, coalesced, versions=self.versions)
 
     def copy(self):
         """Return a copy in new memory."""
@@ -139,7 +169,7 @@ class Coordinates:
         return Coordinates, (self.indices, self.sizes, self.coalesced)
 
 
-class Compressed:
+class Compressed(Pattern):
     """Entries by rows or by columns, which `layout` says, singly or in blocks.
 
     `compressed` (*batch, rows + 1) holds where the entries of each row begin and `plain` (*batch, entries) the column
@@ -147,14 +177,14 @@ class Compressed:
     block, () for single entries. A buffer of values has shape (*batch, entries, *block, *dense sizes).
     """
 
-    def __init__(self, layout, compressed, plain, sizes, block=(), inner=None):
+    def __init__(self, layout, compressed, plain, sizes, block=(), inner=None, versions=None):
+        super().__init__(versions)
         self.layout = layout
         self.compressed = compressed
         self.plain = plain
         self.sizes = tuple(sizes)
         self.block = tuple(block)
         self.inner = inner
-        self._coordinates = None
 
     @property
     def axis(self):
@@ -192,9 +222,7 @@ class Compressed:
 
     def coordinates(self):
         """Return the coordinates of all elements of the values, in the order of the memory."""
-        if self._coordinates is None:
-            self._coordinates = self._find_coordinates()
-        return self._coordinates
+        return self._once("coordinates", self._find_coordinates)
 
     def _find_coordinates(self):
         batch = math.prod(self.batch)
@@ -222,7 +250,7 @@ class Compressed:
         """Return the pattern of the transposed matrices: rows become columns in the other layout."""
         other = self.layout[:-1] + ("c" if self.axis == 0 else "r")
         sizes = (*self.batch, self.sizes[-1], self.sizes[-2])
-        return Compressed(other, self.compressed, self.plain, sizes, self.block[::-1])
+        return Compressed(other, self.compressed, self.plain, sizes, self.block[::-1], versions=self.versions)
 
     def copy(self):
         """Return a copy in new memory."""
@@ -298,8 +326,13 @@ def empty(layout, shape, sparse_dim, block=()):
     """Return the pattern without entries."""
     if layout == "sparse_coo":
         return Coordinates(np.zeros((sparse_dim, 0), np.int64), shape[:sparse_dim], coalesced=True)
-    unique = Coordinates(np.zeros((2, 0), np.int64), shape[:2])
-    return compress(layout, unique, block or ((1, 1) if COMPRESSED[layout][1] else ()))[0]
+    axis, blocked = COMPRESSED[layout]
+    block = block or ((1, 1) if blocked else ())
+    sizes = shape[:sparse_dim]
+    *batch, rows, columns = sizes
+    count = (rows, columns)[axis] // (block[axis] if block else 1)
+    pointers, plain = np.zeros((*batch, count + 1), np.int64), np.zeros((*batch, 0), np.int64)
+    return Compressed(layout, pointers, plain, sizes, block)
 
 
 def lookup(pattern, unique):

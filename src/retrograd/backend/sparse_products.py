@@ -40,10 +40,10 @@ def _in_memory_of_arrays(pattern, name, arrays):
     """Return index arrays of a pattern where this library's arrays are: copies, which the pattern keeps."""
     if on_host:
         return arrays()
-    kept = pattern.device_copies
-    if (np.ndarray, name) not in kept:
-        kept[np.ndarray, name] = tuple([None if x is None else np.asarray(x) for x in arrays()])
-    return kept[np.ndarray, name]
+    cache = pattern.cache
+    if (np.ndarray, name) not in cache:
+        cache[np.ndarray, name] = tuple([None if x is None else np.asarray(x) for x in arrays()])
+    return cache[np.ndarray, name]
 
 
 def pair(rows, columns):

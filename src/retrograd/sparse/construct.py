@@ -17,6 +17,7 @@ from retrograd.backend.sparse_pattern import COMPRESSED, Compressed, Coordinates
 from retrograd.backend.sparse_pattern import diagonals as diagonal_pattern
 from retrograd.backend.sparse_pattern import empty as empty_pattern
 from retrograd.core import Internal, Tensor, op, registry
+from retrograd.core.tensor import version_of
 from retrograd.foundation.suggestions import suggest_in_module, suggest_keywords
 from retrograd.ops import layout as _layouts
 from retrograd.ops.create import as_tensor
@@ -85,6 +86,7 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
             f"{list(data.shape)}"
         )
     pattern = Coordinates(rows, sizes[: rows.shape[0]], is_coalesced or (is_coalesced is None and len(data) < 2))
+    _count_writes(pattern, indices=indices)
     if size is None or _checks(check_invariants):
         check_indices(name, pattern)
     if _checks(check_invariants):
@@ -139,6 +141,7 @@ def _compressed(name: str, layout: Layout, compressed: Any, plain: Any, values: 
     if len(sizes) != batch + 2 + data.ndim - lead:
         raise RuntimeError(f"{name}: size {sizes} does not fit values of shape {data.shape} in the layout {layout!r}")
     pattern = Compressed(kind, first, second, sizes[: batch + 2], block)
+    _count_writes(pattern, compressed=compressed, plain=plain)
     if _checks(check_invariants):
         check_compressed(name, pattern)
     return _finish(data, pattern, requires_grad)
@@ -242,6 +245,13 @@ def _indices(name: str, given: Any, keep: bool = False) -> Any:
     return index_array(name, concrete(given) if isinstance(given, Tensor) else given, keep)
 
 
+def _count_writes(pattern: Any, **given: Any) -> None:
+    """Let a pattern count the writes to the given indices that share its memory."""
+    for name, indices in given.items():
+        if isinstance(indices, Tensor) and indices.level is None and indices.value is getattr(pattern, name):
+            pattern.versions[name] = version_of(indices)
+
+
 def _values(given: Any, dtype: Any, requires_grad: bool) -> Tensor:
     """Return values as a tensor of a dtype; outside graphs if the sparse tensor becomes a leaf."""
     data: Tensor = as_tensor(given, dtype)
@@ -269,6 +279,10 @@ class without_entries(Internal, Composite):
             raise RuntimeError(f"{name}: expected the size of a tensor without values, got {size}")
         if name in ("sparse_bsr", "sparse_bsc"):
             raise RuntimeError(f"{name}: a tensor without entries has no block size, got {size}; see sparse_bsr_tensor")
+        if name in COMPRESSED and len(sizes) < 2:
+            raise RuntimeError(
+                f"{name}: Only batched sparse compressed (non-block) tensors are supported, but got size {list(sizes)}"
+            )
         pattern = empty_pattern(name, sizes, len(sizes))
         return wrap(registry["zeros"](pattern.values_shape(()), dtype=dtype), pattern)
 

@@ -7,7 +7,7 @@ from typing import Any
 from retrograd.backend.sparse_array import Sparse, name_of_layout
 from retrograd.backend.sparse_pattern import Compressed
 from retrograd.core import Tensor, current, registry
-from retrograd.core.tensor import bump_version
+from retrograd.core.tensor import bump_version, version_of
 from retrograd.core.views import leave_memory
 from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.ops.create import as_tensor
@@ -85,13 +85,21 @@ def indices(x: Tensor) -> Tensor:
     pattern = _require_coordinates("indices", x)
     if not pattern.coalesced:
         raise RuntimeError("Cannot get indices on an uncoalesced tensor, please call .coalesce() first")
-    return as_tensor(pattern.indices)
+    return _shared_indices(pattern, "indices")
 
 
 @method
 def _indices(x: Tensor) -> Tensor:
     """Return the indices of a COO tensor, also if it is not coalesced."""
-    return as_tensor(_require_coordinates("_indices", x).indices)
+    return _shared_indices(_require_coordinates("_indices", x), "indices")
+
+
+def _shared_indices(pattern: Any, name: str) -> Tensor:
+    """Return an index array as a tensor, whose writes the pattern counts."""
+    out = as_tensor(getattr(pattern, name))
+    if out.level is None:
+        out.version = pattern.versions.setdefault(name, version_of(out))
+    return out
 
 
 @method
@@ -121,7 +129,7 @@ def _compressed_part(name: str, axis: int, plain: bool) -> None:
                 f"{name} expected sparse {which} compressed tensor layout but got {layout_name(x)}; see "
                 f"x.to_sparse_cs{'rc'[axis]}()"
             )
-        return as_tensor(pattern.plain if plain else pattern.compressed)
+        return _shared_indices(pattern, "plain" if plain else "compressed")
 
     what = (
         f"the {'column' if axis == 0 else 'row'} of each entry" if plain else f"where the entries of each {which} begin"
