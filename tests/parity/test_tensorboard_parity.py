@@ -158,3 +158,30 @@ def test_a_graph_has_the_operators_below_the_modules_that_ran_them(tmp_path):
     assert list(linear.input) == ["Sequential/input_1", "Sequential/0/weight", "Sequential/0/bias"]
     (shape,) = linear.attr["_output_shapes"].list.shape
     assert [dim.size for dim in shape.dim] == [2, 4]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "int32", "uint8", "bool", "complex64"])
+def test_tensors_are_read_with_all_elements(dtype, tmp_path):
+    tensor_util = pytest.importorskip("tensorboard.util.tensor_util")
+    x = rg.arange(6).reshape(2, 3).to(dtype)
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_tensor("x", x, 3)
+    read = accumulator.EventAccumulator(str(tmp_path)).Reload()
+    (event,) = read.Tensors("x")
+    found = tensor_util.make_ndarray(event.tensor_proto)
+    assert (event.step, found.dtype, found.tolist()) == (3, x.dtype, x.tolist())
+    assert read.summary_metadata["x"].plugin_data.plugin_name == "tensor"
+
+
+def test_histograms_have_the_automatic_bins_of_pytorch(tmp_path):
+    writers = pytest.importorskip("torch.utils.tensorboard").SummaryWriter, SummaryWriter
+    x, found = np.linspace(-3, 2, 500) ** 3, []
+    for kind in writers:
+        with kind(str(tmp_path / kind.__module__)) as writer:
+            writer.add_histogram("auto", x, bins="auto")
+            writer.add_histogram("tensorflow", x, bins="tensorflow")
+        read = accumulator.EventAccumulator(str(tmp_path / kind.__module__)).Reload()
+        values = [read.Histograms(tag)[0].histogram_value for tag in ("auto", "tensorflow")]
+        found.append([(*value.bucket_limit, *value.bucket) for value in values])
+    for mine, theirs in zip(found[1], found[0], strict=True):
+        np.testing.assert_allclose(mine, theirs)

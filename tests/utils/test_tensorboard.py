@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import matplotlib.image
+import numpy as np
 import pytest
 
 import retrograd as rg
@@ -261,3 +262,41 @@ def test_figures_are_pictures_and_are_closed_if_requested(tmp_path):
         image = fields(value[4][0])
         assert (step, image[1], image[2], image[3]) == (expected, [30], [60], [4])
         assert image[4][0].startswith(b"\x89PNG")
+
+
+def test_boxes_are_red_frames_in_a_picture(tmp_path):
+    image, boxes = rg.zeros(3, 8, 10), rg.tensor([[1, 2, 6, 5]])
+    ((_, _, plain),) = written(tmp_path / "a", lambda writer: writer.add_image_with_boxes("boxes", image, boxes))
+    found = matplotlib.image.imread(io.BytesIO(fields(plain[4][0])[4][0]))
+    assert found[2, 1:7].tolist() == [[1, 0, 0]] * 6
+    assert found[7].tolist() == [[0, 0, 0]] * 10
+    ((_, _, large),) = written(
+        tmp_path / "b", lambda writer: writer.add_image_with_boxes("boxes", image, boxes, rescale=2, labels=["cat"])
+    )
+    assert [fields(large[4][0])[side] for side in (1, 2)] == [[16], [20]]
+    with SummaryWriter(tmp_path) as writer, pytest.raises(ValueError, match="2 labels for 1 boxes"):
+        writer.add_image_with_boxes("boxes", image, boxes, labels=["cat", "dog"])
+
+
+def test_histograms_choose_their_edges(tmp_path):
+    x = rg.linspace(-3, 2, 500) ** 3
+    _, edges = np.histogram(x.double().numpy(), "auto")
+    for bins, count in (("auto", len(edges)), ("tensorflow", 640)):
+        ((_, _, value),) = written(tmp_path / bins, lambda writer, bins=bins: writer.add_histogram("x", x, 1, bins))
+        histogram = fields(value[5][0])
+        limits, counts = (struct.unpack(f"<{count}d", histogram[field][0]) for field in (6, 7))
+        assert sum(counts) == 500
+        assert counts[-1] > 0
+        assert limits[-1] >= x.amax().item()
+        if bins == "auto":
+            np.testing.assert_allclose(limits, edges)
+
+
+def test_graphs_of_onnx_are_refused_with_the_way_out(tmp_path):
+    with SummaryWriter(tmp_path) as writer, pytest.raises(NotImplementedError, match=r"writer\.add_graph"):
+        writer.add_onnx_graph("model.onnx")
+
+
+def test_tensors_of_dtypes_that_tensorboard_lacks_are_refused(tmp_path):
+    with SummaryWriter(tmp_path) as writer, pytest.raises(ValueError, match="unsupported tensor dtype uint32"):
+        writer.add_tensor("x", rg.ones(2, dtype="uint32"))

@@ -1,6 +1,7 @@
 """`SummaryWriter`: scalars, histograms, images and texts of a training for TensorBoard, without TensorFlow."""
 
 import io
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -105,23 +106,28 @@ class SummaryWriter(PluginSummaries):
         tag: str,
         values: Any,
         global_step: int | None = None,
-        bins: int | Sequence[float] = 30,
+        bins: int | str | Sequence[float] = 30,
         walltime: float | None = None,
     ) -> None:
         """Add a histogram: the count of values in each of `bins` equal bins, or between given edges.
 
-        Raises ValueError for no values and for those that are not finite.
+        bins: "auto" takes as many as NumPy does for floats; "tensorflow", PyTorch's default, has edges of both signs
+        that grow by a tenth. Empty bins at both ends are left out. Raises ValueError for no values and for those that
+        are not finite.
         """
         numbers = _flatten_finite("add_histogram", tag, values)
         low, high = numbers.min().item(), numbers.max().item()
+        if bins == "auto":
+            bins = _count_bins(numbers, high - low)
         if isinstance(bins, int):
             width = (high - low) / bins or 1.0
             edges = [low + i * width for i in range(bins)] + [max(high, low + width * bins)]
         else:
-            edges = [float(edge) for edge in bins]
+            edges = _tensorflow_edges() if bins == "tensorflow" else [float(edge) for edge in bins]
         counts, _ = registry["histogram"](numbers, as_tensor(edges, dtype=numbers.dtype))
         moments = numbers.sum().item(), (numbers * numbers).sum().item()
-        buckets = edges, [0.0, *counts.tolist()]
+        full = [i for i, count in enumerate(counts.tolist()) if count] or [0, len(counts) - 1]
+        buckets = edges[full[0] : full[-1] + 2], [0.0, *counts[full[0] : full[-1] + 1].tolist()]
         self.add_histogram_raw(tag, low, high, numbers.numel(), *moments, *buckets, global_step, walltime)
 
     def add_histogram_raw(
@@ -169,6 +175,30 @@ class SummaryWriter(PluginSummaries):
         """
         pixels = _to_pixels(tag, as_tensor(img_tensor), dataformats)
         self._add(tag, global_step, walltime, image=_image_summary(_encode_png(pixels)))
+
+    def add_image_with_boxes(
+        self,
+        tag: str,
+        img_tensor: Any,
+        box_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        rescale: float = 1,
+        dataformats: str = "CHW",
+        labels: Sequence[str] | None = None,
+    ) -> None:
+        """Add an image with red frames: boxes (n, 4) of left, top, right and bottom in pixels, with a label each.
+
+        rescale: the factor of the image's size. Otherwise as `add_image`.
+        """
+        boxes = as_tensor(box_tensor).detach().tolist()
+        if labels is not None and len(labels) != len(boxes):
+            raise ValueError(f"add_image_with_boxes: {tag!r} has {len(labels)} labels for {len(boxes)} boxes")
+        picture = _picture(_to_pixels(tag, as_tensor(img_tensor), dataformats)).convert("RGB")
+        _draw_boxes(picture, boxes, [""] * len(boxes) if labels is None else labels)
+        file = io.BytesIO()
+        picture.resize([int(side * rescale) for side in picture.size], import_pillow().LANCZOS).save(file, "png")
+        self._add(tag, global_step, walltime, image=_image_summary(file))
 
     def add_images(
         self,
@@ -288,6 +318,23 @@ def _plugin_metadata(name: str, content: bytes = b"") -> dict[str, Any]:
     return {"plugin_data": {"plugin_name": name, "content": content}}
 
 
+def _count_bins(numbers: Tensor, extent: float) -> int:
+    """Return the number of bins by the smaller of the widths of Sturges and of Freedman and Diaconis."""
+    n = numbers.numel()
+    quarters = registry["quantile"](numbers, as_tensor([0.25, 0.75], dtype=numbers.dtype)).tolist()
+    spread = 2 * (quarters[1] - quarters[0]) / n ** (1 / 3)
+    width = min(w for w in (extent / (math.log2(n) + 1), spread or math.inf))
+    return math.ceil(extent / width) if width else 1
+
+
+def _tensorflow_edges() -> list[float]:
+    edge, edges = 1e-12, []
+    while edge < 1e20:
+        edges.append(edge)
+        edge *= 1.1
+    return [-edge for edge in reversed(edges)] + [0.0] + edges
+
+
 def _flatten_finite(name: str, tag: str, values: Any) -> Tensor:
     """Return finite values, as a vector of float64."""
     numbers = as_tensor(values).detach().to("float64").reshape(-1)
@@ -339,6 +386,19 @@ def _picture(pixels: Tensor) -> Any:
     """Return pixels of shape (height, width, channels), uint8, as Pillow's image."""
     height, width, channels = pixels.shape
     return import_pillow().frombytes(MODES[channels], (width, height), bytes(pixels.reshape(-1).tolist()))
+
+
+def _draw_boxes(picture: Any, boxes: Sequence[Sequence[float]], labels: Sequence[str]) -> None:
+    """Draw red frames with labels into Pillow's image."""
+    from PIL import ImageDraw
+
+    pen = ImageDraw.Draw(picture)
+    for (left, top, right, bottom), label in zip(boxes, labels, strict=True):
+        corners = [(left, top), (left, bottom), (right, bottom), (right, top), (left, top)]
+        pen.line(corners, width=2, fill="red")
+        if label:
+            pen.rectangle(pen.textbbox((left, top), label), fill="red")
+            pen.text((left, top), label, fill="black")
 
 
 def _encode_png(pixels: Tensor) -> io.BytesIO:

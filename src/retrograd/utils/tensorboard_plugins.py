@@ -16,6 +16,7 @@ from retrograd.ops.as_tensor import as_tensor
 from retrograd.utils.event_files import import_tensorboardx
 
 _MESH_KINDS = {"VERTEX": "vertices", "FACE": "faces", "COLOR": "colors"}  # in the order of TensorBoard's numbers from 1
+_TENSORFLOW_DTYPES = {"float64": "DOUBLE", "float32": "FLOAT", "float16": "HALF"}  # others are named as here
 Layout = Mapping[str, Mapping[str, Sequence[Any]]]
 
 
@@ -105,6 +106,25 @@ class PluginSummaries:
         self.add_custom_scalars({category: {title: ["Margin", tags]}})
 
     # ------------------------------------------------------------------------------------------------- media
+
+    def add_tensor(self, tag: str, tensor: Any, global_step: int | None = None, walltime: float | None = None) -> None:
+        """Add all elements of a tensor; ValueError for a dtype that TensorBoard lacks."""
+        elements = as_tensor(tensor).detach().contiguous()
+        name = str(elements.dtype)
+        kind = f"DT_{_TENSORFLOW_DTYPES.get(name, name.upper())}"
+        known = import_tensorboardx().proto.types_pb2.DataType.keys()
+        if kind not in known:
+            raise ValueError(f"add_tensor: {tag!r} has the unsupported tensor dtype {name}")
+        sizes = [{"size": size} for size in elements.shape]
+        content = {"dtype": kind, "tensor_shape": {"dim": sizes}, "tensor_content": elements.numpy().tobytes()}
+        plugin = {"plugin_data": {"plugin_name": "tensor"}}
+        self._add(tag, global_step, walltime, tensor=content, metadata=plugin)
+
+    def add_onnx_graph(self, prototxt: Any) -> None:
+        """Raise NotImplementedError: `add_graph` shows modules, without a file of ONNX."""
+        raise NotImplementedError(
+            "add_onnx_graph: files of ONNX are not read; writer.add_graph(module, inputs) shows modules"
+        )
 
     def add_mesh(
         self,
