@@ -286,13 +286,15 @@ def _weight_shape(x, y, kernel, groups):
 
 
 def per_dim(name, what, value, ndim, least):
-    """Return one integer per spatial dimension, from an integer or a sequence; a ValueError if one is too small."""
+    """Return one integer per spatial dimension, from an integer or a sequence; OperandValueError for a small one."""
     values = (value,) if isinstance(value, int) else tuple(value)
     values = values * ndim if len(values) == 1 else values
     if len(values) != ndim or any(v < least for v in values):
         small = any(v < least for v in values)
         words = f"{'non-positive' if least else 'negative'} {what} is not supported: " if small else ""
-        raise ValueError(f"{name}: {words}{what} must be an integer from {least} on, or {ndim} of them, got {value}")
+        raise OperandValueError(
+            f"{name}: {words}{what} must be an integer from {least} on, or {ndim} of them, got {value}"
+        )
     return values
 
 

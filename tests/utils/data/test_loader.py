@@ -448,3 +448,23 @@ def test_settings_that_make_no_sense_are_refused(options, told):
 def test_iterables_have_no_other_order_and_no_parts(dataset, options, error):
     with pytest.raises(error, match="DataLoader"):
         DataLoader(dataset, **options)
+
+
+class Understated(IterableDataset):
+    """Yields five examples, and says that it has three."""
+
+    def __iter__(self):
+        return iter(range(5))
+
+    def __len__(self):
+        return 3
+
+
+@pytest.mark.parametrize("batch_size", [1, None])
+def test_more_batches_than_the_stated_examples_warn_after_len(batch_size):
+    loader = DataLoader(Understated(), batch_size=batch_size)
+    assert sum(1 for _ in loader) == 5  # no warning: warnings are errors
+    assert len(loader) == 3
+    with pytest.warns(UserWarning, match="was reported to be 3 .*, but [45] samples have been fetched") as told:
+        list(loader)
+    assert len(told) == 2

@@ -33,6 +33,7 @@ class _Batches:
     def __init__(self, loader: "DataLoader[Any]", batches: Iterator[Any]) -> None:
         self._loader = loader
         self._batches = batches  # a Failure is raised in place of its batch; the next ones follow it
+        self._yielded = 0
         self.close = getattr(batches, "close", lambda: None)  # ends workers, before the iterator is collected
 
     def __iter__(self) -> "_Batches":
@@ -47,6 +48,8 @@ class _Batches:
                 raise error
             finally:
                 del error
+        self._yielded += 1
+        self._loader._check_stated_length(self._yielded)
         return pin_batch(batch) if self._loader._pins else batch
 
     def __len__(self) -> int:
@@ -83,6 +86,8 @@ class DataLoader(SuggestsKeywords, Generic[T]):
     >>> len(loader), [x for x, in loader]
     (3, [tensor([0, 1]), tensor([2, 3]), tensor([4])])
     """
+
+    _stated_length: int | None = None  # that of an iterable, once `len` has asked for it
 
     def __init__(
         self,
@@ -156,10 +161,20 @@ class DataLoader(SuggestsKeywords, Generic[T]):
             return len(self.batch_sampler)
         if not self._iterable:
             return len(self.sampler)  # type: ignore[arg-type]
+        self._stated_length = len(self.dataset)
         if self.batch_size is None:
-            return len(self.dataset)
-        whole, rest = divmod(len(self.dataset), self.batch_size)
+            return self._stated_length
+        whole, rest = divmod(self._stated_length, self.batch_size)
         return whole + (rest > 0 and not self.drop_last)
+
+    def _check_stated_length(self, count: int) -> None:
+        """Warn if there are more batches of an iterable than it said that it has examples, when it was asked."""
+        if self._stated_length is not None and count > self._stated_length:
+            workers = ": each worker must yield its own part, see get_worker_info()" if self.num_workers else ""
+            warn_user(
+                f"Length of IterableDataset {describe(self.dataset)} was reported to be {self._stated_length} (when "
+                f"accessing len(dataloader)), but {count} samples have been fetched{workers}"
+            )
 
     def __iter__(self) -> Iterator[Any]:
         return self._get_iterator()
