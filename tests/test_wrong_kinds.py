@@ -122,7 +122,6 @@ UNDECIDED = {
         "pipelining.PipelineStage(device) utils.data.ArrowDataset(table)"
     ),
     "only asked whether it is true, as in PyTorch": "nn.functional.multi_head_attention_forward(add_zero_attn)",
-    "an int may be the number of an open file": ("interop.safetensors.load_slices(path) pipelining.read_csv(path)"),
 }
 
 

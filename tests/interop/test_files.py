@@ -10,6 +10,8 @@ import pytest
 import retrograd as rg
 from retrograd import nn, optim
 from retrograd.core.dtype import TABLE
+from retrograd.interop import safetensors
+from retrograd.pipelining import read_csv
 
 from ..case_groups import group_cases
 
@@ -177,6 +179,18 @@ def test_the_entry_of_the_cpu_counts_in_a_dict_of_devices(tmp_path, name, map_lo
     rg.save({"w": rg.ones(2)}, tmp_path / name)
     loaded = rg.load(tmp_path / name, map_location)["w"]
     assert (loaded.device, loaded.shape) == (expected, (2,))
+
+
+LOADERS = [rg.load, safetensors.load_file, safetensors.load_metadata, read_csv]
+LOADERS += [lambda path: safetensors.load_slices(path, {}), lambda path: safetensors.load_ranges(path, "x", [])]
+
+
+@pytest.mark.parametrize("load", LOADERS)
+def test_the_number_of_an_open_file_is_no_path_and_the_file_stays_open(load, tmp_path):
+    with open(tmp_path / "a", "w+b") as file:
+        with pytest.raises(TypeError, match="str"):
+            load(file.fileno())
+        assert os.fstat(file.fileno()).st_size == 0
 
 
 def test_loading_runs_no_code_and_goes_to_no_device(tmp_path):

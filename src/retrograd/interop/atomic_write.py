@@ -26,8 +26,8 @@ def shorten(message: str, longest: int = 500) -> str:
 def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
     """Return the file of a path, open to be read.
 
-    Raises OSError where it can't be read, and ValueError for anything except a regular file, such as a pipe,
-    which might never end.
+    Raises OSError where it can't be read, ValueError for anything except a regular file, such as a pipe, which might
+    never end, and TypeError for anything except a path, such as the number of an open file, which would be closed.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -36,9 +36,10 @@ def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
     ...         file.read()
     b'whole'
     """
-    if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # of a folder, open() says what is wrong
-        raise ValueError(f"{os.fspath(path)} is no file")
-    return open(path, "rb")
+    name = os.fspath(path)
+    if not stat.S_ISREG(os.stat(name).st_mode) and not os.path.isdir(name):  # of a folder, open() says what is wrong
+        raise ValueError(f"{name} is no file")
+    return open(name, "rb")
 
 
 @generator_block
