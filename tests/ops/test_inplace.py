@@ -19,6 +19,12 @@ def tensors(rng):
     return rg.from_numpy(rng.standard_normal((4, 6, 2)))
 
 
+def inputs(name, rng):
+    """Return an input of the number of dimensions that a function takes without a warning."""
+    x = tensors(rng)
+    return x[..., None] if name in ("dropout2d", "dropout3d") else x
+
+
 def test_they_are_those_of_pytorch():
     assert NAMES == [
         "alpha_dropout", "celu", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "feature_alpha_dropout",
@@ -30,7 +36,7 @@ def test_they_are_those_of_pytorch():
 @pytest.mark.parametrize("name", NAMES)
 def test_the_result_is_written_into_the_input_and_differentiates(name, rng):
     function, others = getattr(F, name), ARGUMENTS.get(name, ())
-    x = tensors(rng)[..., None] if name == "dropout3d" else tensors(rng)
+    x = inputs(name, rng)
     results = []
     for inplace in (False, True):
         w = x.clone().requires_grad_()
@@ -52,7 +58,7 @@ def test_inplace_is_the_last_argument_by_position_too(name, rng):
     assert function.__name__ == name
     assert function.__doc__ == registry[name].__doc__
     given = ARGUMENTS.get(name, tuple([p.default for p in list(parameters.values())[1:-1]]))
-    x = tensors(rng)[..., None] if name == "dropout3d" else tensors(rng)
+    x = inputs(name, rng)
     assert function(x, *given, True) is x
 
 
