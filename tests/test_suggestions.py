@@ -15,6 +15,7 @@ import retrograd.nested
 from retrograd.core import registry
 from retrograd.core.dispatch import call
 from retrograd.core.schema import REQUIRED
+from retrograd.foundation.suggestions import for_family
 from retrograd.testing.sampler import samples_of
 
 NAMES = [
@@ -335,3 +336,16 @@ def test_a_misspelt_option_is_answered_by_the_options(path, option, default):
     text = message_about_option(call)
     assert "misspelt" in text
     assert default in text
+
+
+def test_a_family_keeps_what_its_base_does_with_subclasses():
+    @for_family(lambda subclass: None)
+    class Base:
+        def __init_subclass__(cls, **options):
+            super().__init_subclass__(**options)
+            cls.noted = True
+
+    class Derived(Base):
+        pass
+
+    assert Derived.noted

@@ -1,6 +1,8 @@
 """The base classes of layers: users derive from them, also from PyTorch's private ones, and ask for them."""
 
 import importlib
+import itertools
+import operator
 
 import numpy as np
 import pytest
@@ -108,3 +110,35 @@ def test_a_class_derived_from_a_base_computes_the_same(program):
     expected, found = program(torch, torch.from_numpy(values)), program(rg, rg.from_numpy(values))
     for theirs, ours in zip(expected, found, strict=True):
         np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=1e-6)
+
+
+FAMILIES = (
+    "nn.Module", "distributions.Distribution", "distributions.Transform", "distributions.constraints.Constraint",
+    "optim.Optimizer", "optim.lr_scheduler.LRScheduler", "utils.data.Dataset", "utils.data.Sampler",
+    "autograd.Function", "Tensor",
+)  # fmt: skip
+
+
+def order(m, first, second):
+    """Return the order in which methods are looked up in a class of two families and one of its own."""
+    one, other = (operator.attrgetter(name)(m) for name in (first, second))
+
+    class Own:
+        pass
+
+    class Middle(one, Own):
+        pass
+
+    class Both(Middle, other):
+        pass
+
+    return [known for base in Both.__mro__ if (known := {Own: "Own", one: first, other: second}.get(base))]
+
+
+@pytest.mark.parametrize(("first", "second"), [*itertools.permutations(FAMILIES, 2)])
+def test_a_class_of_two_families_looks_methods_up_in_the_same_order(first, second):
+    try:
+        expected = order(torch, first, second)
+    except TypeError:  # two metaclasses, or two memory layouts
+        return
+    assert order(rg, first, second) == expected

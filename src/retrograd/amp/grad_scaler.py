@@ -8,7 +8,7 @@ from retrograd.autograd.grad_mode import no_grad
 from retrograd.core import Tensor
 from retrograd.core.dtype import float32
 from retrograd.foundation.source_location import warn_user
-from retrograd.foundation.suggestions import SuggestsKeywords
+from retrograd.foundation.suggestions import suggests_keywords
 from retrograd.nn.tensor_part import local_tensor, split_by_division
 from retrograd.ops.create import ones, tensor
 from retrograd.ops.dtype_aliases import half
@@ -25,7 +25,8 @@ def _has_finite_grad(param: Any) -> Tensor:
     return numbers.isfinite().all()
 
 
-class GradScaler(SuggestsKeywords):
+@suggests_keywords
+class GradScaler:
     """Scale losses before `backward()`, unscale gradients before a step, and skip steps with infinite or NaN gradients.
 
     The scale begins with `init_scale`. `update()` multiplies it by `backoff_factor` after a skipped step, and by

@@ -8,12 +8,13 @@ from retrograd.core import Tensor
 from retrograd.distributions.constraints import Constraint, all_valid, dependent, is_dependent
 from retrograd.distributions.utils import lazy_property
 from retrograd.foundation.describe_value import describe
-from retrograd.foundation.suggestions import SuggestsKeywords
+from retrograd.foundation.suggestions import suggests_keywords
 
 __all__ = ["Distribution"]
 
 
-class Distribution(SuggestsKeywords):
+@suggests_keywords
+class Distribution:
     """A probability distribution of events, or a batch of them.
 
     `batch_shape` is the shape of the parameters, one distribution for each element; `event_shape` that of one draw.

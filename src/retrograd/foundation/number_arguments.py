@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.function_arguments import is_switch
-from retrograd.foundation.suggestions import SuggestsKeywords
+from retrograd.foundation.suggestions import for_family, suggest_init_keywords
 
 _COUNTS = {2: "two", 3: "three"}
 
@@ -42,18 +42,19 @@ def as_switch(name, value):
     return bool(value)
 
 
-class ChecksNumbers(SuggestsKeywords):
-    """Base of families of classes, of which each one checks the arguments of its constructor annotated as numbers.
+def check_init_arguments(cls):
+    """Make the constructor of a class of this package check its arguments annotated as numbers, and suggest keywords.
 
-    Users' classes are left alone, as by `SuggestsKeywords`, and constructors with the attribute `checks_arguments`,
-    which do so themselves.
+    Users' classes are left alone, as by `suggest_init_keywords`, and constructors with the attribute
+    `checks_arguments`, which check numbers themselves.
     """
+    suggest_init_keywords(cls)
+    ours = cls.__module__.partition(".")[0] == __name__.partition(".")[0]
+    if ours and "__init__" in vars(cls) and not hasattr(inspect.unwrap(cls.__init__), "checks_arguments"):
+        cls.__init__ = _check_numbers(cls.__init__)
 
-    def __init_subclass__(cls, **options):
-        super().__init_subclass__(**options)
-        ours = cls.__module__.partition(".")[0] == __name__.partition(".")[0]
-        if ours and "__init__" in vars(cls) and not hasattr(inspect.unwrap(cls.__init__), "checks_arguments"):
-            cls.__init__ = _check_numbers(cls.__init__)
+
+checks_init_arguments = for_family(check_init_arguments)
 
 
 def _check_numbers(function):

@@ -1,15 +1,18 @@
 """The dict in which Python stores the attributes of an object, whatever its class returns as `__dict__`."""
 
-from retrograd.foundation.suggestions import SuggestsKeywords
+
+class AttributeOwner:
+    """Base of modules: its descriptor `__dict__` is Python's own."""
+
 
 # The functions that read and set this dict of a module, which returns another one as `__dict__`, with PyTorch's names.
-stored_attributes = vars(SuggestsKeywords)["__dict__"].__get__
-share_attributes = vars(SuggestsKeywords)["__dict__"].__set__
+stored_attributes = vars(AttributeOwner)["__dict__"].__get__
+share_attributes = vars(AttributeOwner)["__dict__"].__set__
 
 
 def own_attributes(value):
     """Return the dict of an object's attributes as they are stored; AttributeError if it has none."""
-    return stored_attributes(value) if isinstance(value, SuggestsKeywords) else value.__dict__
+    return stored_attributes(value) if isinstance(value, AttributeOwner) else value.__dict__
 
 
 def restore_state(value, state):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from retrograd.core import Tensor
 from retrograd.foundation.class_members import add_members
-from retrograd.foundation.number_arguments import ChecksNumbers
-from retrograd.foundation.own_attributes import share_attributes, stored_attributes
+from retrograd.foundation.number_arguments import check_init_arguments
+from retrograd.foundation.own_attributes import AttributeOwner, share_attributes, stored_attributes
 from retrograd.nn.hooks import BUFFER_HOOKS, MODULE_HOOKS, PARAMETER_HOOKS, registered_member
 from retrograd.nn.members import BUFFER, BUFFERS, MODULE, PARAMETER, TRANSIENT, TRANSIENT_NAMES, ModuleAttributes
 from retrograd.nn.parameter import Buffer, Parameter
@@ -22,6 +22,8 @@ _EXPECTED = {
 }
 # A member replaces one of the same name whose kind comes later: a parameter a module, a module a buffer.
 _PRECEDENCE = {PARAMETER: 0, MODULE: 1, BUFFER: 2, TRANSIENT: 2, None: 3}
+# The methods that register assigned members, where a class overrides them.
+_METHODS = {PARAMETER: "register_parameter", BUFFER: "register_buffer", TRANSIENT: "register_buffer"}
 # The methods that decide what copies and files of an object have.
 _OF_STATE = ("__getstate__", "__setstate__", "__reduce__", "__getnewargs__", "__getnewargs_ex__")
 _REGISTRATION_HOOKS = {
@@ -54,13 +56,14 @@ def dict_property(name: str) -> Any:
     return property(lambda module: ModuleAttributes(stored_attributes(module))[name], replace)
 
 
-class ModuleTree(ChecksNumbers):
+class ModuleTree(AttributeOwner):
     """Base of `Module`: registers members where they are assigned, and finds them by dotted names."""
 
     _kinds: dict[str, str]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        check_init_arguments(cls)
         if next(vars(base)["__dict__"] for base in cls.__mro__ if "__dict__" in vars(base)) is not _attributes:
             add_members(cls, {"__dict__": _attributes})  # Python's own, of a base that comes before `Module`
         if "__getattr__" in vars(cls) and "__getattribute__" not in vars(cls):
@@ -81,6 +84,9 @@ class ModuleTree(ChecksNumbers):
                 raise _not_initialized(self, kind, name)
         elif kind is None or _PRECEDENCE[kind] > _PRECEDENCE[kinds.get(name)]:
             kind = self._kind_of_registered(name, value)
+        if kind in _METHODS and getattr(type(self), _METHODS[kind]) is not getattr(ModuleTree, _METHODS[kind]):
+            self._register_by_own_method(kind, name, value)
+            return
         if kind is not None:
             value = self._after_hooks(kind, name, value)
         try:
@@ -91,6 +97,16 @@ class ModuleTree(ChecksNumbers):
             stored_attributes(self)[name] = value
         if kind is not None and name in stored_attributes(self) and kinds.get(name) != kind:
             _list_member(kinds, name, kind)
+
+    def _register_by_own_method(self, kind: str, name: str, value: Any) -> None:
+        """Register an assigned member by the method of a class that overrides it, as PyTorch does."""
+        if self._kinds.get(name) not in (BUFFERS if kind in BUFFERS else (kind,)):
+            stored_attributes(self).pop(name, None)
+            self._kinds.pop(name, None)
+        if kind == TRANSIENT:
+            self.register_buffer(name, value, persistent=False)
+        else:
+            getattr(self, _METHODS[kind])(name, value)
 
     def _after_hooks(self, kind: str, name: str, value: Any) -> Any:
         """Return the member to be registered, which hooks may replace; an absent parameter has none, as in PyTorch."""
@@ -182,7 +198,9 @@ class ModuleTree(ChecksNumbers):
         """Register a submodule by name."""
         self._register(MODULE, name, module)
 
-    register_module = add_module
+    def register_module(self, name: str, module: "Module | None") -> None:
+        """Register a submodule by name, by `add_module`, which a subclass may override."""
+        self.add_module(name, module)
 
     def _members(self, *kinds: str) -> Iterator[tuple[str, Any]]:
         """Return this module's own members of these kinds, in order; None for absent ones."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from retrograd.core.hooks import RemovableHandle, add_hook, check_callable
 from retrograd.foundation.describe_value import describe
-from retrograd.foundation.suggestions import SuggestsKeywords
+from retrograd.foundation.suggestions import suggests_keywords
 
 # The hooks of the steps of all optimizers, which run around an optimizer's own.
 _ALL_PRE_HOOKS: dict[int, Callable[..., Any]] = {}
@@ -35,7 +35,8 @@ def hooks_around_steps(optimizer: Any) -> tuple[dict[int, Any], dict[int, Any]]:
     return {**_ALL_PRE_HOOKS, **own.get("_pre_hooks", {})}, {**own.get("_post_hooks", {}), **_ALL_POST_HOOKS}
 
 
-class StepHooks(SuggestsKeywords):
+@suggests_keywords
+class StepHooks:
     """The hooks of one optimizer's steps; `step` of every subclass runs them."""
 
     _pre_hooks: dict[int, Callable[..., Any]]

@@ -11,7 +11,7 @@ from retrograd.core import Tensor
 from retrograd.core.level import is_transformed
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.html_report import Markup, paragraph, report
-from retrograd.foundation.suggestions import SuggestsKeywords, suggest_keywords
+from retrograd.foundation.suggestions import suggest_keywords, suggests_keywords
 from retrograd.nn import Module, ModuleList
 from retrograd.nn.utils import materialize
 from retrograd.optim import Optimizer
@@ -63,7 +63,8 @@ from retrograd.pipelining.transports.fingerprint import Fingerprint, qualified_n
 StreamContext = Callable[[int, int], AbstractContextManager]
 
 
-class Pipeline(SuggestsKeywords):
+@suggests_keywords
+class Pipeline:
     """A model split into stages, which are assigned to ranks and process microbatches.
 
     model: any module; its own parameters receive the gradients.  Or a list of modules, which are then the stages:

@@ -8,7 +8,7 @@ from retrograd import autograd
 from retrograd.core import Tensor
 from retrograd.core.level import is_transformed
 from retrograd.foundation.describe_value import describe
-from retrograd.foundation.suggestions import SuggestsKeywords
+from retrograd.foundation.suggestions import suggests_keywords
 from retrograd.pipelining.microbatch import merge_chunks, split_args_kwargs_into_chunks
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.microbatch_loss import note_missing_target
@@ -28,7 +28,8 @@ from retrograd.pipelining.transports.process_group import ProcessGroup, group_or
 Spec = Any  # a chunk spec, or several nested as the argument is
 
 
-class PipelineSchedule(SuggestsKeywords):
+@suggests_keywords
+class PipelineSchedule:
     """The common part of all schedules; a rank's stages, and how a batch is split and merged.
 
     A subclass names its schedule; without a name it has no order until one is loaded, or assigned to `pipeline_order`.

@@ -16,7 +16,7 @@ from retrograd.core import Tensor, registry
 from retrograd.core.blocks import generator_block
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.number_arguments import check_number
-from retrograd.foundation.suggestions import SuggestsKeywords
+from retrograd.foundation.suggestions import suggests_keywords
 from retrograd.nn import Linear, Module, ReLU, Sequential
 from retrograd.ops.as_tensor import from_numpy
 from retrograd.ops.generator import Generator, redirect_draws
@@ -27,7 +27,8 @@ from retrograd.utils.progress import progress
 CHUNK_ROWS = 4096
 
 
-class NeuralEstimator(SuggestsKeywords, BaseEstimator):
+@suggests_keywords
+class NeuralEstimator(BaseEstimator):
     """The base of both estimators; see there."""
 
     def __init__(

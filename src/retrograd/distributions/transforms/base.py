@@ -6,10 +6,11 @@ from typing import Any, Self
 
 from retrograd.core import Tensor
 from retrograd.distributions import constraints
-from retrograd.foundation.suggestions import SuggestsKeywords
+from retrograd.foundation.suggestions import suggests_keywords
 
 
-class Transform(SuggestsKeywords):
+@suggests_keywords
+class Transform:
     """A map of tensors.
 
     Subclasses define `_call`, and `_inverse` and `log_abs_det_jacobian` where these exist; `bijective` is whether the

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
 from retrograd.foundation.describe_value import describe
-from retrograd.foundation.number_arguments import ChecksNumbers
+from retrograd.foundation.number_arguments import checks_init_arguments
 from retrograd.foundation.source_location import warn_user
 from retrograd.foundation.suggestions import suggest_entry
 from retrograd.optim.optimizer import Group, Optimizer
@@ -32,7 +32,8 @@ _OVERRIDDEN = (
 )
 
 
-class LRScheduler(ChecksNumbers):
+@checks_init_arguments
+class LRScheduler:
     """The base of all schedules: a subclass defines `get_lr`, one learning rate for each parameter group.
 
     `last_epoch` is the number of steps taken, -1 to start; `base_lrs` are the initial rates.

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from retrograd.core import Tensor
 from retrograd.foundation.number_arguments import check_number
 from retrograd.foundation.source_location import warn_user
-from retrograd.foundation.suggestions import SuggestsKeywords, suggest_in_module
+from retrograd.foundation.suggestions import suggest_in_module, suggests_keywords
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.generator import Generator
 from retrograd.ops.random import randperm
@@ -18,7 +18,8 @@ from retrograd.ops.random import randperm
 T = TypeVar("T", covariant=True)
 
 
-class Dataset(SuggestsKeywords, Generic[T]):
+@suggests_keywords
+class Dataset(Generic[T]):
     """Examples by index: a subclass defines `__getitem__(index)`, and `__len__` if their number is known.
 
     If `__getitems__(indices)` is defined, which returns a list of examples, a loader asks for a whole batch at once.

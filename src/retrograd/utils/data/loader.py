@@ -12,7 +12,7 @@ from retrograd.backend.devices import device_named
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.number_arguments import check_number
 from retrograd.foundation.source_location import warn_user
-from retrograd.foundation.suggestions import SuggestsKeywords
+from retrograd.foundation.suggestions import suggests_keywords
 from retrograd.ops.generator import Generator, resolve_generator
 from retrograd.utils.data.collate import default_collate, default_convert, pin_batch
 from retrograd.utils.data.dataset import Dataset, IterableDataset, T, note_examples
@@ -56,7 +56,8 @@ class _Batches:
         return len(self._loader)
 
 
-class DataLoader(SuggestsKeywords, Generic[T]):
+@suggests_keywords
+class DataLoader(Generic[T]):
     """Iterates over batches of a dataset; workers prefetch, and the order does not depend on them.
 
     dataset: examples by index (`__getitem__` and `__len__`: a Dataset, an array, a list) or an iterable (an

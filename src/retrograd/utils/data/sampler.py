@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from retrograd.core import registry
 from retrograd.foundation.describe_value import describe
-from retrograd.foundation.suggestions import SuggestsKeywords
+from retrograd.foundation.suggestions import suggests_keywords
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.generator import Generator
 from retrograd.ops.random import randint, randperm
@@ -15,7 +15,8 @@ from retrograd.ops.random import randint, randperm
 T = TypeVar("T", covariant=True)
 
 
-class Sampler(SuggestsKeywords, Generic[T]):
+@suggests_keywords
+class Sampler(Generic[T]):
     """The order of examples: a subclass defines `__iter__`, which yields their indices, or lists of them."""
 
     def __iter__(self) -> Iterator[T]:
