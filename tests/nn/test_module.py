@@ -942,3 +942,70 @@ def test_hooks_of_registrations_may_replace_members():
     assert module.weight.tolist() == [2.0]
     assert module.bias is None
     assert module.late.tolist() == [1.0]
+
+
+class Watched(nn.Linear):
+    """A layer that overrides the methods by which modules are converted and members registered."""
+
+    def _apply(self, fn, recurse=True):
+        self.applied = True
+        return super()._apply(fn, recurse)
+
+    def to(self, *target, **options):
+        return self.cpu()  # as classes do that hold data elsewhere: it must not be called back
+
+    def register_parameter(self, name, param):
+        super().register_parameter(name, param)
+        vars(self).setdefault("names", []).append(name)
+
+    def register_buffer(self, name, tensor, persistent=True):
+        super().register_buffer(name, tensor, persistent)
+        vars(self).setdefault("names", []).append(f"{name} {persistent}")
+
+
+def test_conversions_call_an_overridden_apply_of_submodules():
+    net = nn.Sequential(nn.Sequential(Watched(1, 1)), nn.Linear(1, 1)).double()
+    assert net[0][0].applied
+    assert {p.dtype for p in net.parameters()} == {rg.float64}
+
+
+def test_no_conversion_calls_back_an_overridden_to():
+    layer = Watched(1, 1)
+    assert layer.to("cpu") is layer.half() is layer.float() is layer.double() is layer.bfloat16() is layer
+
+
+def test_assigned_members_are_registered_by_overridden_methods():
+    layer = Watched(1, 1, bias=False)
+    layer.scale = 2.0
+    layer.scale = nn.Parameter(rg.ones(1))
+    layer.table = nn.Buffer(rg.ones(1))
+    layer.hidden = nn.Buffer(rg.ones(1), persistent=False)
+    layer.hidden = rg.zeros(1)
+    assert layer.names == ["weight", "bias", "scale", "table True", "hidden False", "hidden False"]
+    assert list(layer.state_dict()) == ["weight", "scale", "table"]
+
+
+def test_a_module_with_a_hook_of_an_older_name_is_copied_and_pickled():
+    layer = nn.Linear(1, 1)
+    layer._register_load_state_dict_pre_hook(print)
+    assert all(len(other._state_hooks) == 1 for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))))
+
+
+def test_complex_parameters_stay_complex_when_a_module_is_converted_by_name():
+    module = nn.Module()
+    module.weight = nn.Parameter(rg.ones(1, dtype=rg.complex64))
+    assert module.double().weight.dtype == module.half().weight.dtype == rg.complex64
+
+
+def test_a_module_that_is_a_distribution_looks_methods_up_in_the_order_of_its_bases():
+    class Called:
+        def __call__(self):
+            return "called"
+
+    class Random(rg.distributions.Distribution, Called):
+        pass
+
+    class Prior(Random, nn.Module):
+        pass
+
+    assert Prior.__call__ is Called.__call__

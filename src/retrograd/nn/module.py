@@ -1,6 +1,7 @@
 """`Module`: the base class of layers and models."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from retrograd.autograd import no_grad
@@ -37,7 +38,7 @@ from retrograd.nn.hooks import (
 )
 from retrograd.nn.layer_notes import note_layer
 from retrograd.nn.module_tree import BUFFER, MODULE, PARAMETER, TRANSIENT, ModuleTree, dict_property
-from retrograd.nn.parameter import apply_to_tensor, convert_dtype, convert_format, empty_on, move_to
+from retrograd.nn.parameter import apply_to_tensor, convert_dtype, convert_floating, convert_format, empty_on, move_to
 from retrograd.nn.state_loading import EXTRA_STATE, IncompatibleKeys, empty_state, load_own, load_state
 from retrograd.ops.create import zeros
 from retrograd.ops.layout import find_device, is_device
@@ -340,7 +341,8 @@ class Module(ModuleTree):
         self, hook: Callable[..., Any], with_module: bool = False
     ) -> RemovableHandle:
         """Run a hook before a state is loaded, without the module as first argument; PyTorch's older name."""
-        return self.register_load_state_dict_pre_hook(hook if with_module else lambda _, *given: hook(*given))
+        called = hook if with_module else partial(_without_module, hook)  # which can be pickled if the hook can
+        return register_hook(self._state_hooks, Hook(called, LOAD_PRE))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(module, incompatible_keys)` after a state was loaded; it may change the two lists in place."""
@@ -411,49 +413,62 @@ class Module(ModuleTree):
         return self
 
     def _apply(self: Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replace parameters, their gradients and buffers by `fn` of them, without recording; a shared tensor once."""
+        """Replace parameters, their gradients and buffers by `fn` of them, without recording; a shared tensor once.
+
+        All conversions and moves call it. Submodules whose class overrides it are changed by their own method.
+        """
         replaced: dict[int, Tensor] = {}
+        pending, visited = [self], {self}
         with no_grad():
-            for module in self.modules() if recurse else (self,):
+            while pending:
+                module: Any = pending.pop()
                 for name, tensor in module._members(PARAMETER, BUFFER, TRANSIENT):
                     if tensor is not None:
                         if id(tensor) not in replaced:
                             replaced[id(tensor)] = apply_to_tensor(tensor, fn)
                         object.__setattr__(module, name, replaced[id(tensor)])
+                for child in module.children() if recurse else ():
+                    if child in visited:
+                        continue
+                    visited.add(child)
+                    if type(child)._apply is Module._apply:
+                        pending.append(child)
+                    else:
+                        child._apply(fn)
         return self
 
     def bfloat16(self: Self) -> Self:
-        """Convert to bfloat16.
+        """Convert to bfloat16; complex parameters and buffers stay as they are.
 
         >>> import retrograd as rg
         >>> rg.nn.Linear(2, 3).bfloat16().weight.dtype
         dtype(bfloat16)
         """
-        return self.to(dtypes.as_dtype("bfloat16"))
+        return self._apply(lambda tensor: convert_floating(tensor, dtypes.as_dtype("bfloat16")))
 
     def type(self: Self, dst_type: Any) -> Self:
         """Convert all parameters and buffers, those of integers too, to a dtype, given by name too."""
         return self._apply(lambda tensor: tensor.type(dst_type))
 
     def half(self: Self) -> Self:
-        """Convert to float16."""
-        return self.to(dtypes.float16)
+        """Convert to float16; complex parameters and buffers stay as they are."""
+        return self._apply(lambda tensor: convert_floating(tensor, dtypes.float16))
 
     def float(self: Self) -> Self:
-        """Convert to float32."""
-        return self.to(dtypes.float32)
+        """Convert to float32; complex parameters and buffers stay as they are."""
+        return self._apply(lambda tensor: convert_floating(tensor, dtypes.float32))
 
     def double(self: Self) -> Self:
-        """Convert to float64."""
-        return self.to(dtypes.float64)
+        """Convert to float64; complex parameters and buffers stay as they are."""
+        return self._apply(lambda tensor: convert_floating(tensor, dtypes.float64))
 
     def cpu(self: Self) -> Self:
         """Move all parameters, their gradients and buffers to host memory, in place."""
-        return self.to("cpu")
+        return self._apply(lambda own: move_to(own, find_device("cpu")))
 
     def cuda(self: Self, device: Any = None) -> Self:
         """Move all parameters, their gradients and buffers to a CUDA device, in place; RuntimeError without one."""
-        return self.to(device if is_device(device) else "cuda")
+        return self._apply(lambda own: move_to(own, find_device(device if is_device(device) else "cuda")))
 
     def share_memory(self: Self) -> Self:
         """Move parameters and buffers to memory that other processes share, by `Tensor.share_memory_`.
@@ -497,6 +512,11 @@ class Module(ModuleTree):
             return f"{self._get_name()}({extra})"
         body = "\n  ".join([extra, *lines] if extra else lines)
         return f"{self._get_name()}(\n  {body}\n)"
+
+
+def _without_module(hook: Callable[..., Any], module: Module, *args: Any) -> None:
+    """Call a hook that does not take the module."""
+    hook(*args)
 
 
 def _saves_members_only(kind: type[Module]) -> bool:

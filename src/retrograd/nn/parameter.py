@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self, cast
 
 from retrograd.core import Tensor, at, current, operator_named
-from retrograd.core.dtype import is_differentiable
+from retrograd.core.dtype import is_differentiable, is_floating
 from retrograd.core.overrides import as_subclass, default_override, disabled_override, override_of
 from retrograd.core.tensor import new_of_class, version_of
 from retrograd.nn.tensor_part import local_tensor
@@ -241,6 +241,11 @@ def convert_dtype(tensor: Tensor, dtype: Any) -> Tensor:
     if not is_differentiable(tensor.dtype) or tensor.dtype == dtype:
         return tensor
     return _convert(tensor, lambda x: _to(x, dtype))
+
+
+def convert_floating(tensor: Tensor, dtype: Any) -> Tensor:
+    """Return a floating tensor in a dtype; others, complex ones too, as they are."""
+    return convert_dtype(tensor, dtype) if is_floating(tensor.dtype) else tensor
 
 
 def move_to(tensor: Tensor, target: Any) -> Tensor:
