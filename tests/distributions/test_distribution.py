@@ -284,3 +284,26 @@ def test_gamma_takes_the_density_of_a_number():
 def test_what_is_not_a_transform_is_refused(transforms):
     with pytest.raises(ValueError, match="transforms must be a Transform or a list of Transforms"):
         D.TransformedDistribution(D.Normal(0.0, 1.0), transforms)
+
+
+def test_a_subclass_may_compute_the_factor_of_its_covariance_matrix():
+    class Diagonal(D.MultivariateNormal):
+        def __init__(self, scale):
+            self.loc, self.scale = rg.zeros(2), scale
+            D.Distribution.__init__(self, (), (2,), validate_args=False)
+
+        @property
+        def _unbroadcasted_scale_tril(self):
+            return self.scale.diag()
+
+    normal = Diagonal(rg.tensor([1.0, 2.0]))
+    assert normal.covariance_matrix.tolist() == [[1.0, 0.0], [0.0, 4.0]]
+    assert normal.precision_matrix.tolist() == [[1.0, 0.0], [0.0, 0.25]]
+    assert normal.variance.tolist() == [1.0, 4.0]
+
+
+def test_a_matrix_for_a_whole_batch_is_factorized_once():
+    normal = D.MultivariateNormal(rg.zeros(5, 2), rg.eye(2))
+    assert normal._unbroadcasted_scale_tril.shape == (2, 2)
+    assert normal.scale_tril.shape == normal.precision_matrix.shape == (5, 2, 2)
+    assert normal.entropy().shape == (5,)

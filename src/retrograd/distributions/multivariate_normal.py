@@ -36,7 +36,13 @@ def log_det_factor(factor: Tensor) -> Tensor:
 
 
 class CovarianceParameters(Distribution):
-    """Base of distributions with a covariance matrix, given as one of three matrices; the others follow on demand."""
+    """Base of distributions with a covariance matrix, given as one of three matrices; the others follow on demand.
+
+    They follow from `_unbroadcasted_scale_tril`, the Cholesky factor of the given matrix before it is expanded to the
+    batch. Subclasses that compute it in another way define it as a property of this name, which is PyTorch's.
+    """
+
+    _unbroadcasted_scale_tril: Any
 
     arg_constraints = {
         "covariance_matrix": constraints.positive_definite,
@@ -44,22 +50,29 @@ class CovarianceParameters(Distribution):
         "scale_tril": constraints.lower_cholesky,
     }
 
+    def _set_factor(self, name: str, matrix: Tensor) -> None:
+        """Compute the factor of the matrix of a name."""
+        factorize = {"covariance_matrix": linalg_cholesky, "precision_matrix": precision_to_scale_tril}.get(name)
+        self._unbroadcasted_scale_tril = matrix if factorize is None else factorize(matrix)
+
+    def _expanded(self, matrix: Tensor) -> Tensor:
+        return matrix.expand((*self._batch_shape, *matrix.shape[-2:]))
+
     @lazy_property
     def scale_tril(self) -> Tensor:
         """The Cholesky factor of the covariance matrix."""
-        if "covariance_matrix" in vars(self):
-            return linalg_cholesky(self.covariance_matrix)
-        return precision_to_scale_tril(self.precision_matrix)
+        return self._expanded(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
         """The covariance matrix."""
-        return self.scale_tril @ self.scale_tril.mT
+        factor = self._unbroadcasted_scale_tril
+        return self._expanded(factor @ factor.mT)
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance matrix."""
-        return cholesky_inverse(self.scale_tril)
+        return self._expanded(cholesky_inverse(self._unbroadcasted_scale_tril))
 
 
 class MultivariateNormal(CovarianceParameters):
@@ -96,6 +109,7 @@ class MultivariateNormal(CovarianceParameters):
         self.loc = loc.expand((*batch_shape, n))
         setattr(self, name, matrix.expand((*batch_shape, n, n)))
         super().__init__(batch_shape, (n,), validate_args)
+        self._set_factor(name, matrix)
 
     @property
     def mean(self) -> Tensor:
@@ -107,19 +121,21 @@ class MultivariateNormal(CovarianceParameters):
 
     @property
     def variance(self) -> Tensor:
-        return self.scale_tril.square().sum(-1)
+        return self._unbroadcasted_scale_tril.square().sum(-1).expand((*self._batch_shape, *self._event_shape))
 
     def rsample(self, sample_shape: tuple[int, ...] = ()) -> Tensor:
         noise = randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)
-        return self.loc + (self.scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
+        return self.loc + (self._unbroadcasted_scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        squares = batch_mahalanobis(self.scale_tril, value - self.loc)
-        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + squares) - log_det_factor(self.scale_tril)
+        factor = self._unbroadcasted_scale_tril
+        squares = batch_mahalanobis(factor, value - self.loc)
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + squares) - log_det_factor(factor)
 
     def entropy(self) -> Tensor:
-        return 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + log_det_factor(self.scale_tril)
+        log_det = log_det_factor(self._unbroadcasted_scale_tril).expand(self._batch_shape)
+        return 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + log_det
 
 
 def the_matrix(covariance: Any, precision: Any, factor: Any) -> tuple[str, Tensor]:

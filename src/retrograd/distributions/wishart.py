@@ -51,6 +51,7 @@ class Wishart(CovarianceParameters, ExponentialFamily):
         self.df = df.expand(batch_shape)
         setattr(self, name, matrix.expand(batch_shape + matrix.shape[-2:]))
         super().__init__(batch_shape, matrix.shape[-2:], validate_args=validate_args)
+        self._set_factor(name, matrix)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
