@@ -39,6 +39,11 @@ CHECKS = (
     "torch.torch is torch and callable(torch.multiprocessing.get_context)",
     "torch.bfloat16.is_floating_point and torch.complex64.is_complex and torch.int8.is_signed",
     "not (torch.int8.is_floating_point or torch.float32.is_complex or torch.uint8.is_signed)",
+    "torch.float64.to_complex() == torch.complex128 and torch.complex64.to_real() == torch.float32",
+    "repr(torch.ones(2, 3).shape) == str(torch.Size([2, 3])) == 'torch.Size([2, 3])'",
+    "torch.ones(1).type() == 'torch.FloatTensor' and torch.ones(1).type('torch.LongTensor').dtype == torch.int64",
+    "str(torch.ones(1).layout) == 'torch.strided' and str(torch.channels_last) == 'torch.channels_last'",
+    "(x := torch.ones(1))._cdata == x._cdata != torch.ones(1)._cdata",
     "torch.__version__.startswith('2.')",
     "rg.__version__ != torch.__version__",
     "neighbor.torch is torch",
@@ -138,7 +143,7 @@ def test_modules_that_libraries_import_are_there(tmp_path):
     answers = run("-m", "retrograd.torch_alias", script(tmp_path, OTHERS)).splitlines()
     assert answers[:4] == ["False False", "[1, 2] True 4 []", "raised", "[1, 3]"]
     assert answers[4:8] == ["True None True", "True", "True True", "True True"]
-    assert answers[8] == "Size([1, 1, 2, 3])"
+    assert answers[8] == "torch.Size([1, 1, 2, 3])"
 
 
 INTERNALS = """
@@ -233,10 +238,10 @@ print(torch.func.vmap(lambda pair: Pair(pair.a, pair.a), out_dims=1)(Pair(x, x))
 
 def test_functorch_is_there_and_libraries_can_replace_the_steps_of_vmap(tmp_path):
     answers = run("-m", "retrograd.torch_alias", script(tmp_path, FUNCTORCH)).splitlines()
-    assert answers[:3] == ["True False True", "True 3 False", "Size([2, 4, 1]) True"]
+    assert answers[:3] == ["True False True", "True 3 False", "torch.Size([2, 4, 1]) True"]
     assert "`model` has buffers" in answers[3]
     assert answers[4:6] == ["[3.0, 3.0, 3.0, 3.0]", "[3.0, 3.0, 3.0, 3.0] [0.0, 1.0, 2.0, 3.0] [0.0, 1.0, 2.0, 3.0]"]
-    assert answers[6:] == ["Size([3, 4])"]
+    assert answers[6:] == ["torch.Size([3, 4])"]
 
 
 MEMBERS = """
@@ -415,7 +420,7 @@ for call in (lambda: SobolEngine(0), lambda: engine.draw_base2(1)):
 def test_points_of_sobols_sequence_are_those_of_pytorch(tmp_path):
     answers = run("-m", "retrograd.torch_alias", script(tmp_path, SOBOL)).splitlines()
     assert answers[0] == "[[0.0, 0.0], [0.5, 0.5], [0.75, 0.25]] [[0.125, 0.625]] 8"
-    assert answers[1:3] == ["3.0 SobolEngine(dimension=2)", "Size([64, 3]) True 0.5"]
+    assert answers[1:3] == ["3.0 SobolEngine(dimension=2)", "torch.Size([64, 3]) True 0.5"]
     assert "[1, 21201], got 0" in answers[3]
     assert "n=4+2**1=6" in answers[4]
 

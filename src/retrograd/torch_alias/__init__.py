@@ -15,14 +15,14 @@ from types import ModuleType
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.core.dtype import TABLE, is_floating, is_signed
+from retrograd.core.dtype import TABLE, complex_of, is_floating, is_signed, real_of
 from retrograd.distributions import Distribution
 from retrograd.foundation.class_members import add_members, set_special_method
 from retrograd.nn.members import Members
 from retrograd.ops import legacy
 from retrograd.ops.as_strided import broadcast_shapes
 from retrograd.ops.dtype_aliases import dtype
-from retrograd.ops.layout import Size
+from retrograd.ops.layout import Size, layout
 from retrograd.torch_alias import foreach, private_names
 from retrograd.torch_alias.private_names import ADDED
 from retrograd.torch_alias.torch_version import TorchVersion
@@ -207,6 +207,24 @@ def _give_sizes(alias: Any) -> None:
     legacy.shapes_are_sizes = True
 
 
+def _name_package() -> None:
+    """Make shapes, layouts and names of tensor types print as PyTorch's, which libraries compare and show."""
+    Size.__repr__ = lambda self: f"torch.Size({list(self)})"  # type: ignore[method-assign]
+    for cls, member in ((layout.__base__, "__repr__"), (Tensor, "type")):
+        setattr(cls, member, _named_as_torch(getattr(cls, member)))
+
+
+def _named_as_torch(method: Any) -> Any:
+    """Return a method whose result, if it is a text, has PyTorch's name for the name of this package."""
+
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = method(*args, **kwargs)
+        return result.replace("retrograd.", "torch.", 1) if isinstance(result, str) else result
+
+    return call
+
+
 def _unflatten_members(values: list, names: list) -> dict:
     """Return members as a dict, which they are in PyTorch."""
     return dict(zip(names, values, strict=True))
@@ -218,6 +236,8 @@ def _add_to_dtypes() -> None:
         "is_floating_point": property(is_floating),
         "is_complex": property(lambda dtype: dtype.kind == "c"),
         "is_signed": property(is_signed),
+        "to_complex": lambda dtype: complex_of(dtype),
+        "to_real": lambda dtype: real_of(dtype),
     }
     add_members(dtype, attributes)
     for kind in {type(row.dtype) for row in TABLE.values()}:
@@ -269,6 +289,8 @@ def install() -> None:
     sys.meta_path.insert(0, _Finder())
     _add_to_dtypes()
     _give_sizes(alias)
+    _name_package()
+    Tensor._cdata = property(id)  # type: ignore[attr-defined]  # the address of PyTorch's object, which Pyro compares
     register_pytree_node(Members, lambda members: ([*members.values()], [*members]), _unflatten_members)
     _add_names(alias)
 
