@@ -619,3 +619,15 @@ def test_code_that_observes_operators_leaves_the_parts_of_a_tensor_in_one_node(o
         parts = split(base)
     assert {part.grad_fn.name() for part in parts} == {expected.name()}
     assert len({part.grad_fn for part in parts}) == 1
+
+
+def test_steps_of_optimizers_are_ranges_with_the_names_of_pytorch():
+    class Mine(rg.optim.SGD):
+        pass
+
+    x = rg.ones(2, requires_grad=True)
+    optimizer = Mine([x], lr=0.1)
+    x.sum().backward()
+    with profile() as prof:
+        optimizer.step()
+    assert [event.name for event in prof.events() if event.cpu_parent is None] == ["Optimizer.step#Mine.step"]

@@ -4,6 +4,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from retrograd.autograd.profiler import record_function
+from retrograd.core import current
 from retrograd.core.hooks import RemovableHandle, add_hook, check_callable
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.suggestions import suggests_keywords
@@ -76,24 +78,30 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not self._opt_called:
             self._opt_called = True
-        pre_hooks, post_hooks = hooks_around_steps(self)
-        if not (pre_hooks or post_hooks) or self._is_stepping:
-            return step(self, *args, **kwargs)
-        self._is_stepping = True
-        try:
-            given: tuple[tuple, dict[str, Any]] = ((self, *args), kwargs)
-            for hook in pre_hooks.values():
-                changed = hook(self, *given)
-                if changed is None:
-                    continue
-                if not (isinstance(changed, tuple) and len(changed) == 2):
-                    raise RuntimeError(f"a step's pre-hook must return None or (args, kwargs), got {describe(changed)}")
-                given = changed
-            result = step(*given[0], **given[1])
-            for hook in post_hooks.values():
-                hook(self, *given)
-            return result
-        finally:
-            self._is_stepping = False
+        if not current().watchers:
+            return _run_hooks(self, step, args, kwargs)
+        with record_function(f"Optimizer.step#{type(self).__name__}.step"):
+            return _run_hooks(self, step, args, kwargs)
 
     return run
+
+
+def _run_hooks(optimizer: Any, step: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a step between its hooks."""
+    pre_hooks, post_hooks = hooks_around_steps(optimizer)
+    if not (pre_hooks or post_hooks) or optimizer._is_stepping:
+        return step(optimizer, *args, **kwargs)
+    optimizer._is_stepping = True
+    try:
+        given: tuple[tuple, dict[str, Any]] = ((optimizer, *args), kwargs)
+        for hook in pre_hooks.values():
+            changed = hook(optimizer, *given)
+            if changed is not None and not (isinstance(changed, tuple) and len(changed) == 2):
+                raise RuntimeError(f"a step's pre-hook must return None or (args, kwargs), got {describe(changed)}")
+            given = changed or given
+        result = step(*given[0], **given[1])
+        for hook in post_hooks.values():
+            hook(optimizer, *given)
+        return result
+    finally:
+        optimizer._is_stepping = False
