@@ -135,6 +135,19 @@ def test_compressed_tensors_without_entries_have_any_batch(layout, shape):
     assert x.to_dense().tolist() == rg.zeros(shape).tolist()
 
 
+@pytest.mark.parametrize("layout", [rg.sparse_csr, rg.sparse_csc, rg.sparse_bsr, rg.sparse_bsc])
+def test_a_part_of_a_batch_has_its_layout(layout):
+    dense = rg.stack([rg.eye(4), rg.eye(4).flip(0)])
+    block = (2, 2) if layout in (rg.sparse_bsr, rg.sparse_bsc) else None
+    x = dense.to_sparse(layout=layout, blocksize=block).requires_grad_()
+    for i, part in enumerate(x.unbind()):
+        assert (part.layout, x[i].layout, x[i - 2].layout) == (layout,) * 3
+        assert part.to_dense().tolist() == x[i].to_dense().tolist() == dense[i].tolist()
+    (x[1].to_dense() * 3).sum().backward()
+    assert x.grad.to_dense()[0].sum() == 0
+    assert x.grad.to_dense()[1].amax() == 3
+
+
 def test_compressed_tensors_without_entries_have_rows_and_columns():
     with pytest.raises(RuntimeError, match=r"Only batched .* are supported, but got size \[5\]"):
         rg.empty((5,), layout=rg.sparse_csr)

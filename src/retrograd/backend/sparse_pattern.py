@@ -246,6 +246,11 @@ class Compressed(Pattern):
         first, second = (np.repeat(a[None], count, axis=0) for a in (self.compressed, self.plain))
         return Compressed(self.layout, first, second, (count, *self.sizes), self.block, inner=self)
 
+    def select_batch(self, dim, index):
+        """Return the pattern of one index of a batch dimension."""
+        first, second = (np.take(array, index, axis=dim) for array in (self.compressed, self.plain))
+        return Compressed(self.layout, first, second, (*self.sizes[:dim], *self.sizes[dim + 1 :]), self.block)
+
     def transpose(self):
         """Return the pattern of the transposed matrices: rows become columns in the other layout."""
         other = self.layout[:-1] + ("c" if self.axis == 0 else "r")

@@ -89,7 +89,13 @@ def _select(op: Op, args: tuple, params: dict) -> Any:
 
 
 def select(x: Tensor, dim: int, index: int) -> Tensor:
-    """Return a slice of a sparse tensor, without that dimension; dense if no sparse dimension is left."""
+    """Return a slice of a sparse tensor, without that dimension; dense if no sparse dimension is left.
+
+    A part of a batch of compressed matrices has their layout, other slices are COO.
+    """
+    compressed = pattern_of(x)
+    if isinstance(compressed, Compressed) and dim < len(compressed.batch):
+        return wrap(registry["select"](values_of(x), dim, index), compressed.select_batch(dim, index))
     where, rows = entries(x)
     sparse = len(where.sizes)
     if dim >= sparse:
