@@ -31,10 +31,19 @@ OF_NUMBERS = {
     "softplus_grad": (2, (2.0, 20.0), 8, 0),
     "scale_negative": (2, (0.375,), 0, 0),  # a factor that both dtypes have exactly
     "between": (2, (-0.5, 0.5), 0, 0),
+    "outside": (2, (-0.5, 0.5), 0, 0),
+    "clip": (1, (-0.5, 0.5), 0, 0),
+    "hardshrink": (1, (0.5,), 0, 0),
+    "softshrink": (1, (0.5,), 1, 0),
+    "elu": (1, (1.5, 2.0, 0.5), 6, 0),
+    "elu_grad": (2, (1.5, 2.0, 0.5), 6, 0),
+    "squared_difference": (2, (), 2, 0),
+    "squared_difference_grad": (3, (), 2, 0),
+    "hardsigmoid": (1, (), 2, 1),
     "hardswish": (1, (), 4, 0),
     "hardswish_grad": (2, (), 4, 1),
-    "huber": (1, (1.5, 2.0), 4, 0),
-    "huber_grad": (2, (1.5, 2.0), 4, 0),
+    "huber": (2, (1.5, 2.0), 4, 0),
+    "huber_grad": (3, (1.5, 2.0), 4, 0),
 }
 OF_ROWS = {"softmax_rows": 1, "log_softmax_rows": 1, "softmax_grad_rows": 2, "log_softmax_grad_rows": 2}
 HARD = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-30, -1e-30, 1e30, -1e30, 87.2, -87.2, -88.5, -104.0, -708.9, 1e-6, -40.0]

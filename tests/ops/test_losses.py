@@ -35,6 +35,15 @@ def test_shapes_that_broadcast_are_warned_of(name):
         getattr(rg, name)(rg.ones(3, 1), rg.ones(3))
 
 
+@pytest.mark.parametrize("dtype", [rg.float16, rg.float32, rg.float64])
+def test_the_square_of_an_infinite_difference_is_infinite_as_is_its_gradient(dtype):
+    x = rg.tensor([math.inf, -math.inf, math.nan], dtype=dtype, requires_grad=True)
+    loss = rg.mse_loss(x, rg.zeros(3, dtype=dtype), reduction="none")
+    loss.sum().backward()
+    np.testing.assert_array_equal(loss.detach().numpy(), [math.inf, math.inf, math.nan])
+    np.testing.assert_array_equal(x.grad.numpy(), [math.inf, -math.inf, math.nan])
+
+
 def test_smooth_l1_and_huber_change_over_at_their_parameter():
     x, zero = rg.tensor([0.1, 2.0], dtype="float64"), rg.zeros(2, dtype="float64")
     assert_close(rg.smooth_l1_loss(x, zero, reduction="none", beta=0.5).numpy(), np.array([0.01, 1.75]))

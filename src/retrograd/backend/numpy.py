@@ -213,7 +213,6 @@ def _real_reduction(name, reduce):
 amax, amin = _real_reduction("amax", np.maximum.reduce), _real_reduction("amin", np.minimum.reduce)
 argmax = _real_function("argmax", lambda x, axis, keepdims: x.argmax(axis, keepdims=keepdims))
 argmin = _real_function("argmin", lambda x, axis, keepdims: x.argmin(axis, keepdims=keepdims))
-clip = _real_function("clamp", lambda x, low, high, out=None: x.clip(low, high, out=out))
 
 
 # Methods of arrays in place of NumPy's functions, which take up to ten times as long on few elements.

@@ -11,7 +11,10 @@ from retrograd.kernels.host_values import on_host
 __all__ = [
     "airy",
     "between",
+    "clip",
     "complex_log1p",
+    "elu",
+    "elu_grad",
     "entr",
     "erf",
     "erfc",
@@ -23,6 +26,8 @@ __all__ = [
     "gelu_grad",
     "gelu_tanh",
     "gelu_tanh_grad",
+    "hardshrink",
+    "hardsigmoid",
     "hardswish",
     "hardswish_grad",
     "huber",
@@ -42,6 +47,7 @@ __all__ = [
     "logaddexp2",
     "logit",
     "nextafter",
+    "outside",
     "polygamma",
     "power",
     "quotient",
@@ -58,6 +64,9 @@ __all__ = [
     "sinc_derivative",
     "softplus",
     "softplus_grad",
+    "softshrink",
+    "squared_difference",
+    "squared_difference_grad",
     "tanh_grad",
     "xlog1py",
     "xlogy",
@@ -168,7 +177,41 @@ hardswish, hardswish_grad = (
     _float_kernel("hardswish", kernels.hardswish),
     _float_kernel("hardswish_grad", kernels.hardswish_grad),
 )
+outside = _float_kernel("outside", kernels.outside)
+hardshrink = _float_kernel("hardshrink", kernels.hardshrink)
+softshrink = _float_kernel("softshrink", kernels.softshrink)
+hardsigmoid = _float_kernel("hardsigmoid", kernels.hardsigmoid)
+squared_difference, squared_difference_grad = (
+    _float_kernel("squared_difference", kernels.squared_difference),
+    _float_kernel("squared_difference_grad", kernels.squared_difference_grad),
+)
 huber, huber_grad = _float_kernel("huber", kernels.huber), _float_kernel("huber_grad", kernels.huber_grad)
+_kernels_of_elu = _float_kernel("elu", kernels.elu), _float_kernel("elu_grad", kernels.elu_grad)
+
+
+def elu(x, alpha, scale, steep):
+    """Return x where it is positive and alpha expm1(steep x) elsewhere, times scale."""
+    # The kernels have exponentials of negative numbers.
+    if steep > 0:
+        return _kernels_of_elu[0](x, alpha, scale, steep)
+    return kernels.reference.elu(x, alpha, scale, steep)
+
+
+def elu_grad(g, x, alpha, scale, steep):
+    """Return g times the derivative of `elu` at x."""
+    if steep > 0:
+        return _kernels_of_elu[1](g, x, alpha, scale, steep)
+    return kernels.reference.elu_grad(g, x, alpha, scale, steep)
+
+
+def clip(x, low, high):
+    """Return x within bounds, one of which may be None, by a kernel or, if x has integers, by NumPy; NaN for NaN."""
+    if x.dtype.num not in (_SINGLE, _DOUBLE) or low != low or high != high:
+        return x.clip(low, high)
+    return kernels.clip(
+        x, x.dtype.type(-math.inf if low is None else low), x.dtype.type(math.inf if high is None else high)
+    )
+
 
 sigmoid = _or_complex("sigmoid", kernels.sigmoid, lambda z: kernels.reference.sigmoid(z))
 silu = _or_complex("silu", kernels.silu, lambda z: kernels.reference.silu(z))

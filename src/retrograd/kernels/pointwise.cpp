@@ -6,7 +6,8 @@
 namespace retrograd {
 namespace {
 
-// Defines a kernel with one output: an expression in the inputs x and y; a and b are the first two settings.
+// Defines a kernel with one output: an expression in the first and the last input, x and y; a and b are the first two
+// settings.
 #define KERNEL_OF(name, arrays, settings, expression)                       \
     KERNEL(name, arrays, settings, 1) {                               \
         const T *in = operands.in[0], *second = operands.in[arrays - 1]; \
@@ -63,10 +64,19 @@ KERNEL_OF(softplus, 1, 2, softplus_of(x, a, b))
 KERNEL_OF(softplus_grad, 2, 2, (y * a > b ? x : x * sigmoid_of(y * a)))
 KERNEL_OF(scale_negative, 2, 1, (y > 0 ? x : x * a))
 KERNEL_OF(between, 2, 2, (y > a && y < b ? x : 0))
+KERNEL_OF(outside, 2, 2, (y < a || y > b ? x : 0))
+KERNEL_OF(clip, 1, 2, clamp(x, a, b))
+KERNEL_OF(hardshrink, 1, 1, (std::fabs(x) <= a ? 0 : x))
+KERNEL_OF(softshrink, 1, 1, x - clamp(x, -a, a))
+KERNEL_OF(hardsigmoid, 1, 0, clamp(x + 3, T(0), T(6)) / 6)
 KERNEL_OF(hardswish, 1, 0, x * clamp(x + 3, T(0), T(6)) / 6)
 KERNEL_OF(hardswish_grad, 2, 0, (y >= 3 ? x : y <= -3 ? 0 : x * (y / 3 + T(0.5))))
-KERNEL_OF(huber, 1, 2, huber_of(std::fabs(x), a, b))
-KERNEL_OF(huber_grad, 2, 2, x * (clamp(y, -a, a) / b))
+KERNEL_OF(elu, 1, 3, elu_of(x, a, b, operands.set[2]))
+KERNEL_OF(elu_grad, 2, 3, x * elu_slope_of(y, a, b, operands.set[2]))
+KERNEL_OF(squared_difference, 2, 0, (x - y) * (x - y))
+KERNEL_OF(squared_difference_grad, 3, 0, x * (2 * (operands.in[1][i] - y)))
+KERNEL_OF(huber, 2, 2, huber_of(std::fabs(x - y), a, b))
+KERNEL_OF(huber_grad, 3, 2, x * (clamp(operands.in[1][i] - y, -a, a) / b))
 
 // Exactly the second number where the weight is 1.
 KERNEL(lerp, 3, 0, 1) {
@@ -173,10 +183,19 @@ const Kernel kernels[] = {
     OF_NUMBERS(scale_negative, 2, 1, 1, "TTTT"),
     OF_NUMBERS(between, 2, 2, 1, "TTTTT"),
     OF_NUMBERS(lerp, 3, 0, 1, "TTTT"),
+    OF_NUMBERS(outside, 2, 2, 1, "TTTTT"),
+    OF_NUMBERS(clip, 1, 2, 1, "TTTT"),
+    OF_NUMBERS(hardshrink, 1, 1, 1, "TTT"),
+    OF_NUMBERS(softshrink, 1, 1, 1, "TTT"),
+    OF_NUMBERS(hardsigmoid, 1, 0, 1, "TT"),
     OF_NUMBERS(hardswish, 1, 0, 1, "TT"),
     OF_NUMBERS(hardswish_grad, 2, 0, 1, "TTT"),
-    OF_NUMBERS(huber, 1, 2, 1, "TTTT"),
-    OF_NUMBERS(huber_grad, 2, 2, 1, "TTTTT"),
+    OF_NUMBERS(elu, 1, 3, 1, "TTTTT"),
+    OF_NUMBERS(elu_grad, 2, 3, 1, "TTTTTT"),
+    OF_NUMBERS(squared_difference, 2, 0, 1, "TTT"),
+    OF_NUMBERS(squared_difference_grad, 3, 0, 1, "TTTT"),
+    OF_NUMBERS(huber, 2, 2, 1, "TTTTT"),
+    OF_NUMBERS(huber_grad, 3, 2, 1, "TTTTTT"),
     OF_DIVISION(fmod, rest_itself),
     OF_DIVISION(remainder, remainder_of),
     OF_DIVISION(floor_divide, floor_quotient_of),

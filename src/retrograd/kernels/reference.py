@@ -137,6 +137,7 @@ def softplus(x, beta, threshold):
     np.log1p(out, out=out)
     out += np.maximum(z, 0)
     out /= beta
+    out += 0  # no -0.0 if beta is negative
     np.copyto(out, x, where=z > threshold)
     return out
 
@@ -157,12 +158,37 @@ def between(x, y, low, high):
     return np.where((y > low) & (y < high), x, np.zeros((), x.dtype))
 
 
+def outside(x, y, low, high):
+    """Return x where y is less than the first number, or more than the second, and 0 elsewhere, at NaN too."""
+    return np.where((y < low) | (y > high), x, np.zeros((), x.dtype))
+
+
+def clip(x, low, high):
+    """Return x, no less than `low`, and no more than `high`."""
+    return np.clip(x, low, high)
+
+
 def lerp(x, y, weight):
     """Return x + weight (y - x), exact at both ends."""
     way = y - x
     if isinstance(weight, np.ndarray):
         return np.where(weight < 0.5, x + weight * way, y - way * (1 - weight))
     return x + weight * way if weight < 0.5 else y - way * (1 - weight)
+
+
+def hardshrink(x, lambd):
+    """Return 0 where abs(x) is at most lambd, and x elsewhere, at NaN too."""
+    return np.where(np.abs(x) <= lambd, np.zeros((), x.dtype), x)
+
+
+def softshrink(x, lambd):
+    """Return x moved towards 0 by lambd, and 0 where it is no further from 0."""
+    return x - np.clip(x, -lambd, lambd)
+
+
+def hardsigmoid(x):
+    """Return x + 3, clamped to the range from 0 to 6, divided by 6."""
+    return np.clip(x + 3, 0, 6) / 6
 
 
 def hardswish(x):
@@ -177,16 +203,38 @@ def hardswish_grad(g, x):
         return np.where(x >= 3, g, np.where(x <= -3, np.zeros((), g.dtype), g * (x / 3 + x.dtype.type(0.5))))
 
 
-def huber(x, delta, divisor):
-    """Return x^2 / 2 where abs(x) is at most delta, and delta (abs(x) - delta / 2) elsewhere, divided by a number."""
-    d = np.abs(x)
+def elu(x, alpha, scale, steep):
+    """Return x where it is positive and alpha expm1(steep x) elsewhere, times scale."""
+    with np.errstate(under="ignore"):
+        return scale * np.where(x <= 0, alpha * np.expm1(steep * np.minimum(x, 0)), x)
+
+
+def elu_grad(g, x, alpha, scale, steep):
+    """Return g times the derivative of `elu` at x, from x: computed from the result it cancels near -alpha."""
+    with np.errstate(under="ignore"):
+        return g * (scale * np.where(x <= 0, alpha * steep * np.exp(steep * np.minimum(x, 0)), x.dtype.type(1)))
+
+
+def squared_difference(x, target):
+    """Return (x - target)^2."""
+    return np.square(x - target)
+
+
+def squared_difference_grad(g, x, target):
+    """Return g times the derivative of `squared_difference` with respect to x."""
+    return g * (2 * (x - target))
+
+
+def huber(x, target, delta, divisor):
+    """Return d^2 / 2 where d = abs(x - target) is at most delta, else delta (d - delta / 2), divided by a number."""
+    d = np.abs(x - target)
     m = np.minimum(d, delta)
     return m / divisor * (d - m / 2)
 
 
-def huber_grad(g, x, delta, divisor):
-    """Return g times the derivative of `huber` at x."""
-    return g * (np.clip(x, -delta, delta) / divisor)
+def huber_grad(g, x, target, delta, divisor):
+    """Return g times the derivative of `huber` with respect to x."""
+    return g * (np.clip(x - target, -delta, delta) / divisor)
 
 
 # In NumPy, a division by 0 warns.

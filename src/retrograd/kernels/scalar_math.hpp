@@ -138,12 +138,28 @@ INLINE T sigmoid_of(T x) {
     return (x >= T(0) ? T(1) : e) / (T(1) + e);
 }
 
-// With e = exp(-2 |x|) - 1, which is accurate near 0, the hyperbolic tangent of |x| is -e / (e + 2).
+// exp(z) - 1 for z <= 0, accurate near 0.
+template <class T>
+INLINE T expm1_of_negative(T z) {
+    T r, scale = power_of_two(split(z < T(-80) ? T(-80) : z, r));  // -80: -1 in all digits
+    return (scale - T(1)) + scale * (r + r * r * exp_rest(r));
+}
+
+// With e = exp(-2 |x|) - 1, the hyperbolic tangent of |x| is -e / (e + 2).
 template <class T>
 INLINE T tanh_of(T x) {
-    T z = T(-2) * std::fabs(x), r, scale = power_of_two(split(z < T(-80) ? T(-80) : z, r));  // -80: -1 in all digits
-    T e = (scale - T(1)) + scale * (r + r * r * exp_rest(r)), y = -e / (e + T(2));
+    T e = expm1_of_negative(T(-2) * std::fabs(x)), y = -e / (e + T(2));
     return x < T(0) ? -y : y;
+}
+
+// a (exp(steep x) - 1) for x <= 0, else x, times scale, and its derivative: scale at NaN, as in PyTorch.
+template <class T>
+INLINE T elu_of(T x, T a, T scale, T steep) {
+    return scale * (x <= T(0) ? a * expm1_of_negative(x <= T(0) ? x * steep : T(0)) : x);
+}
+template <class T>
+INLINE T elu_slope_of(T x, T a, T scale, T steep) {
+    return scale * (x <= T(0) ? a * steep * exp_of_negative(x <= T(0) ? x * steep : T(0)) : T(1));
 }
 
 template <class T>
@@ -159,7 +175,7 @@ INLINE T silu_slope_of(T x) {
 template <class T>
 INLINE T softplus_of(T x, T beta, T threshold) {
     T z = x * beta, above = z > T(0) ? z : T(0);
-    T smooth = (log1p_of_unit(exp_of_negative(-std::fabs(z))) + above) / beta;
+    T smooth = (log1p_of_unit(exp_of_negative(-std::fabs(z))) + above) / beta + T(0);  // no -0.0 if beta is negative
     return z > threshold ? x : smooth;
 }
 

@@ -3,7 +3,7 @@
 # Kernels write into one result array instead of making a temporary per step, and use minima and maxima instead of
 # masks, which cost several times as much.  `asarray` converts NumPy scalars to arrays.
 
-from math import trunc
+import math
 from operator import index
 
 from retrograd.backend.type_info import check_factor_fits, check_number_fits
@@ -24,10 +24,10 @@ from retrograd.ops.pointwise import (
     leaky_relu,
     log,
     log1p,
-    logical_or,
     relu,
     sigmoid,
     softplus,
+    softplus_grad,
     square,
     tanh,
     where,
@@ -39,25 +39,32 @@ from retrograd.ops.view import narrow, reshape
 ALPHA, SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946  # of Klambauer et al.
 
 
+@op("elu_grad(Tensor t, Tensor x, float alpha, float scale, float steep) -> Tensor")
+class elu_grad(Internal, Pointwise, promotion="float", in_place=False):
+    """t times the derivative at x of scale * x where x is positive, of scale * alpha * expm1(steep * x) elsewhere."""
+
+    def impl(xp, t, x, *, alpha, scale, steep):
+        return xp.elu_grad(t, x, alpha, scale, steep)
+
+    def vjp_t(g, x, alpha, scale, steep):
+        return elu_grad(g, x, alpha, scale, steep)
+
+    def vjp_x(g, t, x, alpha, scale, steep):
+        low = x <= 0
+        return where(low, g * t * (exp(where(low, x, 0) * steep) * (alpha * scale * steep * steep)), 0)
+
+    oracle = "retrograd.testing.references.activation.elu_grad"
+
+    def samples(r):
+        yield (r(3, 4), r(3, 4)), {"alpha": 1.0, "scale": 1.0, "steep": 1.0}
+        yield (r(4, 1), r(3)), {"alpha": 0.5, "scale": 1.5, "steep": 2.0}
+        yield (r(4), r(4)), {"alpha": -0.5, "scale": 1.0, "steep": -2.0}
+
+
 def _elu(xp, name, x, alpha, scale=1.0, steep=1.0):
     """Return x where it is positive and alpha * expm1(steep * x) elsewhere, times scale."""
     xp.real_only(name, x)
-    out = xp.asarray(xp.minimum(x, 0))
-    out *= steep
-    xp.expm1(out, out=out)
-    out *= alpha * scale
-    out += xp.maximum(x, 0) * scale
-    return out
-
-
-def _elu_vjp(g, x, alpha, scale=1.0, steep=1.0):
-    """Return g times the derivative of `_elu`, from x: computed from the result it cancels near -alpha."""
-    low = x <= 0
-    return where(low, g * _times(exp(_times(where(low, x, 0), steep)), alpha * scale * steep), _times(g, scale))
-
-
-def _times(x, factor):
-    return x if factor == 1 else x * factor
+    return xp.elu(x, alpha, scale, steep)
 
 
 @op("elu(Tensor x, float alpha=1.0) -> Tensor")
@@ -77,7 +84,7 @@ class elu(Pointwise, promotion="float", in_place="argument", home="nn.functional
         return _elu(xp, "elu", x, alpha)
 
     def vjp_x(g, x, alpha):
-        return _elu_vjp(g, x, alpha)
+        return elu_grad(g, x, alpha, 1.0, 1.0)
 
     oracle = "retrograd.testing.references.activation.elu"
 
@@ -98,7 +105,7 @@ class selu(Pointwise, promotion="float", in_place="argument", method=False, alia
         return _elu(xp, "selu", x, ALPHA, SCALE)
 
     def vjp_x(g, x):
-        return _elu_vjp(g, x, ALPHA, SCALE)
+        return elu_grad(g, x, ALPHA, SCALE, 1.0)
 
     oracle = "retrograd.testing.references.activation.selu"
 
@@ -120,13 +127,14 @@ class celu(Pointwise, promotion="float", in_place="argument", method=False, alia
         return _elu(xp, "celu", x, alpha, steep=1 / alpha)
 
     def vjp_x(g, x, alpha):
-        return _elu_vjp(g, x, alpha, steep=1 / alpha)
+        return elu_grad(g, x, alpha, 1.0, 1 / alpha)
 
     oracle = "retrograd.testing.references.activation.celu"
 
     def samples(r):
         yield (r(3, 2),), {}
         yield (r(4),), {"alpha": 0.5}
+        yield (r(4),), {"alpha": -1.5}
 
     def errors(r):
         yield (r(3),), {"alpha": 0.0}, RuntimeError, "celu: alpha must not be 0"
@@ -156,16 +164,12 @@ mish = pointwise("mish(Tensor x) -> Tensor", _mish,
 
 def _logsigmoid(xp, x):
     xp.real_only("logsigmoid", x)
-    out = xp.asarray(xp.absolute(x))
-    xp.negative(out, out=out)
-    xp.exp(out, out=out)
-    xp.log1p(out, out=out)
-    return xp.minimum(x, 0) - out
+    return xp.softplus(x, -1.0, math.inf)  # -log(1 + exp(-x))
 
 
 logsigmoid = pointwise("logsigmoid(Tensor x) -> Tensor", _logsigmoid,
     "Logarithm of the sigmoid: log(1 / (1 + exp(-x))), without overflow.",
-    vjp=lambda g, x: g * sigmoid(-x), promotion="float", home="nn.functional",
+    vjp=lambda g, x: softplus_grad(g, x, -1.0, math.inf), promotion="float", home="nn.functional",
     oracle=lambda np, x: -np.log(1 + np.exp(-x)), node_name="LogSigmoidBackward0")  # fmt: skip
 
 
@@ -223,9 +227,24 @@ class between(Internal, Pointwise, promotion="float", in_place=False):
         yield (r(4, 1), r(3)), {"low": -1, "high": 0}
 
 
-def _is_outside(x, low, high):
-    """Whether each element is outside the bounds; False for NaN."""
-    return logical_or(x < low, x > high)
+@op("outside(Tensor t, Tensor x, number low, number high) -> Tensor")
+class outside(Internal, Pointwise, promotion="float", in_place=False):
+    """t where x is less than the first number, or more than the second, and 0 elsewhere, also where x is NaN."""
+
+    def impl(xp, t, x, *, low, high):
+        return xp.outside(t, x, low, high)
+
+    def vjp_t(g, x, low, high):
+        return outside(g, x, low, high)
+
+    vjp_x = zero_cotangent
+
+    def oracle(np, t, x, low, high):
+        return t * ((x < low) | (x > high))
+
+    def samples(r):
+        yield (r(3, 4), r(3, 4)), {"low": -0.5, "high": 0.7}
+        yield (r(4, 1), r(3)), {"low": -math.inf, "high": 0}
 
 
 @op("hardtanh(Tensor x, number min_val=-1.0, number max_val=1.0) -> Tensor")
@@ -235,7 +254,7 @@ class hardtanh(Pointwise, in_place="argument", home="nn.functional"):
     def impl(xp, x, *, min_val, max_val):
         _check_bounds(xp, x, min_val, max_val)
         if x.dtype.kind in "iu":
-            min_val, max_val = trunc(min_val), trunc(max_val)
+            min_val, max_val = math.trunc(min_val), math.trunc(max_val)
             if x.dtype.kind == "u" and min_val < 0:
                 raise RuntimeError("hardtanh: cannot do hardtanh on an unsigned type with negative limits")
         check_number_fits("hardtanh", min_val, x.dtype)
@@ -273,15 +292,7 @@ relu6 = pointwise("relu6(Tensor x) -> Tensor", _relu6,
     oracle=lambda np, x: np.maximum(np.minimum(x, 6), 0), node_name="HardtanhBackward0")  # fmt: skip
 
 
-def _hardsigmoid(xp, x):
-    xp.real_only("hardsigmoid", x)
-    out = xp.asarray(x + 3)
-    xp.clip(out, 0, 6, out=out)
-    out /= 6
-    return out
-
-
-hardsigmoid = pointwise("hardsigmoid(Tensor x) -> Tensor", _hardsigmoid,
+hardsigmoid = pointwise("hardsigmoid(Tensor x) -> Tensor", xp.hardsigmoid,
     "Piecewise linear sigmoid: x / 6 + 1 / 2, clamped to the range from 0 to 1; the derivative at the bounds is 0.",
     vjp=lambda g, x: between(g / 6, x, -3, 3), promotion="float",
     in_place="argument", home="nn.functional", domain=(-6.0, 6.0),
@@ -305,10 +316,10 @@ class hardshrink(Pointwise, promotion="float", in_place=False, aliases="nn.funct
     def impl(xp, x, *, lambd):
         xp.real_only("hardshrink", x)
         check_number_fits("hardshrink", lambd, x.dtype)
-        return xp.where(xp.absolute(x) <= lambd, x.dtype.type(0), x)
+        return xp.hardshrink(x, lambd)
 
     def vjp_x(g, x, lambd):
-        return where(_is_outside(x, -lambd, lambd), g, 0)
+        return outside(g, x, -lambd, lambd)
 
     def oracle(np, x, lambd):
         return np.where(np.abs(x) > lambd, x, 0)
@@ -326,10 +337,10 @@ class softshrink(Pointwise, promotion="float", in_place=False, home="nn.function
         xp.real_only("softshrink", x)
         if not lambd >= 0:
             raise RuntimeError(f"softshrink: lambd must be at least 0, got {lambd}")
-        return x - xp.clip(x, -lambd, lambd)
+        return xp.softshrink(x, lambd)
 
     def vjp_x(g, x, lambd):
-        return where(_is_outside(x, -lambd, lambd), g, 0)
+        return outside(g, x, -lambd, lambd)
 
     def oracle(np, x, lambd):
         return np.sign(x) * np.maximum(np.abs(x) - lambd, 0)

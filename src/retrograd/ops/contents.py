@@ -7,8 +7,9 @@ Made by tools/contents.py from the modules: change those, then run `make stubs`.
 # fmt: off
 CONTENTS = {
     "activation": (
-        "between celu elu glu gumbel_softmax hardshrink hardsigmoid hardswish hardswish_grad hardtanh logsigmoid "
-        "mish prelu prelu_scale real_softsign relu6 rrelu selu softmin softshrink softsign tanhshrink threshold",
+        "between celu elu elu_grad glu gumbel_softmax hardshrink hardsigmoid hardswish hardswish_grad hardtanh "
+        "logsigmoid mish outside prelu prelu_scale real_softsign relu6 rrelu selu softmin softshrink softsign "
+        "tanhshrink threshold",
         "celu_ nn.functional.celu nn.functional.celu_ nn.functional.elu nn.functional.elu_ "
         "nn.functional.hardsigmoid nn.functional.hardswish nn.functional.hardtanh nn.functional.hardtanh_ "
         "nn.functional.leaky_relu_ nn.functional.mish nn.functional.relu6 nn.functional.relu_ nn.functional.rrelu "
@@ -279,7 +280,7 @@ CONTENTS = {
     ),
     "losses": (
         "bernoulli_loss binary_cross_entropy binary_cross_entropy_with_logits huber huber_grad huber_loss kl_div "
-        "l1_loss mse_loss share share_grad smooth_l1_loss",
+        "l1_loss mse_loss share share_grad smooth_l1_loss squared_difference squared_difference_grad",
         "",
         "binary_cross_entropy binary_cross_entropy_with_logits huber_loss kl_div l1_loss mse_loss "
         "nn.functional.binary_cross_entropy nn.functional.binary_cross_entropy_with_logits "

@@ -94,10 +94,10 @@ share_grad = pointwise("share_grad(Tensor t, Tensor weight) -> Tensor", xp.quoti
 
 
 def _difference_loss(name, loss, x, target, weight, reduction):
-    """Return loss(x - target), times weight, reduced; the mean is weighted."""
+    """Return the losses of x and target, times weight, reduced; the mean is weighted."""
     finish = get_reduction(name, reduction)
     x, target = broadcast_pair(name, x, target)
-    out = _apply_weight(name, loss(x - target), weight, x)
+    out = _apply_weight(name, loss(x, target), weight, x)
     return finish(out) if weight is None or reduction != "mean" else weighted_mean(out, weight)
 
 
@@ -126,7 +126,10 @@ class mse_loss(Composite, aliases="nn.functional.mse_loss"):
     method = False
 
     def compose(x, target, weight, *, reduction):
-        return _difference_loss("mse_loss", square, x, target, weight, reduction)
+        # With weights, PyTorch too computes the difference by itself: later writes to x do not change its gradient.
+        fused = weight is None and x.dtype.kind == "f"
+        loss = squared_difference if fused else lambda x, target: square(x - target)
+        return _difference_loss("mse_loss", loss, x, target, weight, reduction)
 
     oracle = "retrograd.testing.references.losses.mse_loss"
 
@@ -142,7 +145,7 @@ class l1_loss(Composite, aliases="nn.functional.l1_loss"):
     method = False
 
     def compose(x, target, weight, *, reduction):
-        return _difference_loss("l1_loss", abs, x, target, weight, reduction)
+        return _difference_loss("l1_loss", lambda x, target: abs(x - target), x, target, weight, reduction)
 
     oracle = "retrograd.testing.references.losses.l1_loss"
 
@@ -150,44 +153,82 @@ class l1_loss(Composite, aliases="nn.functional.l1_loss"):
     errors = _weighted_errors
 
 
-@op("huber(Tensor x, float delta, float divisor) -> Tensor")
-class huber(Internal, Pointwise, promotion="float", in_place=False):
-    """x^2 / 2 where abs(x) is at most delta, and delta * (abs(x) - delta / 2) elsewhere, divided by a number."""
+squared_difference = pointwise("squared_difference(Tensor x, Tensor target) -> Tensor", xp.squared_difference,
+    "(x - target)^2 of real values.",
+    vjp_x=lambda g, x, target: squared_difference_grad(g, x, target),
+    vjp_target=lambda g, x, target: squared_difference_grad(g, target, x),
+    promotion="float", internal=True, in_place=False,
+    oracle=lambda np, x, target: (x - target) ** 2, node_name="MseLossBackward0")  # fmt: skip
 
-    def impl(xp, x, *, delta, divisor):
-        return xp.huber(x, delta, divisor)
 
-    def vjp_x(g, x, delta, divisor):
-        return huber_grad(g, x, delta, divisor)
+@op("squared_difference_grad(Tensor t, Tensor x, Tensor target) -> Tensor")
+class squared_difference_grad(Internal, Pointwise, promotion="float", in_place=False):
+    """t times the derivative of `squared_difference` with respect to x."""
 
-    def oracle(np, x, delta, divisor):
-        d = np.abs(x)
-        return np.where(d < delta, x * x / 2, delta * (d - delta / 2)) / divisor
+    impl = xp.squared_difference_grad
+
+    def vjp_t(g, x, target):
+        return squared_difference_grad(g, x, target)
+
+    def vjp_x(g, t):
+        return g * t * 2
+
+    def vjp_target(g, t):
+        return g * t * -2
+
+    def oracle(np, t, x, target):
+        return t * 2 * (x - target)
 
     def samples(r):
-        yield (r(3, 4),), {"delta": 1.0, "divisor": 1.0}
-        yield (r(4),), {"delta": 0.3, "divisor": 0.3}
+        yield (r(3, 4), r(3, 4), r(3, 4)), {}
+        yield (r(4, 1), r(3), r(4, 3)), {}
 
 
-@op("huber_grad(Tensor t, Tensor x, float delta, float divisor) -> Tensor")
-class huber_grad(Internal, Pointwise, promotion="float", in_place=False):
-    """t times the derivative of `huber` at x."""
+@op("huber(Tensor x, Tensor target, float delta, float divisor) -> Tensor")
+class huber(Internal, Pointwise, promotion="float", in_place=False):
+    """d^2 / 2 where d = abs(x - target) is at most delta, delta * (d - delta / 2) elsewhere, divided by a number."""
 
-    def impl(xp, t, x, *, delta, divisor):
-        return xp.huber_grad(t, x, delta, divisor)
+    def impl(xp, x, target, *, delta, divisor):
+        return xp.huber(x, target, delta, divisor)
 
-    def vjp_t(g, x, delta, divisor):
-        return huber_grad(g, x, delta, divisor)
+    def vjp_x(g, x, target, delta, divisor):
+        return huber_grad(g, x, target, delta, divisor)
 
-    def vjp_x(g, t, x, delta, divisor):
-        return where(lt(abs(x), delta), g * t / divisor, 0)
+    def vjp_target(g, x, target, delta, divisor):
+        return huber_grad(g, target, x, delta, divisor)
 
-    def oracle(np, t, x, delta, divisor):
-        return t * np.where(np.abs(x) < delta, x, delta * np.sign(x)) / divisor
+    def oracle(np, x, target, delta, divisor):
+        d = np.abs(x - target)
+        return np.where(d < delta, d * d / 2, delta * (d - delta / 2)) / divisor
 
     def samples(r):
         yield (r(3, 4), r(3, 4)), {"delta": 1.0, "divisor": 1.0}
-        yield (r(4, 1), r(3)), {"delta": 0.3, "divisor": 0.3}
+        yield (r(4), r(3, 1)), {"delta": 0.3, "divisor": 0.3}
+
+
+@op("huber_grad(Tensor t, Tensor x, Tensor target, float delta, float divisor) -> Tensor")
+class huber_grad(Internal, Pointwise, promotion="float", in_place=False):
+    """t times the derivative of `huber` with respect to x."""
+
+    def impl(xp, t, x, target, *, delta, divisor):
+        return xp.huber_grad(t, x, target, delta, divisor)
+
+    def vjp_t(g, x, target, delta, divisor):
+        return huber_grad(g, x, target, delta, divisor)
+
+    def vjp_x(g, t, x, target, delta, divisor):
+        return where(lt(abs(x - target), delta), g * t / divisor, 0)
+
+    def vjp_target(g, t, x, target, delta, divisor):
+        return where(lt(abs(x - target), delta), g * t / -divisor, 0)
+
+    def oracle(np, t, x, target, delta, divisor):
+        d = x - target
+        return t * np.where(np.abs(d) < delta, d, delta * np.sign(d)) / divisor
+
+    def samples(r):
+        yield (r(3, 4), r(3, 4), r(3, 4)), {"delta": 1.0, "divisor": 1.0}
+        yield (r(4, 1), r(3), r(4, 3)), {"delta": 0.3, "divisor": 0.3}
 
 
 @op("smooth_l1_loss(Tensor x, Tensor target, str reduction='mean', float beta=1.0) -> Tensor")
@@ -205,7 +246,7 @@ class smooth_l1_loss(Composite, aliases="nn.functional.smooth_l1_loss"):
         if beta < 0:
             raise ValueError(f"smooth_l1_loss: beta must be at least 0, got {beta}")
         x, target = broadcast_pair("smooth_l1_loss", x, target)
-        return finish(huber(x - target, beta, beta) if beta else abs(x - target))
+        return finish(huber(x, target, beta, beta) if beta else abs(x - target))
 
     oracle = "retrograd.testing.references.losses.smooth_l1_loss"
 
@@ -233,7 +274,7 @@ class huber_loss(Composite, aliases="nn.functional.huber_loss"):
         if delta <= 0:
             raise ValueError(f"huber_loss: delta must be more than 0, got {delta}")
         x, target = broadcast_pair("huber_loss", x, target)
-        loss = huber(x - target, delta, 1.0)
+        loss = huber(x, target, delta, 1.0)
         loss = cast_to(loss, x.dtype) if x.dtype.kind == "f" else loss  # also with a wider target, as in PyTorch
         return finish(_apply_weight("huber_loss", loss, weight, x))
 

@@ -11,6 +11,10 @@ def elu(x, alpha, scale=1.0, steep=1.0):
     return scale * np.where(x > 0, x, alpha * (np.exp(steep * x) - 1))
 
 
+def elu_grad(t, x, alpha, scale, steep):
+    return t * scale * np.where(x > 0, 1, alpha * steep * np.exp(steep * x))
+
+
 def glu(x, dim):
     first, second = np.split(x, 2, axis=dim)
     return first * sigmoid(second)
