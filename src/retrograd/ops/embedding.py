@@ -9,7 +9,7 @@ from retrograd.foundation.source_location import warn_user
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import append_dims, broadcast_batch
 from retrograd.ops.family import Composite, numel
-from retrograd.ops.functions import function, overridable
+from retrograd.ops.functions import check_tensor, function, overridable
 from retrograd.ops.gather import gather, index_select, index_sum, stacked_indices
 from retrograd.ops.mutate import set_item
 from retrograd.ops.norm import norm
@@ -144,7 +144,8 @@ def _renormalize(name, weight, ids, max_norm, norm_type):
 @overridable
 def embedding_renorm_(input, indices, max_norm, norm_type) -> Tensor:
     """Scale down, in place, the rows of a table (rows, size) at indices to a norm_type-norm of at most max_norm."""
-    _check_ids("embedding_renorm_", indices.dtype)
+    check_tensor("embedding_renorm_", input)
+    _check_ids("embedding_renorm_", check_tensor("embedding_renorm_", indices).dtype)
     _renormalize("embedding_renorm_", input, indices, max_norm, norm_type)
     return input
 

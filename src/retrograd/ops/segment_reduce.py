@@ -5,7 +5,7 @@ import math
 from retrograd.core import Tensor, registry
 from retrograd.core.errors import OperandDtypeError, OperandValueError
 from retrograd.ops.family import canonical_dim
-from retrograd.ops.functions import function, overridable
+from retrograd.ops.functions import check_tensor, function, overridable
 from retrograd.ops.pad import constant_pad_nd
 from retrograd.ops.pointwise import clamp, to, where
 from retrograd.ops.scan import cumsum
@@ -50,6 +50,9 @@ def segment_reduce(
 
 
 def _check(data, reduce, lengths, indices, offsets):
+    check_tensor("segment_reduce", data)
+    if not isinstance(reduce, str):
+        raise TypeError(f"segment_reduce: reduce must be the name of a reduction, got {type(reduce).__name__}")
     if reduce not in _STARTS:
         raise OperandValueError(
             f"segment_reduce: reduce argument must be either sum, prod, mean, max, amax, min or amin, got {reduce}"
