@@ -161,6 +161,12 @@ def test_complex_numbers_have_two_parts():
     assert float((u.real - u.imag).abs().amin()) > 0
 
 
+def test_normal_takes_tensors_without_dimensions_as_numbers():
+    assert rg.normal(0, rg.tensor(0.0), size=(2,), dtype=rg.float64).tolist() == [0.0, 0.0]
+    with pytest.raises(TypeError, match="takes a size for numbers only"):
+        rg.normal(0.0, rg.ones(2), size=(2,))
+
+
 def test_normal_takes_a_mean_and_a_deviation_for_each():
     x = rg.normal(rg.tensor([[0.0], [100.0]]), rg.tensor([0.0, 1.0]))
     assert x.shape == (2, 2)

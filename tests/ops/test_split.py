@@ -102,3 +102,8 @@ def test_splits_go_by_the_names_of_pytorch():
         x.tensor_split(indices=(2,)),
     ):
         assert [part.tolist() for part in named] == [[0, 1], [2, 3]]
+
+
+def test_a_tensor_without_dimensions_is_a_size_and_an_order():
+    assert [part.tolist() for part in rg.arange(3).split(rg.tensor(2))] == [[0, 1], [2]]
+    assert rg.norm(rg.tensor([3.0, 4.0]), rg.tensor(1.0)).item() == 7.0

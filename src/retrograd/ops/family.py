@@ -13,6 +13,7 @@ from retrograd.core import (
     Aval,
     Internal,
     NotBatchedError,
+    Tensor,
     call,
     dtype_of,
     op,
@@ -62,6 +63,11 @@ def _pytorch_words(shapes, i):
         a, b = sizes
     dim = max(map(len, shapes)) + i
     return f": The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
+
+
+def as_number(value):
+    """Return the number in a tensor without dimensions; another value as it is."""
+    return value.item() if isinstance(value, Tensor) and not value.ndim else value
 
 
 def canonical_dim(name, dim, ndim):

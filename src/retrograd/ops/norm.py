@@ -11,6 +11,7 @@ from retrograd.ops.eigen import linalg_eigvalsh
 from retrograd.ops.family import (
     Composite,
     Reduction,
+    as_number,
     canonical_dims,
     cast_to,
     check_floating,
@@ -268,6 +269,7 @@ class norm(Composite):
         if p == "nuc":
             dim = tuple(range(x.ndim)) if dim is None else dim
             return _matrix_norm("norm", _cast("norm", x, dtype), p, dim, keepdim)
+        p = as_number(p)
         return _vector_norm("norm", x, 2 if p in ("fro", None) else p, dim, keepdim, dtype)
 
     oracle = "retrograd.testing.references.norm.norm"

@@ -281,18 +281,20 @@ def randint(low=0, high=None, size=None, *, generator=None, dtype=None) -> Tenso
 def normal(mean=0.0, std=1.0, size=None, *, generator=None, dtype=None) -> Tensor:
     """Normal random values: of the given size, or one per element of tensors mean and std, which broadcast.
 
-    As in PyTorch, the gradients of mean and std are zero; those of `mean + std * randn_like(mean)` are not.
+    With a size, tensors must have no dimensions and require no gradient: they are numbers. As in PyTorch, the gradients
+    of mean and std are zero; those of `mean + std * randn_like(mean)` are not.
 
     >>> import retrograd as rg
     >>> rg.normal(rg.tensor([1.0, 2.0]), 0.0), rg.normal(0.0, 2.0, (2, 3)).shape
     (tensor([1., 2.]), (2, 3))
     """
-    if isinstance(mean, Tensor) or isinstance(std, Tensor):
-        if size is not None:
-            raise TypeError("normal: takes a size for numbers only; the shape of tensors says how many to draw")
+    tensors = [given for given in (mean, std) if isinstance(given, Tensor)]
+    if size is not None and any(given.ndim or given.requires_grad for given in tensors):
+        raise TypeError("normal: takes a size for numbers only; the shape of tensors says how many to draw")
+    if tensors and size is None:
         out = _normal(mean, std, generator=generator)
-        for given in (mean, std):
-            out = constant_in(out, given) if isinstance(given, Tensor) else out
+        for given in tensors:
+            out = constant_in(out, given)
         return out if dtype is None else to(out, dtype)
     if size is None:
         raise TypeError("normal: expected a size, or a tensor as mean or std")

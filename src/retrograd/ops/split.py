@@ -6,7 +6,7 @@ from retrograd.core.errors import OperandIndexError
 from retrograd.core.level import graph_level
 from retrograd.core.state import is_recording
 from retrograd.core.views import is_view_of, requires_grad_synced, set_view
-from retrograd.ops.family import Composite, canonical_dim, shift_dims
+from retrograd.ops.family import Composite, as_number, canonical_dim, shift_dims
 from retrograd.ops.index import basic_slice
 from retrograd.ops.view import cat, narrow, stack
 
@@ -170,7 +170,7 @@ class split(Composite, view="several"):
     """
 
     def compose(tensor, *, split_size_or_sections, dim):
-        return _split("split", tensor, split_size_or_sections, dim)
+        return _split("split", tensor, as_number(split_size_or_sections), dim)
 
     oracle = "retrograd.testing.references.split.split"
 
