@@ -16,8 +16,8 @@ from retrograd.pipelining.split.manual_stages import AnyPipe
 class StageMemory(NamedTuple):
     """The bytes that a stage holds for one microbatch.
 
-    saved: from its forward to its backward pass or the input half of it: saved tensors, inputs from other stages, and
-     outputs, from which the backward pass starts.
+    saved: from its forward to its backward pass or the input half of it: saved tensors, those of the loss too, inputs
+     from other stages, and outputs, from which the backward pass starts.
     kept: between the two halves: what the weight half reads, with the gradients that it starts from.
     inputs: the inputs from other stages, which is all that a stage keeps that recomputes.
     outputs: the outputs, which a stage keeps that offloads, besides its inputs.
