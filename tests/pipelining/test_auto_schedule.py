@@ -198,9 +198,9 @@ def test_a_process_without_memory_for_all_stages_measures_nothing_and_keeps_thei
     with rg.device("meta"):
         model = nn.Linear(2, 2)
     with pytest.raises(NotImplementedError, match="name a schedule, or pass"):
-        AutoSearch(AutoSchedule(), Threads(), 2).measure(model, None, None, 1, None)
+        AutoSearch(AutoSchedule(), Threads(), 2).measure(model, None, None, None, 1, None)
     sizes = dict.fromkeys(("saved", "kept", "inputs"), dict.fromkeys(range(4), 1.0))
     given = AutoSchedule(cost=unit_cost, overhead=unit_cost, placements=[[0, 1, 1, 0]], seconds=0.1, **sizes)
     search = AutoSearch(given, Threads(), 2)
-    search.measure(model, None, None, 1, None)
+    search.measure(model, None, None, None, 1, None)
     assert search.program(4, 4, chain(4), False).placement == [0, 0, 1, 1]

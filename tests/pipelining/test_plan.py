@@ -445,16 +445,11 @@ def deep(width=8, layers=8):
     return nn.Sequential(*[nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Tanh()) for _ in range(layers)])
 
 
-def squares(output, target):
-    """Return the mean squared error, computed by operators that do not save the target."""
-    return (output - target).square().mean()
-
-
 @pytest.mark.usefixtures("even_times")
 def test_under_a_memory_limit_stages_offload_where_no_schedule_fits(monkeypatch):
     monkeypatch.setattr("retrograd.pipelining.planning.storage_cost.storage_cost", lambda: LinearCost(1e-6, 1e-10))
     args, target = batch(examples=512)
-    options = {"target": target, "loss_fn": squares, "schedules": ["gpipe"], **FREE}
+    options = {"target": target, "loss_fn": nn.functional.mse_loss, "schedules": ["gpipe"], **FREE}
     free = plan(deep(), args, 2, 8, **options).recommended
     limit = max(free.memory) / 2
     model = deep()
@@ -469,8 +464,8 @@ def test_under_a_memory_limit_stages_offload_where_no_schedule_fits(monkeypatch)
     assert {event.action.kind for event in found.timeline.events} >= {Kind.OFFLOAD, Kind.FETCH}
     assert found.timeline.span == pytest.approx(best.step)
     json.dumps(found.to_dict())
-    expected = squares(model(*args), target).detach()
-    loss = Pipeline(model, **found.options, loss_fn=squares).step(*args, target=target)
+    expected = nn.functional.mse_loss(model(*args), target).detach()
+    loss = Pipeline(model, **found.options, loss_fn=nn.functional.mse_loss).step(*args, target=target)
     rg.testing.assert_close(loss, expected)
 
 
@@ -660,7 +655,7 @@ def test_a_plan_moves_the_bytes_that_stages_offload(make, stages, monkeypatch):
 
     monkeypatch.setattr("retrograd.pipelining.planning.choose.fit_memory", noting)
     (args, target), model = batch(examples=512), make()
-    options = {"target": target, "loss_fn": squares, "schedules": ["gpipe"], **FREE}
+    options = {"target": target, "loss_fn": nn.functional.mse_loss, "schedules": ["gpipe"], **FREE}
     limit = max(plan(model, args, stages, 8, **options).recommended.memory) * 0.7
     found = plan(model, args, stages, 8, memory_limit=limit, **options)
     first = tuple(x[:64] for x in args)  # a microbatch
@@ -670,7 +665,8 @@ def test_a_plan_moves_the_bytes_that_stages_offload(make, stages, monkeypatch):
         with stage.prepare_offload(0):
             values |= stage.forward(0, values)
             if stage.is_last:
-                stage.attach(0, lambda outputs: squares(*outputs.values(), target[:64]))
+                goal = target[:64]
+                stage.attach(0, lambda outputs, goal=goal: nn.functional.mse_loss(*outputs.values(), goal), goal)
         stage.offload(0)
         sizes, number = seen[-1], stage.stage_index
         planned = sizes.saved[number] - sizes.inputs[number] - (sizes.outputs or {}).get(number, 0.0)

@@ -588,7 +588,9 @@ class Pipeline:
         loss = MicroBatchLoss(self.loss_fn, [one.pipe for one in captured], targets, shares)
         if self._auto is not None:
             share = share_sizes(len(batches), self._replicas)[0]
-            self._auto.measure(self.model, captured[0].pipe, batches[0], share, lambda outputs: loss(0, outputs))
+            self._auto.measure(
+                self.model, captured[0].pipe, batches[0], targets[0], share, lambda outputs: loss(0, outputs)
+            )
         return captured, batches, loss
 
     def _run(
@@ -640,6 +642,7 @@ class Pipeline:
             turn,
             self.watch_nan,
             0 if self.recorder is None else self.recorder.most_spans(len(program.actions)),
+            targets=() if loss is None else loss.targets,
             replicas=self._replicas,
             buffers=ReplicaBuffers(copies.by_replica()[0], program.directions, self._mesh(program))
             if self._replicas > 1 and local

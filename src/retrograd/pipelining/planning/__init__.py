@@ -139,7 +139,7 @@ def plan(
         planner = None
         for count in replicas:
             own = settings._replace(ranks=ranks // count, replicas=count)
-            planner = Planner(model, batch, loss, link, own, planner)
+            planner = Planner(model, batch, loss, batch_target, link, own, planner)
             try:
                 plans.append(planner.plan(names, stages_per_rank))
             except ValueError as failure:

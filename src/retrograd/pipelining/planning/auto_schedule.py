@@ -118,11 +118,13 @@ class AutoSearch:
         settings = AutoSchedule() if schedule == AUTO else schedule
         return cls(settings, transport, ranks) if isinstance(settings, AutoSchedule) else None
 
-    def measure(self, model: Module, pipe: AnyPipe, batch: MicroBatch, micro_batches: int, loss: LossOfOutputs) -> None:
+    def measure(
+        self, model: Module, pipe: AnyPipe, batch: MicroBatch, target: Any, micro_batches: int, loss: LossOfOutputs
+    ) -> None:
         """Measure, at the first call, what is not given, and run the trials; every process must call it.
 
-        batch: one of the microbatches of a replica.  Raises NotImplementedError if this process has memory for its own
-        stages only.
+        batch, target: one of the microbatches of a replica, and what its loss is computed by.  Raises
+        NotImplementedError if this process has memory for its own stages only.
         """
         if self._costs is not None:
             return
@@ -142,7 +144,8 @@ class AutoSearch:
                     storage = common_storage_cost(self._transport, self._workers(pipe))
             memory: list[dict[int, float]] = [{}, {}, {}, {}]
             if None in (given.saved, given.kept, given.inputs):
-                columns = zip(*measure_memory(pipe, pipe.named_inputs(batch.args, batch.kwargs), loss), strict=True)
+                inputs_of_model = pipe.named_inputs(batch.args, batch.kwargs)
+                columns = zip(*measure_memory(pipe, inputs_of_model, loss, target), strict=True)
                 memory = [dict(enumerate(map(float, column))) for column in columns]
         sizes = (given.saved, given.kept, given.inputs)
         *known, outputs = memory

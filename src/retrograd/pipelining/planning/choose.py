@@ -88,6 +88,7 @@ class Planner:
         model: Module,
         batch: MicroBatch,
         loss: Loss,
+        target: Any,
         transport: Transport,
         settings: Settings,
         measured: "Planner | None" = None,
@@ -95,6 +96,7 @@ class Planner:
         self.model = model
         self.batch = batch
         self.loss = loss
+        self.target = target
         self.transport = transport
         self.settings = settings
         self.names: list[str] = [] if measured is None else measured.names
@@ -371,7 +373,8 @@ class Planner:
         found = measure_stages(pipes, self.batch, loss, self.transport, how.workers, how.rounds, how.micro_batches)
         for ends, pipe, costs in zip(splits, pipes, found, strict=True):
             inputs = pipe.named_inputs(args, kwargs)
-            self.splits[ends] = MeasuredSplit(pipe, costs, measure_memory(pipe, inputs, partial(loss, pipe)))
+            memory = measure_memory(pipe, inputs, partial(loss, pipe), self.target)
+            self.splits[ends] = MeasuredSplit(pipe, costs, memory)
 
     # ------------------------------------------------------------------------------------------------- the result
 

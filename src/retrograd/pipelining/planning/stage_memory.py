@@ -35,12 +35,13 @@ class StageMemory(NamedTuple):
 
 
 def measure_memory(
-    pipe: AnyPipe, inputs: Mapping[str, Any], loss: Callable[[dict[str, Any]], Tensor]
+    pipe: AnyPipe, inputs: Mapping[str, Any], loss: Callable[[dict[str, Any]], Tensor], target: Any = None
 ) -> list[StageMemory]:
     """Return the memory of each stage, from a forward pass of a microbatch and the input half of each stage's backward.
 
-    inputs: the model's own inputs by name.  loss: maps the last stage's outputs to the loss.
-    Parameters, buffers and the model's own inputs do not count.  Memory that several values share counts once.
+    inputs: the model's own inputs by name.  loss: maps the last stage's outputs to the loss, by the target.
+    Parameters, buffers, the model's own inputs and the target do not count.  Memory that several values share counts
+    once.
 
     >>> import retrograd as rg
     >>> from retrograd.pipelining.split.manual_stages import ManualPipe
@@ -57,14 +58,14 @@ def measure_memory(
         if stage.is_last:
             stage.attach(0, loss)
         values.update(outputs)
-        found.append(_memory_of(stage, inputs))
+        found.append(_memory_of(stage, [*inputs.values(), target]))
         stage.clear_step()
     return found
 
 
-def _memory_of(stage: PipelineStageBase, inputs: Mapping[str, Any]) -> StageMemory:
+def _memory_of(stage: PipelineStageBase, given: Iterable[Any]) -> StageMemory:
     run = stage.fwd_cache[0]
-    own = [*inputs.values(), *stage.submod.parameters(), *stage.submod.buffers()]
+    own = [*given, *stage.submod.parameters(), *stage.submod.buffers()]
     external = {memory_of(tensor)[0] for tensor in tensors_in(own)}
     outputs = [out for out in tensors_in(run.outputs) if out.requires_grad]
     with autograd.enable_grad():

@@ -48,6 +48,7 @@ class Job(NamedTuple):
     watch_nan: whether a NaN in a value or gradient ends the step.
     most_spans: the number of operators and nodes that each rank records at most, for the timeline.
     prepare: called before each action of this process's rank, and at the end with None.
+    targets: per microbatch, the target of its loss, if it has one; offloading leaves it in memory.
     replicas: the number of replicas of the pipeline.  buffers: if these are processes, gives them the same buffers.
     """
 
@@ -64,6 +65,7 @@ class Job(NamedTuple):
     watch_nan: bool = False
     most_spans: int = 0
     prepare: Callable[[Action | None], None] | None = None
+    targets: Sequence[Any] = ()
     replicas: int = 1
     buffers: ReplicaBuffers | None = None
 
@@ -236,7 +238,8 @@ class Rank:
         """Return the loss, or the outputs if there is no loss."""
         if self.job.loss is None:
             return {name: message.value for name, message in outputs.items()}
-        loss = stage.attach(micro_batch, partial(self.job.loss, micro_batch))
+        target = self.job.targets[micro_batch] if self.job.targets else None
+        loss = stage.attach(micro_batch, partial(self.job.loss, micro_batch), target)
         self._check_nan("the value", {"loss": loss})
         return loss
 

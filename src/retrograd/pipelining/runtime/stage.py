@@ -11,6 +11,7 @@ from retrograd.core.device import array_devices
 from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.nn import Parameter
 from retrograd.ops.layout import array_device, find_device, making_on, place
+from retrograd.pipelining.microbatch import tensors_in
 from retrograd.pipelining.runtime.offload import OffloadableRun
 from retrograd.pipelining.runtime.repeated_forward import BufferStates, InputVersions, restored, saving_nothing
 from retrograd.pipelining.runtime.split_backward import input_gradients, stage_backward_weight
@@ -248,22 +249,28 @@ class PipelineStageBase:
         self._offloadable[micro_batch] = saved
 
     def offload(self, micro_batch: int) -> None:
-        """Move what a forward pass has saved to a file, except parameters, buffers, inputs and outputs."""
+        """Move what a forward pass has saved to a file, except parameters, buffers, inputs, outputs and the target."""
         run = self._runs[micro_batch]
-        others = [*run.inputs, *run.outputs.values(), *self.parameters(), *self.submod.buffers()]
+        others = [
+            *run.inputs,
+            *run.outputs.values(),
+            *tensors_in(run.target),
+            *self.parameters(),
+            *self.submod.buffers(),
+        ]
         self._offloadable[micro_batch].offload(others)
 
     def fetch(self, micro_batch: int) -> None:
         """Move back what `offload` has moved."""
         self._offloadable.pop(micro_batch).fetch()
 
-    def attach(self, micro_batch: int, loss: Callable[[dict[str, Any]], Tensor]) -> Tensor:
-        """Compute the loss from the stored outputs; backward then starts from it."""
+    def attach(self, micro_batch: int, loss: Callable[[dict[str, Any]], Tensor], target: Any = None) -> Tensor:
+        """Compute the loss from the stored outputs, by the target; backward then starts from it."""
         run = self._runs[micro_batch]
         with autograd.enable_grad():
             value = loss(run.outputs)
         # The backward pass of this microbatch now starts from the loss only.
-        self._runs[micro_batch] = _Run(run.inputs, {"loss": value})
+        self._runs[micro_batch] = _Run(run.inputs, {"loss": value}, target)
         return value.detach()
 
     def backward(self, micro_batch: int, gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
@@ -323,6 +330,7 @@ class PipelineStageBase:
 class _Run(NamedTuple):
     inputs: list[Any]
     outputs: dict[str, Any]
+    target: Any = None  # of the loss
 
 
 class _Repetition(NamedTuple):
