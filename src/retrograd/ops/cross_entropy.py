@@ -1,6 +1,7 @@
 """Classification losses: predictions (..., classes, ...) against class indices or class probabilities."""
 
 from retrograd.core import Aval, Definition, Internal, call, op, registry
+from retrograd.core import dtype as dtypes
 from retrograd.core.dtype import is_floating, opmath_of
 from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.foundation.older_forms import older_reduction
@@ -313,7 +314,7 @@ def _gather_input_aval(src, classes):
 
 def check_classes(name, x, target):
     """Raise unless x is (..., classes) and the targets are integers (...)."""
-    if target.dtype.name not in ("int64", "uint8"):
+    if target.dtype not in (dtypes.int64, dtypes.uint8):
         raise TypeError(
             f"{name}: class numbers must be integers of 64 bits or uint8, got {target.dtype}; convert with "
             f".to('int64'): expected target dtype to be Long or Byte"

@@ -113,7 +113,7 @@ class sum_rows(Internal, Family, linear="src", elements="summed", opmath="src"):
 
 def _check_ids(name, dtype):
     """Raise TypeError unless PyTorch too takes ids of this dtype: not a table of another kind, or of pixels."""
-    if dtype.name not in ("int64", "int32"):
+    if dtype not in (dtypes.int64, dtypes.int32):
         raise TypeError(
             f"{name}: ids must be integers of 64 or 32 bits, got {dtype}; convert with .to('int64'): Expected tensor "
             f"for argument #1 'indices' to have one of the following scalar types: Long, Int"
