@@ -122,8 +122,10 @@ def _check_ids(name, dtype):
 
 def _padding_row(name, padding_idx, rows):
     """Return the row that padding_idx names, which may count from the end; None without one."""
-    if padding_idx is None or -rows <= padding_idx < rows:
-        return padding_idx if padding_idx is None else padding_idx % rows
+    if padding_idx is None:
+        return None
+    if -rows <= padding_idx < rows:
+        return padding_idx % rows
     raise AssertedValueError(
         f"{name}: padding_idx must be within the number of embeddings, {-rows} through {rows - 1}, but got "
         f"{padding_idx}; Padding_idx must be within num_embeddings"
