@@ -240,9 +240,7 @@ class embedding_bag(Composite, home="nn.functional"):
         _renormalize("embedding_bag", weight, ids, max_norm, norm_type)
         bag, starts = _bag_indices(ids, offsets, include_last_offset)
         ids = reshape(ids, (-1,))
-        counted = eq(ids, ids)
-        if padding_idx is not None:
-            counted = ne(ids, padding_idx)
+        counted = eq(ids, ids) if padding_idx is None else ne(ids, padding_idx)
         rows = _lookup("embedding_bag", weight, ids, scale_grad_by_freq, sparse, padding_idx)
         if mode == "max":
             return _bag_maxima(rows, bag, starts, counted)
