@@ -12,6 +12,7 @@ from retrograd.nn.functional import mse_loss
 from retrograd.pipelining import (
     Pipeline,
     PipelineError,
+    PipelineScheduleMulti,
     PipelineStage,
     make_schedule,
     peak_activations,
@@ -107,6 +108,28 @@ def test_parameters_inputs_and_outputs_stay_in_memory():
         stage.offload(0)
         assert stage._offloadable[0]._stored.nbytes == size
         stage.clear_step()  # closes the file, which would be a warning otherwise
+
+
+@pytest.mark.parametrize("interface", ["Pipeline", "PipelineScheduleMulti"])
+def test_targets_that_a_loss_saves_stay_in_memory(interface, monkeypatch, tmp_path):
+    kept, offload = [], OffloadableRun.offload
+
+    def note(self, others):
+        others = list(others)
+        kept.append(any(isinstance(other, rg.Tensor) and rg.equal(other, target) for other in others))
+        offload(self, others)
+
+    monkeypatch.setattr(OffloadableRun, "offload", note)
+    order, model = with_offload(make_schedule("gpipe", 2, 2, ranks=1)), [nn.Linear(3, 3), nn.Tanh()]
+    x, target = rg.randn(4, 3), rg.randn(1, 3).expand(2, 3).clone()
+    if interface == "Pipeline":
+        Pipeline(model, schedule=order, ranks=1, micro_batches=2, loss_fn=mse_loss).step(x, target=target.repeat(2, 1))
+    else:
+        write_csv(order, tmp_path / "order.csv")
+        schedule = PipelineScheduleMulti([PipelineStage(part, i, 2, "cpu") for i, part in enumerate(model)], 2, mse_loss)
+        schedule._load_csv(tmp_path / "order.csv")
+        schedule.step(x, target=target.repeat(2, 1))
+    assert kept == 2 * [False, True]  # stages 0 and 1 of each microbatch
 
 
 def test_bfloat16_comes_back():

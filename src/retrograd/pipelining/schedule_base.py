@@ -270,6 +270,7 @@ class _Run:
             [first.carried()] * count,
             gradients,
             lambda stage, micro_batch: nullcontext(),
+            targets=self.targets or (),
             prepare=self._prepare,
         )
         for stage in self.stages.values():
