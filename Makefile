@@ -19,9 +19,7 @@ CRASHES := build/crash_stack.so
 .PHONY: arm device help demo first-run test integration coverage build env lint format types docs docs-check pictures bench parity fuzz array-api sanitize vectors mutations recovery faults killing damage cluster stubs instructions clean
 .DELETE_ON_ERROR:
 # Prerequisites are made from left to right: the packages, then what is made with them.
-ifndef PARALLEL
 .NOTPARALLEL:
-endif
 
 help:
 	@echo "make demo    train a small model over four pipeline stages (ARGS='--stages 2' passes options on)"
@@ -33,9 +31,10 @@ help:
 	@echo "make pictures   draw the pictures of the guides from runs of their code"
 	@echo "make lint | format | types | parity | array-api | sanitize | vectors | mutations | stubs | build | env | clean"
 
-# The compiler runs while packages are installed: neither needs the other.
-demo: $(VENV)/build.stamp
-	@$(MAKE) --no-print-directory -j 2 PARALLEL=yes $(VENV)/demo.stamp $(COMPILED)
+# A fresh clone trains as plain Python: compiling takes longer than the demo. A compiled build is brought up to date.
+demo: $(VENV)/demo.stamp
+	@if ls $(CORE)/*.so >/dev/null 2>&1; then $(MAKE) --no-print-directory $(COMPILED); \
+	else echo "== plain Python, nothing is compiled: 'make build' compiles the core and the kernels, a minute or two"; fi
 	@echo "== training"
 	$(VENV)/bin/retrograd demo $(ARGS)
 
