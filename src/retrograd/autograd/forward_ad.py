@@ -8,6 +8,7 @@ from retrograd.core.aval import describe_difference
 from retrograd.core.blocks import Block
 from retrograd.core.dispatch import as_operand
 from retrograd.core.dtype import is_differentiable
+from retrograd.foundation.describe_value import tensor_hint
 from retrograd.foundation.number_arguments import as_switch
 from retrograd.levels import tangent_table
 from retrograd.levels.dual import forward_mode_switch
@@ -186,7 +187,7 @@ def _check_tangent(tensor: Tensor, tangent: Tensor) -> Tensor:
     """Return the tangent in the dtype of the tensor."""
     for name, x in (("primal", tensor), ("tangent", tangent)):
         if not isinstance(x, Tensor):
-            raise TypeError(f"make_dual: {name} must be a Tensor, got {type(x).__name__}; see rg.tensor")
+            raise TypeError(f"make_dual: {name} must be a Tensor, got {type(x).__name__}; {tensor_hint(x)}")
         if not is_differentiable(x.dtype):
             raise ValueError(f"make_dual: Expected {name} to be floating point or complex, but got: {x.dtype}")
     if tensor.shape != tangent.shape:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import Tensor, current
+from retrograd.foundation.describe_value import tensor_hint
 
 
 class _Engine:
@@ -44,7 +45,7 @@ class Variable(metaclass=_IsTensor):
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool | None = None) -> Any:
         """Return the tensor; `volatile`, an old name for no_grad, has no effect."""
         if not isinstance(data, Tensor):
-            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}; see rg.tensor")
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}; {tensor_hint(data)}")
         return data.detach().requires_grad_(requires_grad)
 
 

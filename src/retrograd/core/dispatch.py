@@ -49,6 +49,7 @@ from retrograd.core.views import (
     sync_view,
     track_view,
 )
+from retrograd.foundation.describe_value import tensor_hint
 from retrograd.foundation.source_location import PACKAGE, user_frame
 
 compiled = not __file__.endswith(".py")
@@ -665,7 +666,7 @@ def raw(op, a):
     if is_array(a):
         return as_array(a)
     kind = TypeError if a is None else OperandTypeError  # `explain` leaves the second as it is
-    raise kind(f"{op.name}: expected a Tensor, an array or a number, got {type(a).__name__}; see rg.tensor")
+    raise kind(f"{op.name}: expected a Tensor, an array or a number, got {type(a).__name__}; {tensor_hint(a)}")
 
 
 def as_operand(a):

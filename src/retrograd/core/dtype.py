@@ -326,4 +326,7 @@ def _only_dtype(operands):
 def check_requires_grad(dtype):
     """Raise if tensors of a dtype cannot require grad."""
     if not is_differentiable(dtype):
-        raise RuntimeError(f"Only Tensors of floating point and complex dtype can require gradients, got {dtype}")
+        raise RuntimeError(
+            f"Only Tensors of floating point and complex dtype can require gradients, got {dtype}; "
+            "convert with .float(), or write numbers as 1.0"
+        )

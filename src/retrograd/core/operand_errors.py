@@ -9,6 +9,7 @@ from retrograd.core.errors import OperandDtypeError, OperandTypeError, OperandVa
 from retrograd.core.level import NotBatchedError
 from retrograd.core.op import is_array
 from retrograd.core.tensor import TensorBase
+from retrograd.foundation.describe_value import tensor_hint
 
 PACKAGE_NAME = __name__.partition(".")[0]
 # Errors of the operators that a composition calls, and of Python; others say what they are about.
@@ -157,5 +158,5 @@ def check_operands(op, args):
         if not fits and isinstance(a, (bool, int, float, complex)):
             fits = not isinstance(error, AttributeError)
         if not fits and not (a is None and expected.type.endswith("?")):
-            text = f"{op.name}: expected a Tensor for {expected.name!r}, got {type(a).__name__}; see rg.tensor"
+            text = f"{op.name}: expected a Tensor for {expected.name!r}, got {type(a).__name__}; {tensor_hint(a)}"
             raise TypeError(text) from error

@@ -32,6 +32,20 @@ def describe(value):
     return _DESCRIPTION.repr(value)
 
 
+def tensor_hint(value):
+    """Return what to do with a value that is no tensor, in place of a tensor.
+
+    >>> tensor_hint([1.0, 2.0]), tensor_hint(abs)
+    ('see rg.tensor', 'it can be called; pass its result')
+    """
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    if any(hasattr(member, "requires_grad") for member in members):
+        return "it holds tensors; pass one of them, or join them by rg.stack or rg.cat"
+    if value is None:
+        return "a function without `return` returns None"
+    return "it can be called; pass its result" if callable(value) else "see rg.tensor"
+
+
 def note_call(error, what, args):
     """Add to an error of a user's function what called it, and with which arguments."""
     error.add_note(f"in {what}, called with {', '.join(map(describe, args)) or 'no arguments'}")

@@ -12,7 +12,7 @@ from retrograd.core.dispatch import as_operand
 from retrograd.core.dtype import is_floating
 from retrograd.core.engine import ones
 from retrograd.core.hooks import conjugate
-from retrograd.foundation.describe_value import describe
+from retrograd.foundation.describe_value import describe, tensor_hint
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.argnums import Argnums, BoundFunction, pytorch_call, select_arguments, split_aux
 from retrograd.func.vjp_run import VjpRun, unwrap_tree
@@ -164,7 +164,7 @@ def check_tree(name: str, what: str, given: Any, tree: Any, leaves: list[Tensor]
         if not isinstance(g, Tensor):
             raise RuntimeError(
                 f"{name}: {pytorch_call(name)}: Expected {what}s to only contain Tensors, got {type(g)}: {what} {i} "
-                f"must be a Tensor, got {type(g).__name__}; see rg.tensor"
+                f"must be a Tensor, got {type(g).__name__}; {tensor_hint(g)}"
             )
         if g.shape != leaf.shape:
             given = type(optree.tree_leaves(tree)[i])

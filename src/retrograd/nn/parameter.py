@@ -9,6 +9,7 @@ from retrograd.core import Tensor, at, current, operator_named
 from retrograd.core.dtype import is_differentiable, is_floating
 from retrograd.core.overrides import as_subclass, default_override, disabled_override, override_of
 from retrograd.core.tensor import new_of_class, version_of
+from retrograd.foundation.describe_value import tensor_hint
 from retrograd.nn.tensor_part import local_tensor
 from retrograd.ops.functions import functions
 from retrograd.ops.layout import array_device, channels_last, channels_last_3d, has_format, making_on, place, to_format
@@ -27,7 +28,7 @@ class _SharedLeaf(Tensor):
         if data is None:
             data = functions["empty"](0)
         if not isinstance(data, Tensor):
-            raise TypeError(f"{cls.__name__}: expected a Tensor, got {type(data).__name__}; see rg.tensor")
+            raise TypeError(f"{cls.__name__}: expected a Tensor, got {type(data).__name__}; {tensor_hint(data)}")
         ground = data.level is None
         value = data.value[...] if ground else data.value
         self: Self = new_of_class(cls, value, data.level, None if ground else data.tag)

@@ -8,6 +8,7 @@ from retrograd.core import Tensor
 from retrograd.core.op import is_foreign
 from retrograd.core.overrides import function_result
 from retrograd.core.state import current
+from retrograd.foundation.describe_value import tensor_hint
 from retrograd.foundation.lazy_imports import LazyTable
 from retrograd.foundation.source_location import is_user_frame
 
@@ -80,7 +81,7 @@ def check_tensor(name, value):
     """Raise a TypeError of the named function unless an argument is a tensor; return it."""
     if isinstance(value, Tensor) or is_foreign(value):
         return value
-    raise TypeError(f"{name}: expected a Tensor, got {type(value).__name__}; see rg.tensor")
+    raise TypeError(f"{name}: expected a Tensor, got {type(value).__name__}; {tensor_hint(value)}")
 
 
 def check_callable(name, value):

@@ -13,6 +13,7 @@ from retrograd.backend.sparse_pattern import Compressed, Coordinates, all_positi
 from retrograd.core import Aval, Internal, Tensor, namespaces, op, registry
 from retrograd.core.op import compound
 from retrograd.core.tensor import unwrap_all
+from retrograd.foundation.describe_value import tensor_hint
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import View
 from retrograd.ops.layout import array_device, place
@@ -111,7 +112,7 @@ def check_dense_or_sparse(name: str, *operands: object) -> None:
     """Raise TypeError for operands that are no tensors, NotImplementedError for nested ones."""
     for x in operands:
         if not isinstance(x, Tensor):
-            raise TypeError(f"{name}: expected a Tensor, got {type(x).__name__}; see rg.tensor")
+            raise TypeError(f"{name}: expected a Tensor, got {type(x).__name__}; {tensor_hint(x)}")
         if not is_sparse(x) and compound(x) is not None:
             raise NotImplementedError(f"{name}: a nested tensor of shape {x.shape} is neither dense nor sparse")
 
