@@ -133,7 +133,9 @@ def test_switches_of_every_kind_are_taken(switch):
 
 
 def test_tensors_in_place_of_settings_are_refused_with_the_way_out():
-    with pytest.raises(TypeError, match=r"MSELoss.*; an instance takes the tensors: MSELoss\(\)\(\.\.\.\)"):
+    with pytest.raises(TypeError, match=r"MSELoss.*; call an instance with tensors: MSELoss\(\.\.\.\)\(x\)"):
         nn.MSELoss(rg.ones(2), rg.ones(2))
     with pytest.raises(TypeError, match="ReLU: inplace must be True or False, got a Tensor"):
         nn.ReLU(rg.ones(1))
+    with pytest.raises(ValueError, match=r"CrossEntropyLoss: reduction must be one of [a-z, ]+, got 'avg'$"):
+        nn.CrossEntropyLoss(rg.ones(2), reduction="avg")  # the tensor is a setting, and not what is wrong

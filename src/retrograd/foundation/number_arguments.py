@@ -23,6 +23,12 @@ def is_number(value):
     return hasattr(type(value), "__float__") and math.prod(getattr(value, "shape", ())) == 1
 
 
+def call_hint(owner, error):
+    """Return how to pass tensors to an object that is called, if its constructor has refused them: an error says so."""
+    refused = "got a Tensor of shape" in error or "too many positional arguments" in error
+    return f"; call an instance with tensors: {type(owner).__name__}(...)(x)" if callable(owner) and refused else ""
+
+
 def check_number(name, annotation, value):
     """Raise TypeError if an annotation asks for numbers, or True or False, and the value is something else.
 
@@ -73,9 +79,12 @@ def _check_numbers(function):
                 given = signature.bind_partial(self, *args, **kwargs).arguments
             except TypeError:  # the function raises its own
                 given = {}
-            for name, annotation in annotations.items():
-                if name in given:
-                    check_number(f"{type(self).__name__}: {name}", annotation, given[name])
+            try:
+                for name, annotation in annotations.items():
+                    if name in given:
+                        check_number(f"{type(self).__name__}: {name}", annotation, given[name])
+            except TypeError as error:
+                raise TypeError(f"{error}{call_hint(self, str(error))}") from None
         return function(self, *args, **kwargs)
 
     return call

@@ -10,6 +10,7 @@ from dataclasses import InitVar, dataclass, replace
 from typing import Any
 
 from retrograd.core import Tensor
+from retrograd.foundation.number_arguments import call_hint
 from retrograd.foundation.suggestions import bind_arguments
 
 Check = Callable[[str, Any], None]
@@ -81,11 +82,17 @@ def _make_init(
             today = older_form(name, args[1:], kwargs) if older_form else None
             if today is not None:
                 return init(args[0], *today[0], **today[1])
-            if len(args) > len(parameters) + 1 and any(isinstance(a, Tensor) for a in args):
-                raise TypeError(f"{error}; an instance takes the tensors: {name}()(...)") from None
-            raise
+            raise TypeError(f"{error}{hint_for(error, args)}") from None
         values = {**defaults, **bound.arguments}
-        build(values.pop("self"), values)
+        try:
+            build(values.pop("self"), values)
+        except (TypeError, ValueError) as error:
+            if hint := hint_for(error, args):
+                raise type(error)(f"{error}{hint}") from None
+            raise
+
+    def hint_for(error: Exception, args: tuple) -> str:
+        return call_hint(args[0], str(error)) if any(isinstance(a, Tensor) for a in args[1:]) else ""
 
     init.__signature__, init.checks_arguments = signature, True  # type: ignore[attr-defined]
     init.__name__, init.__qualname__, init.__module__ = "__init__", f"{cls.__qualname__}.__init__", cls.__module__
