@@ -1,6 +1,7 @@
 """Typical mistakes are answered by an error that says what is wrong and what to do."""
 
 import copy
+import inspect
 import sys
 
 import pytest
@@ -43,6 +44,14 @@ def early_metric():
     optimizer.step()
     with pytest.warns(UserWarning, match="is deprecated"):
         schedule.step(rg.tensor(0.5))
+
+
+def cycle_is_over():
+    optimizer = sgd()
+    schedule = optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=2)
+    for _ in range(3):
+        optimizer.step()
+        schedule.step()
 
 
 class Uneven(Dataset):
@@ -129,6 +138,19 @@ MISTAKES = {
         lambda: optim.lr_scheduler.LambdaLR(sgd(), 0.9),
         "LambdaLR: lr_lambda must be a function of the number of steps, or a list of them, got 0.9",
     ),
+    "a cycle that is over": (cycle_is_over, "give more total_steps"),
+    "parameters of two models": (
+        lambda: optim.SGD([nn.Linear(2, 2).parameters(), nn.Linear(2, 2).parameters()], lr=0.1),
+        r"join the lists: \[\*first, \*second\]",
+    ),
+    "the method of the parameters": (
+        lambda: optim.SGD(nn.Linear(2, 2).parameters, lr=0.1),
+        "SGD: .*it can be called; pass its result",
+    ),
+    "more stages than operators": (
+        lambda: rg.pipelining.Pipeline(nn.Linear(3, 3), 2, loss_fn=F.mse_loss).step(x, target=x),
+        "can't make 2 stages; each needs at least one",
+    ),
     "a class among the layers": (lambda: nn.Sequential(nn.ReLU), r"got type; make one: ReLU\(\)"),
     "a file and an object in the wrong order": (
         lambda: rg.save("model.pt", x),
@@ -147,13 +169,16 @@ MISTAKES = {
     "no closure": (lambda: optim.LBFGS([weight(1)]).step(), "pass a closure that clears the gradients"),
     "no GPU": (lambda: x.to("cuda"), r"leave out the device, or choose it by 'cuda' if rg\.cuda\.is_available"),
     "a device is misspelt": (lambda: rg.ones(2, device="gpu"), "expected one of cpu cuda"),
+    "a tensor moves to a device that is misspelt": (lambda: x.to("gpu"), "or a device.* Did you mean 'cuda'"),
+    "a model moves to a device that is misspelt": (lambda: nn.Linear(2, 2).to("cup"), "Did you mean 'cpu'"),
+    "a generator on a device that is misspelt": (lambda: rg.Generator("gpu"), "expected one of cpu cuda"),
     "nothing requires grad": (lambda: x.sum().backward(), "nothing that requires grad went into this output"),
     "a loss with elements": (lambda: (weight(2) * 2).backward(), r"give its cotangent, or reduce it, .* \.sum\(\)"),
     "backward twice": (backward_twice, "retain_graph=True"),
     "a write to a saved tensor": (write_to_saved, r"written to at .*test_mistakes\.py:\d+ in write_to_saved.*clone"),
     "a write to a leaf": (lambda: weight(2).add_(1), r"under no_grad\(\), or to x\.detach\(\)"),
     "a gradient that is unused": (lambda: rg.autograd.grad(weight(2).sum(), weight(2)), "allow_unused=True"),
-    "integers that require grad": (lambda: rg.ones(2, dtype="int64", requires_grad=True), "floating point and complex"),
+    "integers that require grad": (lambda: rg.ones(2, dtype="int64", requires_grad=True), r"convert with \.float\(\)"),
     "an array of what requires grad": (lambda: weight(2).numpy(), r"Use tensor\.detach\(\)\.numpy\(\)"),
     "if of many": (lambda: bool(x > 0), r"use \.any\(\) or \.all\(\)"),
     "item of many": (lambda: x.item(), r"only one element .* got shape \(2, 3\)"),
@@ -213,6 +238,14 @@ MISTAKES = {
     "rows of other lengths": (lambda: rg.tensor([[1, 2], [3]]), r"rg\.nested\.nested_tensor, or .*pad_sequence"),
     "None among numbers": (lambda: rg.tensor([1, None]), "Could not infer dtype of NoneType: expected numbers"),
     "a list where a tensor is due": (lambda: rg.sin([1.0]), r"see rg\.tensor"),
+    "a list where an array is due": (lambda: rg.from_numpy([1.0]), r"rg\.tensor takes other values"),
+    "the state of a recurrent layer": (
+        lambda: nn.Sequential(nn.LSTM(3, 4), nn.Linear(4, 2))(x),
+        "it holds tensors; pass one of them, or join them",
+    ),
+    "values and indices": (lambda: F.relu(x.max(1)), "it holds tensors; pass one of them"),
+    "a forward without return": (lambda: nn.Linear(3, 2)(None), "a function without `return` returns None"),
+    "a layer where a tensor is due": (lambda: F.relu(nn.ReLU()), "it can be called; pass its result"),
     "an operand of einsum is missing": (lambda: rg.einsum("ij,jk->ik", x), "has 2 terms for 1 operands"),
     "a mask of floats": (lambda: x.masked_fill(x, 0), r"convert with \.bool\(\)"),
     "a copy of a result": (lambda: copy.deepcopy(weight(2) * 2), r"use x\.clone\(\)"),
@@ -227,6 +260,42 @@ def test_a_mistake_is_answered_by_what_to_do(mistake):
     call, way_out = MISTAKES[mistake]
     with pytest.raises(ERRORS, match=way_out):
         call()
+
+
+def is_made_of_modules(kind):
+    return issubclass(kind, (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict, nn.Sequential))
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_each_layer_that_gets_tensors_as_settings_says_that_an_instance_takes_them(number):
+    layers = [kind for kind in vars(nn).values() if inspect.isclass(kind) and issubclass(kind, nn.Module)]
+    refused, silent = 0, {}
+    for kind in layers:
+        if kind is nn.Module or is_made_of_modules(kind):
+            continue
+        try:
+            kind(*[rg.ones(8, 4)] * number)
+        except (TypeError, ValueError) as error:
+            if "call an instance with tensors: " in str(error):
+                refused += 1
+            elif "positional argument" not in str(error) and "missing a required argument" not in str(error):
+                silent[kind.__name__] = str(error)
+    assert silent == {}
+    assert refused > 90
+
+
+@pytest.mark.parametrize("home", [optim, optim.lr_scheduler])
+def test_each_optimizer_and_schedule_names_itself_and_no_base_of_it(home):
+    kinds = [kind for name, kind in vars(home).items() if inspect.isclass(kind) and name[0] != "_"]
+    named = 0
+    for kind in kinds:
+        required = [p for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
+        with pytest.raises(ERRORS) as error:
+            kind(nn.Linear(2, 2), *[0.5] * (len(required) - 1))
+        bases = {base.__name__ for base in kind.__mro__[1:] if base.__name__ in str(error.value).split(":")[0].split()}
+        assert not bases, (kind, str(error.value))
+        named += kind.__name__ in str(error.value)
+    assert named > len(kinds) - 5
 
 
 def test_a_missing_extra_is_named(monkeypatch):

@@ -41,8 +41,8 @@ def explain_kind(function, args, kwargs, error):
     names one of them already is left alone, and so is one of a call whose arguments all fit. It is called after a
     failure, so that a call that succeeds costs nothing.
     """
-    home, _, name = function.__qualname__.rpartition(".")
-    name = home.rpartition(".")[2] if name == "__init__" else name
+    name = function.__qualname__.rpartition(".")[2]
+    name = type(args[0]).__name__ if name == "__init__" else name  # not that of a base, which nobody has called
     for argument, value, annotation in _misfits(function, args, kwargs):
         if not (_names(name, error) or _names(argument, error)):
             got = f"{describe(value)} ({type(value).__name__})"

@@ -21,7 +21,7 @@ SYNONYMS = {
     "rate": "p", "axis": "dim", "axes": "dim dims", "keepdims": "keepdim", "argnum": "argnums", "use_bias": "bias",
     "filters": "out_channels", "units": "out_features", "file": "f", "path": "f", "filename": "f",
     "size_average": "reduction", "reduce": "reduction", "seed": "generator", "in_axes": "in_dims",
-    "out_axes": "out_dims", "epochs": "max_iter",
+    "out_axes": "out_dims", "epochs": "max_iter", "gpu": "cuda",
 }  # fmt: skip
 # Names of JAX, HIPS autograd, Flax and Keras, and ours.
 FOREIGN_NAMES = {

@@ -18,7 +18,8 @@ def list_parameters(name: str, given: Any) -> list[Any]:
         method = "parameters" if hasattr(given, "parameters") else "values"
         raise TypeError(f"{name}: expected parameters, got {type(given).__name__}; pass its .{method}()")
     if not isinstance(given, Iterable) or isinstance(given, str):
-        raise TypeError(f"{name}: expected a Tensor or an iterable of Tensors, got {describe(given)}")
+        hint = "; it can be called; pass its result" if callable(given) else ""
+        raise TypeError(f"{name}: expected a Tensor or an iterable of Tensors, got {describe(given)}{hint}")
     return list(given)
 
 

@@ -135,7 +135,7 @@ def from_numpy(array) -> Tensor:
     tensor([0., 0.], dtype=float64)
     """
     if type(array) not in namespaces:
-        raise TypeError(f"from_numpy: expected np.ndarray (got {type(array).__name__})")
+        raise TypeError(f"from_numpy: expected np.ndarray (got {type(array).__name__}); rg.tensor takes other values")
     return _constant_tensor(backend.read_only(array) if _has_zero_stride(array) else array, moves=False)
 
 

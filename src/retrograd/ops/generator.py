@@ -29,9 +29,10 @@ class Generator:
 
     def __init__(self, seed=0, *, device=None):
         self._lock = threading.Lock()
-        where = find_device(seed if is_device(seed) else device)
+        names_device = is_device(seed) or isinstance(seed, str)
+        where = find_device(seed if names_device else device)
         self._device = CPU if where is None else where.device
-        self.manual_seed(0 if is_device(seed) else seed)
+        self.manual_seed(0 if names_device else seed)
 
     def __repr__(self):
         return f"Generator(seed={self._seed})" if self._made is None else f"Generator(seed={self._seed}, started)"

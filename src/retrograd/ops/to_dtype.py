@@ -2,10 +2,11 @@
 
 from retrograd.core import Tensor, call
 from retrograd.core import dtype as dtypes
+from retrograd.core.device import DEVICE_NAMES
 from retrograd.core.op import is_foreign
 from retrograd.core.overrides import override_result
 from retrograd.foundation.describe_value import describe
-from retrograd.foundation.suggestions import suggest_keywords
+from retrograd.foundation.suggestions import did_you_mean, suggest_keywords
 from retrograd.ops.functions import check_tensor, function, overridable
 from retrograd.ops.layout import (
     array_device,
@@ -68,9 +69,22 @@ def target_dtype(target, dtype=None, device=None, other=None):
         if isinstance(rest[0], bool) and device is not None:
             raise TypeError(f"to: expected a dtype after the device, got {rest[0]}; name it, non_blocking={rest[0]}")
         dtype = dtypes.bool_ if isinstance(rest[0], bool) else rest[0]
+        check_dtype_name(dtype)
         del rest[0]
     check_device(device)
     return dtype, rest
+
+
+def check_dtype_name(given):
+    """Raise a RuntimeError for a text that names no dtype, and so no device either."""
+    try:
+        if isinstance(given, str):
+            dtypes.as_dtype(given)
+    except TypeError:
+        words = f"a dtype, such as 'float32', or a device, one of {' '.join(DEVICE_NAMES)}, got {describe(given)}"
+        raise RuntimeError(
+            f"to: expected {words}{did_you_mean(given, [*dtypes.TABLE, *DEVICE_NAMES])}"
+        ) from None
 
 
 def target_device(x, target, device=None, other=None):

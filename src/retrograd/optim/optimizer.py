@@ -1,7 +1,7 @@
 """`Optimizer`: parameters in groups, each group with settings, and a state for each parameter."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any, ClassVar, TypeAlias
 
@@ -134,7 +134,8 @@ class Optimizer(StepHooks, StateDictHooks):
         known = {id(p) for group in self.param_groups for p in group["params"]}
         for p in params:
             if not isinstance(p, Tensor):
-                hint = "; pass its .parameters()" if hasattr(p, "parameters") else ""
+                hint = "; join the lists: [*first, *second]" if isinstance(p, list | tuple | Iterator) else ""
+                hint = "; pass its .parameters()" if hasattr(p, "parameters") else hint
                 raise TypeError(
                     f"{type(self).__name__}: expected tensors, got {type(p).__name__}; optimizer can only optimize "
                     f"Tensors, but one of the params is {type(p).__name__}{hint}"

@@ -93,7 +93,7 @@ class OneCycleLR(LRScheduler):
     def _current_phase(self) -> tuple[dict[str, Any], float]:
         """Return the current phase, and the elapsed share of it."""
         if self.last_epoch > self.total_steps:
-            raise ValueError(f"OneCycleLR: the cycle has {self.total_steps} steps, and all of them are done")
+            raise ValueError(f"OneCycleLR: all {self.total_steps} steps of the cycle are done; give more total_steps")
         begin, phases = 0.0, self._schedule_phases
         for phase in phases[:-1]:
             if self.last_epoch <= phase["end_step"]:

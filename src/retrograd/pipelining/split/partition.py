@@ -30,7 +30,7 @@ def partition(graph: Graph, stages: int) -> dict[Node, int]:
     if not isinstance(stages, int):
         raise TypeError(f"the number of stages must be an integer, got {stages!r}")
     if not 1 <= stages <= len(nodes):
-        raise ValueError(f"a graph of {len(nodes)} operators can't make {stages} stages")
+        raise ValueError(f"a graph of {len(nodes)} operators can't make {stages} stages; each needs at least one")
     ends = minimize_largest([work(node) for node in nodes], cut_costs(nodes), stages)
     stage_of, stage = {}, 0
     for position, node in enumerate(nodes):

@@ -73,7 +73,7 @@ class RandomSampler(Sampler[int]):
         self.generator = generator
         self._num_samples = None if num_samples is None else _count("RandomSampler", num_samples)
         if num_samples is None and not hasattr(data_source, "__len__"):
-            raise TypeError(f"RandomSampler: data_source must have a length, got {describe(data_source)}")
+            raise TypeError(f"RandomSampler: data_source must have a length, __len__(), got {describe(data_source)}")
         if not self.num_samples:
             raise ValueError("RandomSampler: num_samples should be a positive integer value, but the data is empty")
 
@@ -222,7 +222,7 @@ class DistributedSampler(Sampler[int]):
         self.drop_last = drop_last
         self.epoch = 0
         if not hasattr(dataset, "__len__"):
-            raise TypeError(f"DistributedSampler: dataset must have a length, got {describe(dataset)}")
+            raise TypeError(f"DistributedSampler: dataset must have a length, __len__(), got {describe(dataset)}")
         share = len(dataset) / num_replicas
         self.num_samples = math.floor(share) if drop_last else math.ceil(share)
         self.total_size = self.num_samples * num_replicas
