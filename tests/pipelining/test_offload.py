@@ -126,7 +126,9 @@ def test_targets_that_a_loss_saves_stay_in_memory(interface, monkeypatch, tmp_pa
         Pipeline(model, schedule=order, ranks=1, micro_batches=2, loss_fn=mse_loss).step(x, target=target.repeat(2, 1))
     else:
         write_csv(order, tmp_path / "order.csv")
-        schedule = PipelineScheduleMulti([PipelineStage(part, i, 2, "cpu") for i, part in enumerate(model)], 2, mse_loss)
+        schedule = PipelineScheduleMulti(
+            [PipelineStage(part, i, 2, "cpu") for i, part in enumerate(model)], 2, mse_loss
+        )
         schedule._load_csv(tmp_path / "order.csv")
         schedule.step(x, target=target.repeat(2, 1))
     assert kept == 2 * [False, True]  # stages 0 and 1 of each microbatch
