@@ -34,7 +34,7 @@ FOREIGN_NAMES = {
 # The modules where a name is looked for that another module lacks.
 _SEARCHED = (
     "func nn nn.functional nn.init nn.utils optim optim.lr_scheduler nested utils utils.data utils.checkpoint "
-    "distributions linalg special fft autograd autograd.functional fx export library sparse pipelining"
+    "distributions linalg special fft autograd autograd.functional autograd.graph fx export library sparse pipelining"
 )
 _UNKNOWN_KEYWORD = " got an unexpected keyword argument '"
 
@@ -98,14 +98,14 @@ class MissingNameError(AttributeError):
 
 
 def _full_name(name):
-    """Return the name under which another module of the package has a member; "" if none has."""
-    package = __name__.partition(".")[0]
+    """Return the names under which other modules of the package have a member; "" if none has."""
+    package, found = __name__.partition(".")[0], {}
     for part in (*_SEARCHED.split(), ""):
         module = operator.attrgetter(part)(sys.modules[package]) if part else sys.modules[package]
-        found = getattr(module, name, None)
-        if str(getattr(found, "__module__", "")).startswith(package):
-            return f"rg.{part}.{name}" if part else f"rg.{name}"
-    return ""
+        member = getattr(module, name, None)
+        if str(getattr(member, "__module__", "")).startswith(package):
+            found.setdefault(id(member), f"rg.{part}.{name}" if part else f"rg.{name}")
+    return " or ".join(found.values())
 
 
 def suggest_keyword(error, known):
