@@ -3,7 +3,9 @@
 import doctest
 import importlib
 import re
+import tomllib
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from runpy import run_path
 
@@ -58,6 +60,38 @@ def test_lines_of_code_fit_the_page():
         lines = [DIRECTIVE.sub("", line) for body in fenced for line in body.splitlines()]
         found += [f"{page.name}: {line}" for line in lines if len(line) > WIDEST and not page.name.startswith(WIDE)]
     assert found == []
+
+
+# The site's Markdown is stricter than GitHub's: a list, or a table, begins after an empty line, and what an item of a
+# list has besides its first paragraph is four spaces to the right.
+BLOCK = re.compile(r"(?:[-*+]|\d+\.) \S|\|")
+ITEM = re.compile(r"\s*(?:[-*+]|\d+\.) \S|\s{2,}\S")
+
+
+def misread(text):
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    for before, line in pairwise(["", *text.splitlines()]):
+        starts = BLOCK.match(line) and before.strip() and not ITEM.match(before) and not before.startswith("|")
+        if starts or (not before.strip() and re.match(r" {1,3}\S", line)):
+            yield line
+
+
+def test_the_site_reads_lists_and_tables_as_github_does():
+    assert list(misread("text\n- item")) == ["- item"]
+    assert list(misread("- item\n\n  its code")) == ["  its code"]
+    assert not list(misread("- item\n  continues\n- item\n\n    its code"))
+    found = {page.name: lines for page in PAGES if (lines := list(misread(page.read_text())))}
+    assert found == {}
+
+
+def test_pages_show_the_lines_of_a_user_and_not_those_of_the_tests():
+    assert [page.name for page in PAGES if re.search("<doctest|<stdin>", page.read_text())] == []
+
+
+def test_the_first_page_lists_all_extras():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs/start.md").read_text(), re.MULTILINE)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(extras)
 
 
 def test_the_readme_shows_an_example_of_ten_lines():
