@@ -80,6 +80,7 @@ types: $(VENV)/dev.stamp $(DERIVED)
 docs: $(VENV)/docs.stamp $(COMPILED) $(DERIVED)
 	$(VENV)/bin/python tools/website.py
 	$(VENV)/bin/zensical build --strict --clean --config-file build/mkdocs.yml
+	rm build/site/404.html  # its paths begin at the root of a server, where the site need not be
 
 # Every page in a browser, wide and narrow, and the search: minutes. Needs Chromium and its driver.
 docs-check: docs $(VENV)/test.stamp

@@ -49,3 +49,8 @@ def test_lines_of_the_reference_fit_the_page_and_show_no_path_and_no_address():
     code = [(page, body) for page, text in pages.items() for body in FENCED.findall(text)]
     assert len(code) > 1000
     assert [f"{page}: {line}" for page, body in code for line in body.splitlines() if len(line) > WIDEST] == []
+
+
+def test_pages_have_titles_of_words():
+    titles = [text.partition("\n")[0].removeprefix("# ") for text in REFERENCE["pages"]().values()]
+    assert [title for title in titles if "_" in title and not title.startswith("rg.")] == []

@@ -36,14 +36,34 @@ MODULES = {
         "profiler",
     ],
 }  # fmt: skip
-# Pages of operators whose modules have short names.
+# Pages of operators whose modules have short names, or names of the implementation.
 TITLES = {
-    "lu": "LU",
+    "as_strided": "Strided views",
+    "as_tensor": "Tensors from data",
+    "conv": "Convolution",
+    "create": "Creation",
+    "decompose": "Cholesky and QR",
     "fft": "Fourier",
-    "svd": "SVD",
-    "nn": "Networks",
-    "lstsq": "Least squares",
+    "floats": "Rounding and signs",
+    "join": "Joining and repeating",
     "linalg": "Linear algebra",
+    "lowrank": "Low rank",
+    "lstsq": "Least squares",
+    "lu": "LU",
+    "max_min": "Maxima and minima",
+    "mutate": "In-place writes",
+    "native": "Low-level names",
+    "nn": "Networks",
+    "norm": "Norms",
+    "normalize": "Normalization",
+    "pad": "Padding",
+    "pool_indices": "Pooling with indices",
+    "reduce": "Sums and other reductions",
+    "scan": "Cumulative sums",
+    "split": "Splitting",
+    "stft": "Short-time Fourier",
+    "svd": "SVD",
+    "to_dtype": "Conversion",
 }
 TYPES = (
     "Operators are called as their schemas say: `Tensor x, int[]? dim=None, *, float eps` takes a tensor, perhaps "
@@ -133,7 +153,7 @@ def _kinds() -> list[tuple[str, str, dict[str, Any]]]:
 
 def _title(home: str) -> str:
     name = home.rpartition(".")[2]
-    return TITLES.get(name, name.capitalize())
+    return TITLES.get(name, name.replace("_", " ").capitalize())
 
 
 def _top() -> str:

@@ -4,6 +4,7 @@ The pages are those of docs/, the README and others from elsewhere in the reposi
 for each module, generated from docstrings (reference.py). Run by `make docs`.
 """
 
+import html
 import json
 import posixpath
 import re
@@ -31,6 +32,8 @@ WIDE = ("catalogue.md", "benchmarks", "glossary.md", "profiler.md", "source/")
 NO_SECTIONS = "---\nhide:\n  - toc\n---\n"
 LINK = re.compile(r"(?<=\]\()(?!https?://|#)([^)#\s]+)")
 DIRECTIVE = re.compile(r"  # doctest: \S+$", re.MULTILINE)
+# Code with a pipe in a cell of a table. GitHub leaves out the backslash, and the site's Markdown shows it.
+PIPE = re.compile(r"(?<!`)`([^`\n]*\\\|[^`\n]*)`(?!`)")
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -49,7 +52,7 @@ def main() -> None:
     for page, text in made.items():
         (BUILD / "pages" / page).parent.mkdir(parents=True, exist_ok=True)
         (BUILD / "pages" / page).write_text(
-            (NO_SECTIONS if page.startswith(WIDE) else "") + DIRECTIVE.sub("", FENCE.sub(_with_language, text))
+            (NO_SECTIONS if page.startswith(WIDE) else "") + DIRECTIVE.sub("", FENCE.sub(_with_language, _pipes(text)))
         )
     config = (ROOT / "mkdocs.yml").read_text()
     forgotten = [path.name for path in sorted(DOCS.glob("*.md")) if f" {path.name}" not in config]
@@ -67,6 +70,17 @@ def _adapt_links(text: str, origin: str, page: str) -> str:
         return posixpath.relpath(_page(_target(origin, match[1])), posixpath.dirname(page) or ".")
 
     return LINK.sub(link, text)
+
+
+def _pipes(text: str) -> str:
+    """Return a page whose code in tables has pipes without the backslash."""
+    lines = text.splitlines(keepends=True)
+    return "".join([PIPE.sub(_code_with_pipe, line) if line.startswith("|") else line for line in lines])
+
+
+def _code_with_pipe(code: re.Match) -> str:
+    text = html.escape(code[1]).replace("\\|", "&#124;")
+    return f"<code>{text}</code>"
 
 
 def _with_language(fence: re.Match) -> str:
