@@ -4,6 +4,7 @@ The sizes, dtypes and memory layouts of operands are random. Some operands are e
 zeros of both signs and subnormal numbers. A kernel that has no row in `LAW` fails, and so does one without a reference.
 """
 
+import math
 import re
 from typing import NamedTuple
 
@@ -49,6 +50,7 @@ FUSED = "the compiler fuses multiplications and additions, which rounds once ins
 SATURATED = "a gate that rounds to 0 or 1 determines whether its product with an infinity is NaN"
 NO_MEAN = "the mean of a row with an infinity is infinite or NaN: it is computed around the first number"
 NO_VARIANCE = f"{ORDER}, and a row of equal numbers divides the difference by the square root of its eps"
+SKIPPED = "0 times an infinite weight or number is added where no element is read, but only by the reference"
 LAW = {
     **dict.fromkeys(["add", "subtract", "multiply", "true_divide"], Law("pair")),
     **dict.fromkeys(["erf", "gelu"], Law("x", 8, FUSED, loops="broadcast")),
@@ -143,6 +145,11 @@ LAW = {
     "attend": Law("attention", 32, EXP),
     "attend_grad": Law(
         "attention_back", 128, EXP, finite="0 times an infinity is NaN, but not each pair of weight 0 is multiplied"
+    ),
+    "sample_points": Law("sampled", 8, FUSED),
+    "sample_points_backward": Law("sampled_back", 16, ORDER, finite=SKIPPED),
+    "sample_slopes": Law(
+        "slopes", 32, ORDER, finite="an infinite number times y, or y times a weight, is multiplied first"
     ),
     "fused_group": Law("group"),
     "planned_calls": Law("plan"),
@@ -315,6 +322,28 @@ class Random:
     def convolution_weight(self):
         x, w, shape, plan = self.images()
         return [plan, x, self.numbers(*shape), self.results(shape[1], *w.shape[2:]), len(w)]
+
+    def sampling(self):
+        """Return settings, images, a grid of points in and around them, and numbers at the points."""
+        axes = int(self.r.integers(2, 4))
+        mode, padding, align = (int(self.r.integers(0, most)) for most in (3 if axes == 2 else 2, 3, 2))
+        sizes = [1] * (3 - axes) + [int(n) for n in self.r.integers(1, 9, axes)]
+        orders = [0] * (3 - axes) + [int(n) for n in self.r.choice([0, 0, 1, 2], axes)]
+        n, c, points = self.size(5), self.size(5), int(self.r.choice([1, 2, 17, 150, 300]))
+        x, grid = self.numbers(n, c, math.prod(sizes)), self.numbers(n, points, axes)
+        return np.array([mode, padding, align, *sizes, *orders]), x, grid, self.numbers(n, c, points)
+
+    def sampled(self):
+        settings, x, grid, y = self.sampling()
+        return [settings, x, grid, self.results(*y.shape)]
+
+    def sampled_back(self):
+        settings, x, grid, y = self.sampling()
+        return [settings, y, grid, self.results(*x.shape)]
+
+    def slopes(self):
+        settings, x, grid, y = self.sampling()
+        return [settings, y, x, grid, self.results(*grid.shape)]
 
     def recurrence(self):
         """Return the operands of all steps of some kind of cell, with sequences of equal lengths or of several."""

@@ -30,6 +30,7 @@ KERNELS = (
     "sum_rows", "add_rows", "take_along", "sum_along", "attend", "attend_grad", "multiply_matrices", "small_matmul",
     "small_linear", "small_class_loss", "small_class_grad", "get_num_threads", "set_num_threads", "get_vector_bytes",
     "set_vector_bytes", "get_chunk_size", "set_grain_size", "empty", "broadcast_to", "caching", "threaded",
+    "sample_points", "sample_points_backward", "sample_slopes",
     "fused_group", "planned_calls", "flag_classes", "flag_zeros", "cached_bytes", "set_cache_limit",
 )  # fmt: skip
 

@@ -221,7 +221,7 @@ PyMODINIT_FUNC PyInit_native() {
     const Part* parts[] = {
         &part_arithmetic, &part_array_memory, &part_attention, &part_casts, &part_channels, &part_checksum,
         &part_column_softmax, &part_column_sums, &part_convolution, &part_convolution_weight, &part_scans,
-        &part_dropout_rng, &part_flat_buffer, &part_fused_group, &part_lstm_gru, &part_norms, &part_plan_checks, &part_planned_calls,
+        &part_dropout_rng, &part_flat_buffer, &part_fused_group, &part_grid_sample, &part_lstm_gru, &part_norms, &part_plan_checks, &part_planned_calls,
         &part_pointwise, &part_pooling, &part_products, &part_recurrence, &part_row_major, &part_rows, &part_scatter,
         &part_segments, &part_small_products, &part_threaded_ufuncs, &part_updates,
     };

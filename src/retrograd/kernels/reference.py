@@ -17,6 +17,9 @@ from retrograd.kernels.flat_reference import are_disjoint as are_disjoint
 from retrograd.kernels.flat_reference import read_flat as read_flat
 from retrograd.kernels.flat_reference import write_flat as write_flat
 from retrograd.kernels.fused_reference import fused_group as fused_group
+from retrograd.kernels.grid_sample_reference import sample_points as sample_points
+from retrograd.kernels.grid_sample_reference import sample_points_backward as sample_points_backward
+from retrograd.kernels.grid_sample_reference import sample_slopes as sample_slopes
 from retrograd.kernels.host_values import on_host as _on_host
 from retrograd.kernels.overlap import separate as _separate
 from retrograd.kernels.planned_reference import planned_calls as planned_calls
