@@ -33,6 +33,7 @@ HARD = {
         "activation",
         "conv",
         "index",
+        "interpolate",
         "losses",
         "matrices",
         "normalize",
