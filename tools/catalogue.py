@@ -74,7 +74,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Pooling": ("ops.pooling", "ops.fractional_pool"),
     "Normalization": ("ops.normalize",),
     "Dropout and embedding": ("ops.dropout", "ops.embedding"),
-    "Padding and resizing images": ("ops.pad", "ops.interpolate"),
+    "Padding and resizing images": ("ops.pad", "ops.interpolate", "ops.grid_sample"),
     "Losses": ("ops.losses", "ops.cross_entropy", "ops.pairwise_losses"),
     "Masked reductions (`masked`)": ("ops.masked_reductions",),
     "Nested tensors": ("nested.padding",),

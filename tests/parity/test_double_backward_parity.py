@@ -18,7 +18,6 @@ KNOWN = {
     **{(f"{kind}{n}d", 2): BIAS for n in (1, 2, 3) for kind in ("conv", "conv_transpose")},
     **{(name, 2): BIAS for name in ("batch_norm", "instance_norm")},
     **{(name, 0): LINEAR for name in ("batch_norm", "instance_norm")},  # with statistics that are given
-    ("grid_sample", 1): "with mode='nearest' no gradient flows to the grid at all",
 }
 
 

@@ -1,4 +1,6 @@
-"""Kernels of padding and resizing: linear maps along one dimension, as tables of indices and weights.
+"""Kernels of padding, resizing and sampling images.
+
+Padding and resizing are linear maps along one dimension, as tables of indices and weights.
 
 Maps that only copy read slices.  Weighted maps are products with the blocks of a band matrix if all values are finite.
 Otherwise they are computed term by term, because 0 times an infinite value would be NaN.
@@ -10,14 +12,19 @@ from functools import lru_cache
 import numpy as np
 
 from retrograd import kernels
+from retrograd.backend.gather_scatter import contiguous, kernels_for
 from retrograd.backend.resample_tables import Block, Row, blocks_of, rows_of
+from retrograd.kernels import empty
+from retrograd.kernels.grid_sample_reference import MODES, PADDINGS
 from retrograd.kernels.host_values import on_host
 
 # From twice as many multiplications on, BLAS uses threads, which wait for each other at each block: on a busy machine,
 # up to a hundred times as long as they compute.
 FEW_PRODUCTS = 1 << 17
 
-__all__ = ["pad_constant", "resample", "resample_backward"]
+__all__ = [
+    "pad_constant", "resample", "resample_backward", "sample_points", "sample_points_backward", "sample_slopes"
+]  # fmt: skip
 
 
 @lru_cache(256)
@@ -128,3 +135,51 @@ def pad_constant(x, margins, value):
     if out.size:
         out[tuple(inside)] = x[tuple(cropped)]
     return out
+
+
+# `how` of the following kernels: the mode, the padding, whether corners are aligned, and for each dimension of the
+# images the order of the derivative with respect to the position.
+
+
+def sample_points(x, grid, how):
+    """Return images x (*n, c, *sizes) at the points of grid (*n, *out, d): (*n, c, *out)."""
+    lead = x.ndim - 1 - grid.shape[-1]
+    out = empty((*x.shape[: lead + 1], *grid.shape[lead:-1]), x.dtype)
+    kernel, settings = kernels_for(x.dtype).sample_points, _sampling_settings(how, x.shape[lead + 1 :])
+    kernel(settings, _flat_images(x, lead), _flat_grid(grid, lead), _flat_images(out, lead))
+    return out
+
+
+def sample_points_backward(y, grid, how, sizes):
+    """Return images of `sizes`, in which y (*n, c, *out) is added to the elements that the points read."""
+    lead = y.ndim - 1 - grid.shape[-1]
+    out = empty((*y.shape[: lead + 1], *sizes), y.dtype)
+    kernel, settings = kernels_for(y.dtype).sample_points_backward, _sampling_settings(how, tuple(sizes))
+    kernel(settings, _flat_images(y, lead), _flat_grid(grid, lead), _flat_images(out, lead))
+    return out
+
+
+def sample_slopes(y, x, grid, how):
+    """Return the derivatives by grid of the sum of y times the samples of x: (*n, *out, d)."""
+    lead = x.ndim - 1 - grid.shape[-1]
+    out = empty(grid.shape, x.dtype)
+    kernel, settings = kernels_for(x.dtype).sample_slopes, _sampling_settings(how, x.shape[lead + 1 :])
+    kernel(settings, _flat_images(y, lead), _flat_images(x, lead), _flat_grid(grid, lead), _flat_grid(out, lead))
+    return out
+
+
+def _flat_images(x, lead):
+    """Return x (*n, c, *sizes), of which `lead` dimensions are before the channels, as (n, c, size)."""
+    return contiguous(x).reshape(math.prod(x.shape[:lead]), x.shape[lead], math.prod(x.shape[lead + 1 :]))
+
+
+def _flat_grid(grid, lead):
+    return contiguous(grid).reshape(math.prod(grid.shape[:lead]), math.prod(grid.shape[lead:-1]), grid.shape[-1])
+
+
+@lru_cache(256)
+def _sampling_settings(how, sizes):
+    mode, padding, align, orders = how
+    missing = 3 - len(sizes)
+    modes = MODES.index(mode), PADDINGS.index(padding), int(align)
+    return np.array((*modes, *(1,) * missing, *sizes, *(0,) * missing, *orders), np.int64)

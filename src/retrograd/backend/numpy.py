@@ -56,7 +56,9 @@ _FUNCTIONS = {
     "max_pool_indices pooled_max pooled_max_backward pooled_sum pooled_sum_backward": lambda: lazy_module(
         "retrograd.backend.pooling"
     ),
-    "pad_constant resample resample_backward": lambda: lazy_module("retrograd.backend.images"),
+    "pad_constant resample resample_backward sample_points sample_points_backward sample_slopes": lambda: lazy_module(
+        "retrograd.backend.images"
+    ),
 }
 _HOMES = {name: module for names, module in _FUNCTIONS.items() for name in names.split()}
 

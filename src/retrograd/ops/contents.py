@@ -200,6 +200,12 @@ CONTENTS = {
         "gather index_select nn.functional.one_hot one_hot take_along_dim",
         "gather index_select one_hot take_along_dim",
     ),
+    "grid_sample": (
+        "affine_grid grid_sample sample_points sample_points_backward sample_slopes",
+        "",
+        "nn.functional.affine_grid nn.functional.grid_sample",
+        "",
+    ),
     "grouped": (
         "",
         "nn.functional.grouped_mm",
@@ -237,13 +243,12 @@ CONTENTS = {
         "as_strided_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_",
     ),
     "interpolate": (
-        "affine_grid channel_shuffle grid_sample interpolate pixel_shuffle pixel_unshuffle resample "
-        "resample_backward upsample upsample_bilinear upsample_nearest",
+        "channel_shuffle interpolate pixel_shuffle pixel_unshuffle resample resample_backward upsample "
+        "upsample_bilinear upsample_nearest",
         "",
-        "channel_shuffle nn.functional.affine_grid nn.functional.channel_shuffle nn.functional.grid_sample "
-        "nn.functional.interpolate nn.functional.pixel_shuffle nn.functional.pixel_unshuffle "
-        "nn.functional.upsample nn.functional.upsample_bilinear nn.functional.upsample_nearest pixel_shuffle "
-        "pixel_unshuffle",
+        "channel_shuffle nn.functional.channel_shuffle nn.functional.interpolate nn.functional.pixel_shuffle "
+        "nn.functional.pixel_unshuffle nn.functional.upsample nn.functional.upsample_bilinear "
+        "nn.functional.upsample_nearest pixel_shuffle pixel_unshuffle",
         "",
     ),
     "join": (

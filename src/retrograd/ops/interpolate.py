@@ -1,18 +1,16 @@
-"""Image resampling: interpolation, sampling on a grid, pixel and channel shuffle."""
+"""Image resampling: interpolation, pixel and channel shuffle."""
 
 import math
-from typing import Any
 
 from retrograd.backend.resample_tables import source_indices
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
-from retrograd.ops.family import AlongDims, Composite, canonical_dim, check_floating, check_real, same_dtype
-from retrograd.ops.gather import gather, index_select
-from retrograd.ops.linalg import matmul
-from retrograd.ops.pointwise import abs, clamp, detach, floor, remainder, round, row_major, to, where
+from retrograd.ops.family import AlongDims, Composite, canonical_dim, check_floating
+from retrograd.ops.gather import index_select
+from retrograd.ops.pointwise import clamp, floor, row_major, to
 from retrograd.ops.sparsity_rules import Labels, number_elements
-from retrograd.ops.view import cat, expand, permute, reshape, stack, transpose
+from retrograd.ops.view import cat, permute, reshape, stack, transpose
 
 # --------------------------------------------------------------------------------- linear maps along a dimension
 
@@ -103,9 +101,7 @@ _OF_BYTES = ("bilinear", "bicubic")  # the modes that resize images of uint8
 
 def _check_interpolation(x, size, scale_factor, mode, align_corners, antialias):
     if mode not in ("nearest", "nearest-exact", "area", *_NDIM):
-        raise ValueError(
-            f"interpolate: mode must be nearest, nearest-exact, area, {', '.join(_NDIM)}, got {mode!r}"
-        )
+        raise ValueError(f"interpolate: mode must be nearest, nearest-exact, area, {', '.join(_NDIM)}, got {mode!r}")
     if x.ndim not in (3, 4, 5) or x.ndim - 2 != _NDIM.get(mode, x.ndim - 2):
         expected = f"{_NDIM[mode] + 2}" if mode in _NDIM else "3 to 5"
         raise ValueError(f"interpolate: mode {mode!r} needs {expected} dimensions, (n, c, *sizes), got shape {x.shape}")
@@ -231,9 +227,7 @@ upsample_nearest = _upsample("upsample_nearest", "nearest", None)
 upsample_bilinear = _upsample("upsample_bilinear", "bilinear", True)
 
 
-@op(
-    "upsample(Tensor x, any size=None, any scale_factor=None, str mode='nearest', bool? align_corners=None) -> Tensor"
-)
+@op("upsample(Tensor x, any size=None, any scale_factor=None, str mode='nearest', bool? align_corners=None) -> Tensor")
 class upsample(Composite, home="nn.functional"):
     """Resize images: an earlier name of `interpolate`."""
 
@@ -245,225 +239,6 @@ class upsample(Composite, home="nn.functional"):
     def samples(r):
         yield (r(1, 2, 3, 4),), {"scale_factor": 2}
         yield (r(1, 1, 3, 4),), {"size": 5, "mode": "bilinear", "align_corners": False}
-
-
-# ------------------------------------------------------------------------------------ sampling on a grid
-
-
-def _unnormalize(c, size, align):
-    """Convert coordinates from -1 to 1 over the image to positions in units of elements."""
-    return (c + 1) * ((size - 1) / 2) if align else ((c + 1) * size - 1) * 0.5
-
-
-def _clip_coordinates(c, size):
-    """Clamp positions to the image, NaN to 0; the slope is 0 at the outermost elements and beyond."""
-    inside = registry["logical_and"](c > 0, c < size - 1)
-    return where(inside, c, clamp(registry["nan_to_num"](detach(c)), 0, size - 1))
-
-
-def _reflect_coordinates(c, size, align):
-    """Reflect positions outside at the centres of the outermost elements (`align`) or at the borders."""
-    low, span = (0.0, size - 1.0) if align else (-0.5, float(size))
-    if span == 0:
-        return c * 0
-    distance = abs(c - low)
-    extra = remainder(distance, span)
-    odd = remainder(floor(detach(distance) / span), 2.0) == 1
-    return _clip_coordinates(where(odd, span - extra, extra) + low, size)
-
-
-def _pad_coordinates(c, size, padding_mode, align):
-    """Move positions into the image by the padding mode; zeros padding is applied when reading."""
-    if padding_mode == "zeros":
-        return c
-    return _clip_coordinates(c, size) if padding_mode == "border" else _reflect_coordinates(c, size, align)
-
-
-def _cubic_weights(t):
-    """Return the weights of the four neighbours at distances 1 + t, t, 1 - t, 2 - t: Keys' kernel with a = -0.75."""
-    a = -0.75
-    near = [((a + 2) * d - (a + 3)) * d * d + 1 for d in (t, 1 - t)]
-    far = [((a * d - 5 * a) * d + 8 * a) * d - 4 * a for d in (t + 1, 2 - t)]
-    return far[0], near[0], near[1], far[1]
-
-
-def _neighbours(c, size, mode, padding_mode, align):
-    """Return the integer positions along one dimension that a sample reads, each with its weight (None: 1)."""
-    c = _unnormalize(c, size, align)
-    if mode == "bicubic":
-        low = floor(detach(c))
-        positions = [_pad_coordinates(low + j, size, padding_mode, align) for j in range(-1, 3)]
-        return list(zip(positions, _cubic_weights(c - low), strict=True))
-    c = _pad_coordinates(c, size, padding_mode, align)
-    if mode == "nearest":
-        return [(round(detach(c)), None)]
-    low = floor(detach(c))
-    return [(low, 1 - (c - low)), (low + 1, c - low)]
-
-
-def _combinations(axes):
-    """Return every choice of one neighbour per dimension, as a list of (position, weight)."""
-    return [[*rest, one] for rest in _combinations(axes[:-1]) for one in axes[-1]] if axes else [[]]
-
-
-def _gather_neighbours(x, choice):
-    """Gather x (n, c, *sizes) at integer positions (n, *out) per dimension, times the weights: (n, c, *out)."""
-    index: Any = 0
-    within = weight = None
-    for (position, share), size in zip(choice, x.shape[2:], strict=True):
-        is_inside = registry["logical_and"](position >= 0, position <= size - 1)  # False for NaN
-        within = is_inside if within is None else registry["logical_and"](within, is_inside)
-        index = index * size + to(where(is_inside, position, 0), dtypes.int64)
-        weight = share if weight is None or share is None else weight * share
-    (n, c), out = x.shape[:2], index.shape[1:]
-    index = expand(reshape(index, (n, 1, math.prod(out))), (n, c, math.prod(out)))
-    found = reshape(gather(reshape(x, (n, c, math.prod(x.shape[2:]))), 2, index), (n, c, *out))
-    found = where(registry["unsqueeze"](within, 1), found, 0)
-    return found if weight is None else found * registry["unsqueeze"](weight, 1)
-
-
-@op(
-    "grid_sample(Tensor x, Tensor grid, str mode='bilinear', str padding_mode='zeros', bool? align_corners=None) "
-    "-> Tensor"
-)
-class grid_sample(Composite, home="nn.functional", opmath="x grid"):
-    """Sample images (n, c, *sizes) at the positions in grid (n, *out, d), d = 2 or 3: (n, c, *out).
-
-    A position is (x, y) or (x, y, z), from -1 to 1 over the image: x along the last dimension.  mode: bilinear,
-    nearest or (d = 2) bicubic.  padding_mode, outside: zeros, border (the nearest element) or reflection.
-    align_corners: -1 and 1 are the centres of the outermost elements, not their outer edges.  M. Jaderberg et al.,
-    Spatial transformer networks, NeurIPS 28 (2015).
-
-    Differentiable in both; with nearest, the gradient of the grid is 0.  At integer positions, where the slope jumps,
-    the right slope is taken; where positions are clamped, and at the outermost elements, it is 0.
-
-    >>> import retrograd as rg
-    >>> image, places = rg.arange(4.0).reshape(1, 1, 2, 2), rg.tensor([[[[0.0, 0.0]]]])
-    >>> rg.nn.functional.grid_sample(image, places).item()
-    1.5
-    """
-
-    def compose(x, grid, *, mode, padding_mode, align_corners):
-        _check_grid(x, grid, mode, padding_mode)
-        align = bool(align_corners)
-        coordinates = registry["unbind"](grid, -1)[::-1]
-        axes = [
-            _neighbours(c, size, mode, padding_mode, align) for c, size in zip(coordinates, x.shape[2:], strict=True)
-        ]
-        total = None
-        for choice in _combinations(axes):
-            term = _gather_neighbours(x, choice)
-            total = term if total is None else total + term
-        return total + _zero_with_history(grid) if mode == "nearest" and grid.requires_grad else total
-
-    oracle = "retrograd.testing.references.interpolate.grid_sample"
-
-    def samples(r):
-        for sizes, lead, params in (
-            ((3, 4), (2, 2, 2), {}),
-            ((3, 4), (1, 2, 2), {"padding_mode": "border", "align_corners": True}),
-            ((3, 2), (1, 2, 3), {"padding_mode": "reflection"}),
-            ((3, 4), (1, 3, 1), {"padding_mode": "reflection", "align_corners": True}),
-            ((3, 4), (1, 2, 2), {"mode": "nearest"}),
-            ((4, 5), (1, 2, 2), {"mode": "bicubic"}),
-            ((4, 3), (1, 2, 2), {"mode": "bicubic", "padding_mode": "reflection", "align_corners": True}),
-            ((2, 3, 2), (1, 1, 2, 2), {"align_corners": True}),
-        ):
-            align = params.get("align_corners", False)
-            yield (r(lead[0], 2, *sizes), _sample_positions(r, lead, sizes, align)), {**params, "align_corners": align}
-
-    def errors(r):
-        x = r(2, 1, 3, 3)
-        yield (x, r(1, 2, 2, 2)), {}, ValueError, "grid_sample: .* do not fit"
-        yield (x, r(2, 2, 2, 3)), {}, ValueError, "grid_sample: .* do not fit"
-        yield (x, r(2, 2, 2, 2)), {"mode": "cubic"}, ValueError, "grid_sample: mode must be bilinear"
-        yield (x, r(2, 2, 2, 2)), {"padding_mode": "wrap"}, ValueError, "grid_sample: padding_mode must be zeros"
-
-
-def _zero_with_history(grid):
-    """Return zeros (n, 1, *out) that make the gradient of a grid zeros, where its elements have no influence."""
-    position = registry["select"](grid, -1, 0)
-    return registry["unsqueeze"](where(registry["zeros_like"](position, dtype=dtypes.bool_), position, 0), 1)
-
-
-def _sample_positions(r, lead, sizes, align):
-    """Return positions in and around images of these sizes, away from those where a neighbour changes."""
-    columns = []
-    for size in reversed(sizes):
-        position = r.ints(size + 2, lead) - 1.8 + r(*lead, within=(0.0, 0.2))
-        columns.append(2 * position / (size - 1) - 1 if align else (2 * position + 1) / size - 1)
-    return stack(columns, -1)
-
-
-def _check_grid(x, grid, mode, padding_mode):
-    if mode not in ("bilinear", "nearest", "bicubic") or (mode == "bicubic" and x.ndim == 5):
-        raise ValueError(f"grid_sample: mode must be bilinear, nearest or, of flat images, bicubic, got {mode!r}")
-    if padding_mode not in ("zeros", "border", "reflection"):
-        raise ValueError(f"grid_sample: padding_mode must be zeros, border or reflection, got {padding_mode!r}")
-    if x.ndim not in (4, 5) or grid.ndim != x.ndim or grid.shape[0] != x.shape[0] or grid.shape[-1] != x.ndim - 2:
-        raise ValueError(
-            f"grid_sample: images {x.shape} and grid {grid.shape} do not fit: expected (n, c, h, w) and (n, *out, 2) "
-            f"or (n, c, d, h, w) and (n, *out, 3)"
-        )
-    check_real("grid_sample", x)
-    same_dtype("grid_sample", (x, grid))
-    if 0 in x.shape[2:]:
-        raise ValueError(f"grid_sample: images of shape {x.shape} have no elements")
-
-
-@op("affine_grid(Tensor theta, int[] size, bool? align_corners=None) -> Tensor")
-class affine_grid(Composite, home="nn.functional"):
-    """Return the grid for `grid_sample` of an affine map: theta (n, d, d + 1) to (n, *out, d), size being (n, c, *out).
-
-    >>> import retrograd as rg
-    >>> theta = rg.tensor([[[1.0, 0.0, 0.5], [0.0, 1.0, 0.0]]])
-    >>> rg.nn.functional.affine_grid(theta, (1, 1, 1, 2), align_corners=True).tolist()
-    [[[[-0.5, 0.0], [1.5, 0.0]]]]
-    """
-
-    def compose(theta, *, size, align_corners):
-        check_real("affine_grid", theta)
-        ndim = len(size) - 2
-        if ndim not in (2, 3) or theta.shape != (size[0], ndim, ndim + 1) or min(size) < 1:
-            raise ValueError(
-                f"affine_grid: theta {theta.shape} and size {size} do not fit: expected (n, 2, 3) and (n, c, h, w) or "
-                f"(n, 3, 4) and (n, c, d, h, w)"
-            )
-        columns = []
-        for dim in reversed(range(ndim)):
-            line = _center_coordinates(size[2 + dim], bool(align_corners), theta.dtype)
-            columns.append(expand(reshape(line, (-1, *(1,) * (ndim - 1 - dim))), size[2:]))
-        columns.append(registry["ones"](size[2:], dtype=theta.dtype))
-        coordinates = reshape(stack(columns, -1), (-1, ndim + 1))
-        return reshape(matmul(coordinates, transpose(theta, 1, 2)), (size[0], *size[2:], ndim))
-
-    exempt = {"nested": "the size that it is given says how many examples there are"}
-
-    def oracle(np, theta, size, align_corners):
-        out = np.zeros((size[0], *size[2:], len(size) - 2))
-        for index in np.ndindex(*size[2:]):
-            row = [
-                0.0 if n == 1 else 2 * i / (n - 1) - 1 if align_corners else (2 * i + 1) / n - 1
-                for i, n in zip(index, size[2:], strict=True)
-            ]
-            out[:, *index] = theta @ np.array([*row[::-1], 1.0])
-        return out
-
-    def samples(r):
-        yield (r(2, 2, 3),), {"size": (2, 1, 3, 4), "align_corners": False}
-        yield (r(1, 3, 4),), {"size": (1, 2, 2, 1, 3), "align_corners": False}
-        yield (r(1, 3, 4),), {"size": (1, 1, 2, 3, 2), "align_corners": True}
-
-    def errors(r):
-        yield (r(1, 2, 2),), {"size": (1, 1, 3, 3)}, ValueError, "affine_grid: theta .* do not fit"
-
-
-def _center_coordinates(count, align, dtype):
-    """Return the coordinates of a row of elements, from -1 to 1."""
-    if count == 1:
-        return registry["zeros"]((1,), dtype=dtype)
-    line = registry["linspace"](-1, 1, count, dtype=dtype)
-    return line if align else line * ((count - 1) / count)
 
 
 # ------------------------------------------------------------------------------------ channels and pixels

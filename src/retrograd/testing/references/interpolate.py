@@ -89,29 +89,71 @@ def apply_padding(at, size, padding_mode, align):
     return at if padding_mode == "zeros" else min(max(at, 0), size - 1)
 
 
-def neighbours(at, size, mode, padding_mode, align):
-    """Return the indices in one dimension that a sample is computed from, with their weights."""
+def derivative(kernel, d, order):
+    """Return a derivative of a kernel, which is a polynomial of degree 3 between two integers, from the right."""
+    at = math.floor(d) + np.array([0.2, 0.4, 0.6, 0.8])
+    return np.polynomial.Polynomial.fit(at, [kernel(x) for x in at], 3).deriv(order)(d)
+
+
+def slope(at, size, padding_mode, align):
+    """Return the derivative of the padded position by the unpadded one, by a difference."""
+    ends = [apply_padding(at + step, size, padding_mode, align) for step in (-1e-6, 1e-6)]
+    return round((ends[1] - ends[0]) / 2e-6)
+
+
+def neighbours(at, size, mode, padding_mode, align, order=0):
+    """Return the indices in one dimension that a sample is computed from, with the derivatives of their weights."""
+    scale = (size - 1) / 2 if align else size / 2
     at = (at + 1) / 2 * (size - 1) if align else ((at + 1) * size - 1) / 2
     if mode == "bicubic":
         places = range(math.floor(at) - 1, math.floor(at) + 3)
-        return [(apply_padding(j, size, padding_mode, align), cubic(at - j)) for j in places]
+        weights = [derivative(cubic, at - j, order) * scale**order for j in places]
+        return [(apply_padding(j, size, padding_mode, align), w) for j, w in zip(places, weights, strict=True)]
+    scale *= slope(at, size, padding_mode, align)
     at = apply_padding(at, size, padding_mode, align)
     if mode == "nearest":
-        return [(round(at), 1.0)]
-    return [(j, hat(at - j)) for j in (math.floor(at), math.floor(at) + 1)]
+        return [(round(at), float(order == 0))]
+    return [(j, derivative(hat, at - j, order) * scale**order) for j in (math.floor(at), math.floor(at) + 1)]
 
 
 def grid_sample(x, grid, mode, padding_mode, align_corners):
+    return sample_points(x, grid, (mode, padding_mode, align_corners, (0,) * grid.shape[-1]))
+
+
+def sample_points(x, grid, how):
+    mode, padding_mode, align_corners, orders = how
     sizes = x.shape[2:]
     out = np.zeros((*x.shape[:2], *grid.shape[1:-1]))
     for n, place in itertools.product(range(len(x)), np.ndindex(*grid.shape[1:-1])):
-        ats = grid[n, *place][::-1]
-        axes = [neighbours(a, s, mode, padding_mode, align_corners) for a, s in zip(ats, sizes, strict=True)]
+        axes = [
+            neighbours(a, s, mode, padding_mode, align_corners, order)
+            for a, s, order in zip(grid[n, *place][::-1], sizes, orders, strict=True)
+        ]
         for choice in itertools.product(*axes):
             at = [int(p) for p, _ in choice]
             if all(0 <= a < s for a, s in zip(at, sizes, strict=True)):
                 out[n, :, *place] += x[n, :, *at] * math.prod(w for _, w in choice)
     return out
+
+
+def sample_points_backward(y, grid, how, sizes):
+    """Return the transpose of `sample_points`, element by element of an image."""
+    out = np.zeros((*y.shape[:2], *sizes))
+    for at in np.ndindex(*sizes):
+        one = np.zeros_like(out)
+        one[..., *at] = 1
+        out[..., *at] = (y * sample_points(one, grid, how)).sum(tuple(range(2, y.ndim)))
+    return out
+
+
+def sample_slopes(y, x, grid, how):
+    """Return the derivatives of `sample_points` by each column of the grid, times y."""
+    *modes, orders = how
+    found = []
+    for k in reversed(range(len(orders))):
+        raised = tuple(order + (k == i) for i, order in enumerate(orders))
+        found.append((y * sample_points(x, grid, (*modes, raised))).sum(1))
+    return np.stack(found, -1)
 
 
 def resample(x, dim, how):
