@@ -172,3 +172,16 @@ def test_results_that_share_memory_with_each_other_are_refused(module):
     memory = np.zeros(100, np.float32)
     with pytest.raises(ValueError, match="the results share memory with each other"):
         module.attend(*arguments[:-2], memory[:30].reshape(2, 5, 3), memory[29:39].reshape(2, 5))
+
+
+def test_the_address_of_an_array_is_that_of_its_first_element():
+    x = np.arange(12.0).reshape(3, 4)
+    for view in (x, x[1:], x[::-1, 2], x[1, 1], x[:0]):
+        view = np.asarray(view)
+        assert chosen.address(view) == reference.address(view) == view.__array_interface__["data"][0]
+
+
+@pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
+def test_what_is_no_array_has_no_address():
+    with pytest.raises(TypeError, match="expected an array"):
+        chosen.address([1.0])

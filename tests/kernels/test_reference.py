@@ -157,7 +157,7 @@ LAW = {
 # Functions that control, copy and read memory, and control threads: they compute nothing.
 CONTROLS = {
     "are_disjoint", "read_flat", "write_flat", "row_major", "checksum",
-    "empty", "broadcast_to", "caching", "threaded", "cached_bytes", "set_cache_limit", "get_num_threads",
+    "address", "empty", "broadcast_to", "caching", "threaded", "cached_bytes", "set_cache_limit", "get_num_threads",
     "set_num_threads", "get_vector_bytes", "set_vector_bytes", "set_grain_size", "get_chunk_size",
 }  # fmt: skip
 # Functions that wrap others, with whose results test_small_products.py and test_small_losses.py compare theirs.

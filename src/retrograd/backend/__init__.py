@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 
+from retrograd import kernels
 from retrograd.backend import dlpack
 from retrograd.backend import numpy as numpy_namespace
 from retrograd.backend.devices import cupy_device, device_named
@@ -116,7 +117,7 @@ def is_shared(array):
 def address(array):
     """Return the memory address of the first element."""
     array = memory_of(array)
-    return array.data.ptr if type(array) in array_devices else array.__array_interface__["data"][0]
+    return array.data.ptr if type(array) in array_devices else kernels.address(array)
 
 
 def _owner(array):

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from retrograd import kernels
 from retrograd.core.op import composite_arrays
 
 quiet = partial(np.errstate, all="ignore")  # a backward pass ignores warnings: infinite slopes are legitimate
@@ -84,7 +85,7 @@ def is_alias(one, other):
     """Return whether two arrays have the same elements at the same addresses, as `x` and `x[...]` do."""
     if not (type(one) is type(other) is np.ndarray) or layout(one) != layout(other) or owner(one) is not owner(other):
         return False
-    return one.__array_interface__["data"] == other.__array_interface__["data"]
+    return kernels.address(one) == kernels.address(other)
 
 
 def place_of(array):
@@ -92,7 +93,7 @@ def place_of(array):
     if type(array) is not np.ndarray:
         return None
     shape, dtype, strides = layout(array)
-    return id(owner(array)), array.__array_interface__["data"][0], shape, dtype.str, strides
+    return id(owner(array)), kernels.address(array), shape, dtype.str, strides
 
 
 def pass_on(array):

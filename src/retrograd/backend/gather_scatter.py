@@ -353,14 +353,15 @@ def _memory_view(x, shape, strides, skip=0):
         return np.lib.stride_tricks.as_strided(x[skip // x.itemsize :] if skip else x, shape, strides)
     owner = x if x.base is None else x.base
     memory = owner
-    if isinstance(owner, np.ndarray):  # which may own its memory in any order of dimensions
-        memory = owner.transpose(sorted(range(owner.ndim), key=lambda d: -owner.strides[d]))
+    if isinstance(owner, np.ndarray):
+        if not owner.flags.c_contiguous:  # it may own its memory in any order of dimensions
+            memory = owner.transpose(sorted(range(owner.ndim), key=lambda d: -owner.strides[d]))
         if not (memory.flags.c_contiguous or skip):  # as_strided made it: its memory belongs to no array
             return as_strided(x, shape, strides, writeable=False).copy()
-        start = memory.__array_interface__["data"][0]
+        start = kernels.address(memory)
     else:
-        start = np.frombuffer(owner, np.uint8).__array_interface__["data"][0]
-    out = np.ndarray(shape, x.dtype, memory, x.__array_interface__["data"][0] - start + skip, strides)
+        start = kernels.address(np.frombuffer(owner, np.uint8))
+    out = np.ndarray(shape, x.dtype, memory, kernels.address(x) - start + skip, strides)
     out.flags.writeable = x.flags.writeable and are_apart(shape, strides, x.itemsize)
     return out if out.base is owner else out.copy()
 

@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 
+from retrograd import kernels
 from retrograd.backend.stored_dtypes import as_strided
 
 
@@ -18,7 +19,7 @@ def deep_copy(array, memo):
     if type(array) is not np.ndarray or not array.size or not _is_whole(whole):
         return copy.deepcopy(array, memo)
     copied = _in_memory_order(copy.deepcopy(whole, memo)).reshape(-1).view(np.uint8)
-    return np.ndarray(array.shape, array.dtype, copied, _address(array) - _address(whole), array.strides)
+    return np.ndarray(array.shape, array.dtype, copied, kernels.address(array) - kernels.address(whole), array.strides)
 
 
 def _is_whole(array):
@@ -34,10 +35,6 @@ def _in_memory_order(array):
 def _memory_order(array):
     """Return the dimensions in the order of their strides, the longest first."""
     return sorted(range(array.ndim), key=lambda dim: -abs(array.strides[dim]))
-
-
-def _address(array):
-    return array.__array_interface__["data"][0]
 
 
 class KeptLayout:

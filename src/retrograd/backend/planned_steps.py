@@ -158,7 +158,7 @@ class _Planner:
         like = self._likes[source]
         self._likes[number] = self._check(made)
         self.layouts[number] = made.shape, made.dtype, made.strides
-        offset = made.__array_interface__["data"][0] - like.__array_interface__["data"][0]
+        offset = kernels.address(made) - kernels.address(like)
         self.steps.append(View(int(source), offset, int(number)))
 
     def _add_view(self, step):

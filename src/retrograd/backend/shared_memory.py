@@ -11,6 +11,7 @@ from multiprocessing import reduction
 
 import numpy as np
 
+from retrograd import kernels
 from retrograd.backend.memory_layout import KeptLayout
 
 
@@ -67,7 +68,7 @@ def _reduce_array(array):
     if mapping is None:
         return array.__reduce__()
     whole = np.frombuffer(mapping, np.uint8)
-    offset = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    offset = kernels.address(array) - kernels.address(whole)
     file = reduction.DupFd(mapping.file)
     return _map_array, (file, len(mapping), array.shape, array.dtype, offset, array.strides)
 

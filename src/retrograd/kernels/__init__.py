@@ -29,7 +29,7 @@ KERNELS = (
     "window_maxima_backward", "segment_sum", "segment_max", "segment_softmax", "segment_log_softmax", "column_sums",
     "sum_rows", "add_rows", "take_along", "sum_along", "attend", "attend_grad", "multiply_matrices", "small_matmul",
     "small_linear", "small_class_loss", "small_class_grad", "get_num_threads", "set_num_threads", "get_vector_bytes",
-    "set_vector_bytes", "get_chunk_size", "set_grain_size", "empty", "broadcast_to", "caching", "threaded",
+    "set_vector_bytes", "get_chunk_size", "set_grain_size", "empty", "address", "broadcast_to", "caching", "threaded",
     "sample_points", "sample_points_backward", "sample_slopes",
     "fused_group", "planned_calls", "flag_classes", "flag_zeros", "cached_bytes", "set_cache_limit",
 )  # fmt: skip

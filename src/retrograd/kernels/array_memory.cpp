@@ -284,7 +284,13 @@ PyTypeObject wrapper_type() {
 
 PyObject* caching_method(PyObject*, PyObject* function) { return caching(function); }
 
+PyObject* address(PyObject*, PyObject* x) {
+    if (!PyArray_Check(x)) return PyErr_Format(PyExc_TypeError, "address: expected an array");
+    return PyLong_FromVoidPtr(PyArray_DATA(reinterpret_cast<PyArrayObject*>(x)));
+}
+
 PyMethodDef methods[] = {
+    {"address", address, METH_O, "Return the address of the first element of an array."},
     {"set_cache_limit", set_limit, METH_O, "Keep at most this many bytes of free memory; return the previous limit."},
     {"cached_bytes", size, METH_NOARGS, "Return the number of bytes of free memory that are cached."},
     {"empty", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(empty)), METH_FASTCALL, "numpy.empty(shape, dtype)."},

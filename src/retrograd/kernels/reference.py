@@ -722,6 +722,11 @@ def get_chunk_size(n, min_chunk, threads):
     return n
 
 
+def address(x):
+    """Return the address of the first element of an array; NumPy describes all of the array for it."""
+    return x.__array_interface__["data"][0]
+
+
 def row_major(x):
     """Return a copy of an array in row-major order."""
     return np.array(x, order="C", copy=True)
