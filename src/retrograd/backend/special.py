@@ -186,22 +186,19 @@ squared_difference, squared_difference_grad = (
     _float_kernel("squared_difference_grad", kernels.squared_difference_grad),
 )
 huber, huber_grad = _float_kernel("huber", kernels.huber), _float_kernel("huber_grad", kernels.huber_grad)
-_kernels_of_elu = _float_kernel("elu", kernels.elu), _float_kernel("elu_grad", kernels.elu_grad)
 
 
-def elu(x, alpha, scale, steep):
-    """Return x where it is positive and alpha expm1(steep x) elsewhere, times scale."""
-    # The kernels have exponentials of negative numbers.
-    if steep > 0:
-        return _kernels_of_elu[0](x, alpha, scale, steep)
-    return kernels.reference.elu(x, alpha, scale, steep)
+def _exponential_unit(name, kernel):
+    """Return a function of arrays, alpha, scale and steep: a kernel has exponentials of negative numbers only."""
+    of_negative = _float_kernel(name, kernel)
+
+    def compute(*args):
+        return (of_negative if args[-1] > 0 else getattr(kernels.reference, name))(*args)
+
+    return compute
 
 
-def elu_grad(g, x, alpha, scale, steep):
-    """Return g times the derivative of `elu` at x."""
-    if steep > 0:
-        return _kernels_of_elu[1](g, x, alpha, scale, steep)
-    return kernels.reference.elu_grad(g, x, alpha, scale, steep)
+elu, elu_grad = _exponential_unit("elu", kernels.elu), _exponential_unit("elu_grad", kernels.elu_grad)
 
 
 def clip(x, low, high):
