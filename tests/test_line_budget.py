@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "retrograd"
 BUDGET = {
     "amp": 500,
     "autograd": 8900,
-    "backend": 10300,
+    "backend": 10400,
     "backends": 240,
     "bench": 1100,
     "cli": 3300,

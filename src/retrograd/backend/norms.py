@@ -100,11 +100,17 @@ BLOCK = 2**22  # elements of a table of differences
 CANCELLED = 1 / 16  # fraction of the sum of squares: below, subtracting the product has lost digits
 
 
+FEW = 512  # elements of a table of differences up to which it is faster than a product, which has to be checked
+
+
 def row_distances(x, y):
     """Return the Euclidean distance of each row of x from each row of y.
 
-    Computed as |x|^2 + |y|^2 - 2 x.y, by one matrix product; from the differences if that cancels or is out of range.
+    Computed as |x|^2 + |y|^2 - 2 x.y, by one matrix product; from the differences if that cancels or is out of range,
+    or of few points.
     """
+    if x.size * y.shape[-2] <= FEW and y.size <= FEW:
+        return _norm_of_few(x[..., :, None, :], y[..., None, :, :])
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         squares, close = _squared_distances(*_center(x, y))
         out = np.sqrt(squares, out=squares)
@@ -115,6 +121,16 @@ def row_distances(x, y):
             *batch, i, j = (indices[start : start + step] for indices in close)
             out[*batch, i, j] = euclidean_norm(x[*batch, i] - y[*batch, j], -1, False)
     return out
+
+
+def _norm_of_few(x, y):
+    """Return the norms of the rows of x - y, for float32 by double precision, in which no square leaves the range."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        differences = x - y
+        if differences.dtype.char != "f":
+            return euclidean_norm(differences, -1, False)
+        wide = differences.astype(np.float64)
+        return np.sqrt(np.vecdot(wide, wide)).astype(np.float32)
 
 
 def _center(x, y):

@@ -109,6 +109,18 @@ def full(shape, value, dtype):
     return np.full(shape, _fill_value("full", value, dtype, shape), dtype)
 
 
+def linspace(start, stop, num):
+    """Return NumPy's `linspace` of floats, with its arithmetic but without its handling of arrays as ends."""
+    step = (stop - start) / (num - 1) if num > 1 and type(start) is not complex is not type(stop) else 0
+    if step == 0 or not math.isfinite(step):
+        return np.linspace(start, stop, num)
+    out = np.arange(0, num, dtype=np.float64)
+    out *= step
+    out += start
+    out[-1] = stop
+    return out
+
+
 def _fill_value(name, value, dtype, shape):
     check = check_element_fits if math.prod(shape) == 1 else check_number_fits
     check(name, value, dtype)
@@ -593,6 +605,8 @@ def bernoulli_loss(x, target):
 def class_indices(name, target, ignore_index, classes):
     """Return the class of each row (0 where ignored), and which rows count (None: all)."""
     ids = target.reshape(-1)
+    if on_host and not 0 <= ignore_index < classes and (not ids.size or largest_unsigned(ids) < classes):
+        return (np.arange(ids.size), ids), None  # most calls: all are classes
     counts = ids != ignore_index
     if on_host and counts.all():
         counts = None

@@ -188,6 +188,8 @@ def _extremes(rows, k, largest):
 
 def kth_indices(x, k, dim):
     """Return the index of the k-th smallest element along `dim`, as a dimension of size 1, by a stable sort."""
+    if _is_few(x):
+        return _move_to_dim(_order_of_few(x, dim, False)[..., k - 1 : k], x, dim)
     keys = _keys(x, dim)
     bound = np.partition(keys, k - 1, axis=-1)[..., k - 1 : k]
     nth = k - np.count_nonzero(keys < bound, axis=-1, keepdims=True)

@@ -140,6 +140,14 @@ def _limits_of_numbers(dtype, wraps=True):
     return float(known.min), float(known.max), True
 
 
+def holds_integers(dtype, low, high):
+    """Return whether a dtype is floating or complex, or holds the integers from low to high."""
+    if category(dtype) > 1:
+        return True
+    least, most, _ = (0, 1, False) if dtype.kind == "b" else _limits_of_numbers(dtype, wraps=False)
+    return least <= low and high <= most
+
+
 def check_holds(name, array, dtype):
     """Raise if a dtype cannot hold values: complex ones if it is real, too large ones if it is an integer dtype.
 

@@ -45,10 +45,14 @@ def logspace(start, end, steps, base=10.0, *, dtype=None) -> Tensor:
 
 def _needs_operators(name, **ends):
     """Whether an end is a tensor with a graph, tangent or batch dimension, which a plain number would lose."""
+    needed = False
     for which, x in ends.items():
-        if isinstance(x, Tensor) and x.ndim:
-            raise RuntimeError(f"{name}: {which} must be a number or a tensor without dimensions, got shape {x.shape}")
-    return any(isinstance(x, Tensor) and (x.level is not None or lost_derivatives(x)) for x in ends.values())
+        if isinstance(x, Tensor):
+            if x.ndim:
+                words = "must be a number or a tensor without dimensions"
+                raise RuntimeError(f"{name}: {which} {words}, got shape {x.shape}")
+            needed = needed or x.level is not None or lost_derivatives(x)
+    return needed
 
 
 def _interpolate(start, end, steps, dtype):

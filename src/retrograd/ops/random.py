@@ -1,6 +1,6 @@
 """Random tensors: uniform, normal, integers, permutations, Bernoulli."""
 
-from retrograd.backend.type_info import finfo, iinfo
+from retrograd.backend.type_info import finfo, holds_integers
 from retrograd.core import Aval, Internal, Tensor, op, registry, shape_of
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
@@ -133,20 +133,12 @@ class _randint(RandomOperator):
         yield (), {"low": 0, "high": 257, "size": (3,), "dtype": "uint8"}, ValueError, "uint8 does not hold .* 0 to 256"
 
 
-def _holds_integers(dtype, low, high):
-    """Whether a dtype is floating or complex, or holds the integers from low to high - 1."""
-    if dtypes.category(dtype) > 1:
-        return True
-    lowest, highest = (0, 1) if dtype.kind == "b" else (iinfo(dtype).min, iinfo(dtype).max)
-    return lowest <= low < high <= highest + 1
-
-
 def _check_integer_range(low, high, dtype):
     dtype = dtypes.int64 if dtype is None else dtype
     if low >= high:
         words = f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
         raise ValueError(f"randint: {words}: no integers from {low} up to but not including {high}")
-    if not _holds_integers(dtype, low, high):
+    if not holds_integers(dtype, low, high - 1):
         raise ValueError(f"randint: {dtype} does not hold the integers from {low} to {high - 1}")
     return dtype
 
