@@ -285,23 +285,8 @@ def acosh_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def adaptive_avg_pool1d(x: _Operand, output_size: Any) -> Tensor:
     """The mean of each of `output_size` windows that cover images with 1 spatial dimensions."""
 
-@overload
-def adaptive_max_pool1d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
-@overload
-def adaptive_max_pool1d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
-    """The largest element of each of `output_size` windows that cover images with 1 spatial dimensions."""
-
-@overload
-def adaptive_max_pool2d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
-@overload
-def adaptive_max_pool2d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
-    """The largest element of each of `output_size` windows that cover images with 2 spatial dimensions."""
-
-@overload
-def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
-@overload
-def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
-    """The largest element of each of `output_size` windows that cover images with 3 spatial dimensions."""
+def adaptive_max_pool1d(x: Tensor, output_size: Any, return_indices: _bool = False) -> tuple[Tensor, Tensor]:
+    """Return `adaptive_max_pool1d` as a tuple (values, indices)."""
 
 def add(a: _Operand, b: _Operand, *, alpha: _Number = 1) -> Tensor:
     """The elementwise sum a + b; a and b broadcast."""
@@ -495,8 +480,8 @@ def bilinear(input1: _Operand, input2: _Operand, weight: _Operand, bias: _Operan
 def binary_cross_entropy(x: _Operand, target: _Operand, weight: _Operand | None = None, reduction: _str = 'mean') -> Tensor:
     """Binary cross entropy of probabilities: -(target log x + (1 - target) log(1 - x)) times weight."""
 
-def binary_cross_entropy_with_logits(x: _Operand, target: _Operand, weight: _Operand | None = None, reduction: _str = 'mean', pos_weight: _Operand | None = None) -> Tensor:
-    """Binary cross entropy of logits: that of sigmoid(x), without overflow; pos_weight scales the positive part."""
+def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: Any = 'mean') -> Tensor:
+    """Return `nn.functional.binary_cross_entropy_with_logits`; reduction may be 0, 1 or 2: none, mean or sum."""
 
 def bincount(x: _Operand, weights: _Operand | None = None, minlength: _int = 0) -> Tensor:
     """Count each integer from 0 to the largest in x, or add up its weights; the size is at least `minlength`."""
@@ -699,8 +684,8 @@ def cosh(x: _Operand) -> Tensor:
 def cosh_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`cosh`, written into the tensor; returns it."""
 
-def cosine_embedding_loss(input1: _Operand, input2: _Operand, target: _Operand, margin: _float = 0.0, reduction: _str = 'mean') -> Tensor:
-    """1 - c where the target is 1, max(0, c - margin) where it is -1, with c the cosine similarity."""
+def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: Any = 0.0, reduction: Any = 'mean') -> Tensor:
+    """Return `nn.functional.cosine_embedding_loss`; reduction may be 0, 1 or 2: none, mean or sum."""
 
 def cosine_similarity(x1: _Operand, x2: _Operand, dim: _int = 1, eps: _float = 1e-08) -> Tensor:
     """The cosine similarity sum(x1 * x2) / (norm(x1) * norm(x2)) along dim, each norm at least eps; x1, x2 broadcast."""
@@ -720,8 +705,8 @@ def cross_entropy(x: _Operand, target: _Operand, weight: _Operand | None = None,
 def crow_indices_copy(input: Tensor) -> Tensor:
     """Return a copy of `input.crow_indices()`."""
 
-def ctc_loss(log_probs: _Operand, targets: _Operand, input_lengths: Any, target_lengths: Any, blank: _int = 0, reduction: _str = 'mean', zero_infinity: _bool = False) -> Tensor:
-    """The CTC loss: -log of the probability of the target after repeated labels are merged and blanks dropped."""
+def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: Any = 0, reduction: Any = 'mean', zero_infinity: Any = False) -> Tensor:
+    """Return `nn.functional.ctc_loss`; reduction may be 0, 1 or 2: none, mean or sum."""
 
 def cummax(x: _Operand, dim: _int) -> return_types.cummax:
     """The cumulative maximum of x along `dim`, and the index of its last occurrence so far.  NaN wins."""
@@ -822,8 +807,8 @@ def dstack(tensors: Sequence[_Operand]) -> Tensor:
 def einsum(equation: _str, operands: Sequence[_Operand]) -> Tensor:
     """Sum of products in Einstein's notation: letters name dimensions; those not in the result are summed over."""
 
-def embedding(ids: _Operand, weight: _Operand, padding_idx: _int | None = None, max_norm: _float | None = None, norm_type: _float = 2.0, scale_grad_by_freq: _bool = False, sparse: _bool = False) -> Tensor:
-    """Return the rows of weight (rows, size) at the integer indices `ids`: (*ids.shape, size)."""
+def embedding(weight: Any, indices: Any, padding_idx: Any = -1, scale_grad_by_freq: Any = False, sparse: Any = False) -> Tensor:
+    """Return `nn.functional.embedding`, with weight first; a negative padding_idx is none."""
 
 def embedding_renorm_(input: Any, indices: Any, max_norm: Any, norm_type: Any) -> Tensor:
     """Scale down, in place, the rows of a table (rows, size) at indices to a norm_type-norm of at most max_norm."""
@@ -1065,8 +1050,8 @@ def hash_tensor(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False, *
 def heaviside(x: _Operand, values: _Operand) -> Tensor:
     """Heaviside step: 0 where x is negative, 1 where it is positive, `values` where it is 0; derivative 0 by x."""
 
-def hinge_embedding_loss(x: _Operand, target: _Operand, margin: _float = 1.0, reduction: _str = 'mean') -> Tensor:
-    """The distance x where the target is 1, max(0, margin - x) where it is -1."""
+def hinge_embedding_loss(input: Any, target: Any, margin: Any = 1.0, reduction: Any = 'mean') -> Tensor:
+    """Return `nn.functional.hinge_embedding_loss`; reduction may be 0, 1 or 2: none, mean or sum."""
 
 def histc(x: _Operand, bins: _int = 100, min: _Number = 0, max: _Number = 0) -> Tensor:
     """Count elements in `bins` equal bins from min to max; if these are equal, from the extremes of x."""
@@ -1212,8 +1197,8 @@ def istft(x: _Operand, n_fft: _int, hop_length: _int | None = None, win_length: 
 def kaiser_window(window_length: _int, periodic: Any = True, beta: Any = 12.0, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """The Kaiser window: I0(beta sqrt(1 - t^2)) / I0(beta) for t from -1 to 1, with I0 the modified Bessel function."""
 
-def kl_div(x: _Operand, target: _Operand, reduction: _str = 'mean', log_target: _bool = False) -> Tensor:
-    """Kullback-Leibler divergence: target * (log(target) - x), 0 where target is 0; x holds log-probabilities."""
+def kl_div(input: Any, target: Any, reduction: Any = 'mean', *, log_target: Any = False) -> Tensor:
+    """Return `nn.functional.kl_div`; reduction may be 0, 1 or 2: none, mean or sum."""
 
 def kron(a: _Operand, b: _Operand) -> Tensor:
     """The Kronecker product: blocks of b, each multiplied by an element of a."""
@@ -1353,8 +1338,8 @@ def lu_unpack(LU_data: _Operand, LU_pivots: _Operand, unpack_data: _bool = True,
 def manual_seed(seed: Any) -> Any:
     """Seed the default generator with an integer, or a value that `int` turns into one, and return it."""
 
-def margin_ranking_loss(input1: _Operand, input2: _Operand, target: _Operand, margin: _float = 0.0, reduction: _str = 'mean') -> Tensor:
-    """max(0, margin - target * (input1 - input2)); target 1 ranks input1 higher, -1 input2."""
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: Any = 0.0, reduction: Any = 'mean') -> Tensor:
+    """Return `nn.functional.margin_ranking_loss`; reduction may be 0, 1 or 2: none, mean or sum."""
 
 def masked_fill(x: _Operand, mask: _Operand, value: _Operand) -> Tensor:
     """x with `value`, a number or a tensor without dimensions, where the mask is true; x and the mask broadcast."""
@@ -1602,8 +1587,8 @@ def pixel_unshuffle(x: _Operand, downscale_factor: _int) -> Tensor:
 def poisson(x: _Operand, generator: Any = None) -> Tensor:
     """Sample from Poisson distributions with means x, in the dtype of x."""
 
-def poisson_nll_loss(x: _Operand, target: _Operand, log_input: _bool = True, full: _bool = False, eps: _float = 1e-08, reduction: _str = 'mean') -> Tensor:
-    """The Poisson loss exp(x) - target * x, with x the log of the mean; else x - target * log(x + eps)."""
+def poisson_nll_loss(input: Any, target: Any, log_input: Any = True, full: Any = False, eps: Any = 1e-08, reduction: Any = 'mean') -> Tensor:
+    """Return `nn.functional.poisson_nll_loss`; reduction may be 0, 1 or 2: none, mean or sum."""
 
 def polar(abs: _Operand, angle: _Operand) -> Tensor:
     """Return abs * exp(1j * angle), angle in radians; the two broadcast, and are both float32 or both float64."""
@@ -2112,8 +2097,8 @@ def tril_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def tril_indices(row: _int, col: _int, offset: _int = 0, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """The row and column indices of the lower triangle of a matrix, up to a diagonal: shape (2, n)."""
 
-def triplet_margin_loss(anchor: _Operand, positive: _Operand, negative: _Operand, margin: _float = 1.0, p: _Number = 2, eps: _float = 1e-06, swap: _bool = False, reduction: _str = 'mean') -> Tensor:
-    """max(0, margin + d(anchor, positive) - d(anchor, negative)), with d the p-norm of the difference plus eps."""
+def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: Any = 1.0, p: Any = 2, eps: Any = 1e-06, swap: Any = False, reduction: Any = 'mean') -> Tensor:
+    """Return `nn.functional.triplet_margin_loss`; reduction may be 0, 1 or 2: none, mean or sum."""
 
 def triu(x: _Operand, diagonal: _int = 0) -> Tensor:
     """The upper triangle of the last two dimensions; elements below the given diagonal become 0."""

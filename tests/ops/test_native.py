@@ -77,3 +77,20 @@ def test_convolution_is_that_of_the_dimensions_of_its_weight(ndim):
     assert_close(rg.convolution(forward, weight, None, *settings, True, (1,) * ndim, 2), back)
     with pytest.raises(RuntimeError, match="the weight must have 3, 4 or 5 dimensions"):
         rg.convolution(x, rg.ones(2, 2), None, *settings, False, (0,) * ndim, 1)
+
+
+def test_losses_at_the_top_take_names_and_numbers_of_reductions():
+    x, target = rg.randn(3, 4), rg.rand(3, 4)
+    for number, name in enumerate(("none", "mean", "sum")):
+        expected = nn.functional.kl_div(x, target, reduction=name)
+        assert_close(rg.kl_div(x, target, number), expected)
+        assert_close(rg.kl_div(x, target, reduction=name), expected)
+    with pytest.raises(ValueError, match="kl_div: reduction must be 0, 1 or 2"):
+        rg.kl_div(x, target, 3)
+
+
+def test_embedding_at_the_top_takes_the_weight_first_and_may_have_a_padding_row():
+    weight, ids = rg.randn(3, 2, requires_grad=True), rg.tensor([2, 0])
+    assert_close(rg.embedding(weight, ids).detach(), nn.functional.embedding(ids, weight).detach())
+    rg.embedding(weight, ids, padding_idx=2).sum().backward()
+    assert weight.grad.tolist() == [[1, 1], [0, 0], [0, 0]]

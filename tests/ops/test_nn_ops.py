@@ -103,14 +103,14 @@ def test_dropout_outside_training_is_the_tensor_itself():
 
 def test_rows_named_twice_get_both_gradients():
     weight = rg.zeros(4, 2, requires_grad=True)
-    out = rg.embedding(rg.tensor([[1, 3], [1, 1]]), weight)
+    out = rg.nn.functional.embedding(rg.tensor([[1, 3], [1, 1]]), weight)
     assert rg.autograd.grad(out.sum(), weight)[0].tolist() == [[0, 0], [3, 3], [0, 0], [1, 1]]
 
 
 @pytest.mark.parametrize("padding", [1, -3])
 def test_the_padding_row_is_a_constant(padding):
     weight = rg.ones(4, 2, requires_grad=True)
-    out = rg.embedding(rg.tensor([1, 3]), weight, padding_idx=padding)
+    out = rg.nn.functional.embedding(rg.tensor([1, 3]), weight, padding_idx=padding)
     assert out.tolist() == [[1, 1], [1, 1]]
     assert rg.autograd.grad(out.sum(), weight)[0].tolist() == [[0, 0], [0, 0], [0, 0], [1, 1]]
 
@@ -118,12 +118,12 @@ def test_the_padding_row_is_a_constant(padding):
 @pytest.mark.parametrize("bad", [-1, 4])
 def test_ids_that_name_no_row_are_refused(bad):
     with pytest.raises(IndexError, match=r"embedding: index -?\d is out of bounds for a dimension with size 4"):
-        rg.embedding(rg.tensor([0, bad]), rg.ones(4, 2))
+        rg.nn.functional.embedding(rg.tensor([0, bad]), rg.ones(4, 2))
 
 
 def test_no_ids_give_no_rows_and_no_gradient():
     weight = rg.ones(4, 2, requires_grad=True)
-    out = rg.embedding(rg.zeros(0, dtype="int64"), weight)
+    out = rg.nn.functional.embedding(rg.zeros(0, dtype="int64"), weight)
     assert out.shape == (0, 2)
     assert rg.autograd.grad(out.sum(), weight)[0].sum().item() == 0
 
@@ -251,7 +251,7 @@ def test_dropouts_of_images_warn_of_other_dimensions_and_compute_as_pytorch_does
 
 def test_max_norm_scales_named_rows_of_the_table_down():
     weight = rg.tensor([[3.0, 4.0], [3.0, 4.0], [0.3, 0.4]], requires_grad=True)
-    out = rg.embedding(rg.tensor([1, 2, 1]), weight, max_norm=1.0)
+    out = rg.nn.functional.embedding(rg.tensor([1, 2, 1]), weight, max_norm=1.0)
     assert_close(out[0].detach().numpy(), np.array([0.6, 0.8], "float32"))
     assert_close(weight.detach().numpy(), np.array([[3, 4], [0.6, 0.8], [0.3, 0.4]], "float32"))
     assert weight.is_leaf
@@ -260,7 +260,7 @@ def test_max_norm_scales_named_rows_of_the_table_down():
 
 def test_gradients_of_rows_may_be_divided_by_how_often_they_are_named():
     weight = rg.tensor([[1.0], [2.0], [3.0]], requires_grad=True)
-    out = rg.embedding(rg.tensor([0, 2, 2, 2]), weight, scale_grad_by_freq=True)
+    out = rg.nn.functional.embedding(rg.tensor([0, 2, 2, 2]), weight, scale_grad_by_freq=True)
     assert out.tolist() == [[1], [3], [3], [3]]
     g = rg.tensor([[1.0], [1.0], [2.0], [3.0]])
     assert rg.autograd.grad(out, weight, g)[0].tolist() == [[1], [0], [2]]

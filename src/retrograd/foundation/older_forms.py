@@ -1,7 +1,7 @@
-"""Forms of calls that PyTorch has deprecated and still accepts, as of operators and layers.
+"""Further forms of calls of operators and layers that PyTorch accepts, most of them deprecated.
 
 A form is a function `(name, args, kwargs)`. It is asked for a call that the signature refuses, and returns the
-arguments of today's form, with PyTorch's warning; or None, if the call is none of the older form either.
+arguments of today's form, with PyTorch's warning if it is deprecated; or None, if the call is not of the form either.
 """
 
 from collections.abc import Callable
@@ -71,8 +71,32 @@ def older_reduction(names: str) -> OlderForm:
     return form
 
 
+def other_names(order: str, **names: str | None) -> OlderForm:
+    """Return the form in which PyTorch gives arguments other names, here to today's; None: one without effect.
+
+    order: all arguments of that form in their order, separated by spaces.
+
+    >>> other_names("input p train", train="training")("dropout", (1,), {"p": 0.5, "train": True})
+    ((), {'input': 1, 'p': 0.5, 'training': True})
+    """
+    positions = order.split()
+
+    def form(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments | None:
+        given = dict(zip(positions, args, strict=False))
+        if len(args) > len(positions) or given.keys() & kwargs.keys() or not names.keys() & {*given, *kwargs}:
+            return None
+        given.update(kwargs)
+        return (), {today: value for key, value in given.items() if (today := names.get(key, key)) is not None}
+
+    return form
+
+
 def dim_by_rank(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments | None:
     """Return the form of softmax and its relatives without `dim`: dimension 0 of 0, 1 or 3 dimensions, otherwise 1."""
+    if "_stacklevel" in kwargs:  # of PyTorch's warning
+        kwargs = {key: value for key, value in kwargs.items() if key != "_stacklevel"}
+        if len(args) > 1 or kwargs.get("dim") is not None:
+            return args, kwargs
     x: Any = args[0] if args else kwargs.get("input")
     if len(args) > 1 or kwargs.get("dim") is not None or not hasattr(x, "ndim"):
         return None

@@ -146,7 +146,7 @@ CONTENTS = {
     "embedding": (
         "embedding embedding_bag lookup sum_rows",
         "embedding_renorm_",
-        "embedding nn.functional.embedding nn.functional.embedding_bag",
+        "nn.functional.embedding nn.functional.embedding_bag",
         "",
     ),
     "fft": (
@@ -287,10 +287,9 @@ CONTENTS = {
         "bernoulli_loss binary_cross_entropy binary_cross_entropy_with_logits huber huber_grad huber_loss kl_div "
         "l1_loss mse_loss share share_grad smooth_l1_loss squared_difference squared_difference_grad",
         "",
-        "binary_cross_entropy binary_cross_entropy_with_logits huber_loss kl_div l1_loss mse_loss "
-        "nn.functional.binary_cross_entropy nn.functional.binary_cross_entropy_with_logits "
-        "nn.functional.huber_loss nn.functional.kl_div nn.functional.l1_loss nn.functional.mse_loss "
-        "nn.functional.smooth_l1_loss smooth_l1_loss",
+        "binary_cross_entropy huber_loss l1_loss mse_loss nn.functional.binary_cross_entropy "
+        "nn.functional.binary_cross_entropy_with_logits nn.functional.huber_loss nn.functional.kl_div "
+        "nn.functional.l1_loss nn.functional.mse_loss nn.functional.smooth_l1_loss smooth_l1_loss",
         "",
     ),
     "lowrank": (
@@ -361,10 +360,11 @@ CONTENTS = {
     ),
     "native": (
         "",
-        "affine_grid_generator batch_norm conv_tbc convolution grid_sampler grid_sampler_2d grid_sampler_3d "
-        "gru_cell instance_norm lstm_cell native_batch_norm native_channel_shuffle native_dropout "
-        "native_group_norm native_layer_norm nn.functional.conv_tbc nn.functional.native_channel_shuffle "
-        "rnn_relu_cell rnn_tanh_cell",
+        "affine_grid_generator batch_norm binary_cross_entropy_with_logits conv_tbc convolution "
+        "cosine_embedding_loss ctc_loss embedding grid_sampler grid_sampler_2d grid_sampler_3d gru_cell "
+        "hinge_embedding_loss instance_norm kl_div lstm_cell margin_ranking_loss native_batch_norm "
+        "native_channel_shuffle native_dropout native_group_norm native_layer_norm nn.functional.conv_tbc "
+        "nn.functional.native_channel_shuffle poisson_nll_loss rnn_relu_cell rnn_tanh_cell triplet_margin_loss",
         "",
         "dim_order float_power_ polygamma_",
     ),
@@ -424,12 +424,11 @@ CONTENTS = {
         "multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss poisson_nll_loss soft_margin_loss "
         "triplet_margin_loss triplet_margin_with_distance_loss variance_at_least",
         "",
-        "cosine_embedding_loss ctc_loss hinge_embedding_loss margin_ranking_loss "
         "nn.functional.cosine_embedding_loss nn.functional.ctc_loss nn.functional.gaussian_nll_loss "
         "nn.functional.hinge_embedding_loss nn.functional.margin_ranking_loss nn.functional.multi_margin_loss "
         "nn.functional.multilabel_margin_loss nn.functional.multilabel_soft_margin_loss "
         "nn.functional.poisson_nll_loss nn.functional.soft_margin_loss nn.functional.triplet_margin_loss "
-        "nn.functional.triplet_margin_with_distance_loss poisson_nll_loss triplet_margin_loss",
+        "nn.functional.triplet_margin_with_distance_loss",
         "",
     ),
     "parameter_slopes": (
@@ -440,7 +439,7 @@ CONTENTS = {
     ),
     "pool_indices": (
         "",
-        "max_pool1d_with_indices nn.functional.adaptive_max_pool1d_with_indices "
+        "adaptive_max_pool1d max_pool1d_with_indices nn.functional.adaptive_max_pool1d_with_indices "
         "nn.functional.adaptive_max_pool2d_with_indices nn.functional.adaptive_max_pool3d_with_indices "
         "nn.functional.fractional_max_pool2d_with_indices nn.functional.fractional_max_pool3d_with_indices "
         "nn.functional.max_pool1d_with_indices nn.functional.max_pool2d_with_indices "
@@ -454,13 +453,12 @@ CONTENTS = {
         "max_pool3d max_pool_indices max_unpool1d max_unpool2d max_unpool3d pooled_max pooled_max_backward "
         "pooled_sum pooled_sum_backward",
         "",
-        "adaptive_avg_pool1d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d avg_pool1d max_pool1d "
-        "max_pool2d max_pool3d nn.functional.adaptive_avg_pool1d nn.functional.adaptive_avg_pool2d "
-        "nn.functional.adaptive_avg_pool3d nn.functional.adaptive_max_pool1d nn.functional.adaptive_max_pool2d "
-        "nn.functional.adaptive_max_pool3d nn.functional.avg_pool1d nn.functional.avg_pool2d "
-        "nn.functional.avg_pool3d nn.functional.lp_pool1d nn.functional.lp_pool2d nn.functional.lp_pool3d "
-        "nn.functional.max_pool1d nn.functional.max_pool2d nn.functional.max_pool3d nn.functional.max_unpool1d "
-        "nn.functional.max_unpool2d nn.functional.max_unpool3d",
+        "adaptive_avg_pool1d avg_pool1d max_pool1d max_pool2d max_pool3d nn.functional.adaptive_avg_pool1d "
+        "nn.functional.adaptive_avg_pool2d nn.functional.adaptive_avg_pool3d nn.functional.adaptive_max_pool1d "
+        "nn.functional.adaptive_max_pool2d nn.functional.adaptive_max_pool3d nn.functional.avg_pool1d "
+        "nn.functional.avg_pool2d nn.functional.avg_pool3d nn.functional.lp_pool1d nn.functional.lp_pool2d "
+        "nn.functional.lp_pool3d nn.functional.max_pool1d nn.functional.max_pool2d nn.functional.max_pool3d "
+        "nn.functional.max_unpool1d nn.functional.max_unpool2d nn.functional.max_unpool3d",
         "",
     ),
     "precision_settings": (

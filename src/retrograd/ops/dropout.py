@@ -1,6 +1,7 @@
 """Dropout: random elements become 0, and the others are scaled so that the mean does not change."""
 
 from retrograd.core import Internal, op, registry, xp
+from retrograd.foundation.older_forms import other_names
 from retrograd.foundation.source_location import warn_user
 from retrograd.ops.family import Composite, Pointwise
 from retrograd.ops.functions import function
@@ -86,6 +87,9 @@ def _error_samples(r):
     yield (r(3, 4, 2),), {"p": 1.5}, ValueError, "p must be from 0 to 1, got 1.5"
 
 
+_TRAIN = other_names("input p train", train="training")  # of `torch.dropout` and its relatives
+
+
 @op("dropout(Tensor x, float p=0.5, bool training=True) -> Tensor")
 class dropout(Composite, in_place="argument", aliases="nn.functional.dropout"):
     """Zero each element with probability p and divide the others by 1 - p; x itself when not training.
@@ -98,6 +102,7 @@ class dropout(Composite, in_place="argument", aliases="nn.functional.dropout"):
     """
 
     method = False
+    older_form = _TRAIN
 
     def compose(x, *, p, training):
         return _dropout("dropout", x, p, training, x.shape)
@@ -233,6 +238,8 @@ class alpha_dropout(
     arXiv 1706.02515.
     """
 
+    older_form = _TRAIN
+
     def compose(x, *, p, training):
         return _alpha_dropout("alpha_dropout", x, p, training, x.shape)
 
@@ -246,6 +253,8 @@ class feature_alpha_dropout(
     Composite, in_place="argument", method=False, aliases="nn.functional.feature_alpha_dropout"
 ):
     """Set whole channels to the saturation value of `selu` at random: `alpha_dropout` of x (n, channels, ...)."""
+
+    older_form = _TRAIN
 
     def compose(x, *, p, training):
         shape = _channel_mask_shape("feature_alpha_dropout", x) if training and 0 < p < 1 else x.shape

@@ -170,7 +170,7 @@ def _lookup(name, weight, ids, scale_grad_by_freq, sparse, padding_idx=None):
     "embedding(Tensor ids, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, "
     "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor"
 )
-class embedding(Composite, method=False, aliases="nn.functional.embedding"):
+class embedding(Composite, home="nn.functional"):
     """Return the rows of weight (rows, size) at the integer indices `ids`: (*ids.shape, size).
 
     padding_idx: a constant row, which receives no gradient.  IndexError for ids out of range.
@@ -179,7 +179,7 @@ class embedding(Composite, method=False, aliases="nn.functional.embedding"):
     sparse: the gradient of weight is a sparse tensor with an entry for each index; not with scale_grad_by_freq.
 
     >>> import retrograd as rg
-    >>> rg.embedding(rg.tensor([2, 0]), rg.tensor([[0.0], [1.0], [2.0]])).tolist()
+    >>> rg.nn.functional.embedding(rg.tensor([2, 0]), rg.tensor([[0.0], [1.0], [2.0]])).tolist()
     [[2.0], [0.0]]
     """
 

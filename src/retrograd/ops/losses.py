@@ -354,18 +354,15 @@ class binary_cross_entropy(Composite, aliases="nn.functional.binary_cross_entrop
     "binary_cross_entropy_with_logits(Tensor x, Tensor target, Tensor? weight=None, str reduction='mean', "
     "Tensor? pos_weight=None) -> Tensor"
 )
-class binary_cross_entropy_with_logits(
-    Composite, aliases="nn.functional.binary_cross_entropy_with_logits", opmath="x target weight pos_weight"
-):
+class binary_cross_entropy_with_logits(Composite, home="nn.functional", opmath="x target weight pos_weight"):
     """Binary cross entropy of logits: that of sigmoid(x), without overflow; pos_weight scales the positive part.
 
     >>> import retrograd as rg
-    >>> rg.binary_cross_entropy_with_logits(rg.tensor([1000.0]), rg.tensor([1.0])).item()
+    >>> rg.nn.functional.binary_cross_entropy_with_logits(rg.tensor([1000.0]), rg.tensor([1.0])).item()
     0.0
     """
 
     older_form = older_reduction("input target weight size_average reduce reduction pos_weight")
-    method = False
 
     def compose(x, target, weight, pos_weight, *, reduction):
         finish = get_reduction("binary_cross_entropy_with_logits", reduction)
@@ -390,7 +387,7 @@ class binary_cross_entropy_with_logits(
 
 
 @op("kl_div(Tensor x, Tensor target, str reduction='mean', bool log_target=False) -> Tensor")
-class kl_div(Composite, aliases="nn.functional.kl_div"):
+class kl_div(Composite, home="nn.functional"):
     """Kullback-Leibler divergence: target * (log(target) - x), 0 where target is 0; x holds log-probabilities.
 
     log_target: the target holds log-probabilities too.  reduction: "batchmean", the sum divided by the first size, is
@@ -398,7 +395,6 @@ class kl_div(Composite, aliases="nn.functional.kl_div"):
     """
 
     older_form = older_reduction("input target size_average reduce reduction log_target")
-    method = False
 
     def compose(x, target, *, reduction, log_target):
         if reduction not in (*REDUCTIONS, "batchmean"):

@@ -1,5 +1,7 @@
 """PyTorch's older and low-level names: layers with all their results, integer modes, and recurrent cells."""
 
+import inspect
+
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.errors import OperandValueError
@@ -105,9 +107,7 @@ def native_batch_norm(
 
 @function()
 @overridable
-def batch_norm(
-    input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled=False
-) -> Tensor:
+def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled=False) -> Tensor:
     """Return `nn.functional.batch_norm`, with the arguments in another order."""
     return registry["batch_norm"](input, running_mean, running_var, weight, bias, training, momentum, eps)
 
@@ -134,6 +134,79 @@ def native_dropout(input, p, train) -> tuple[Tensor, Tensor]:
     check_scalable("native_dropout", input)
     mask = ge(registry["rand"](input.shape), p)
     return keep(mask, input, scale=1 / (1 - p)), mask
+
+
+@function()
+@overridable
+def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False) -> Tensor:
+    """Return `nn.functional.embedding`, with weight first; a negative padding_idx is none.
+
+    >>> import retrograd as rg
+    >>> rg.embedding(rg.tensor([[0.0], [1.0], [2.0]]), rg.tensor([2, 0])).tolist()
+    [[2.0], [0.0]]
+    """
+    padding_idx = padding_idx if padding_idx >= 0 else None
+    return registry["embedding"](indices, weight, padding_idx, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+
+
+# ------------------------------------------------------------------------------------------------------- losses
+
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _loss(form):
+    """Decorator: register a loss of `nn.functional` in the form that takes the number of a reduction, too."""
+    name, signature = form.__name__, inspect.signature(form)
+
+    def loss(*args, **kwargs):
+        given = signature.bind(*args, **kwargs).arguments
+        kind = given.get("reduction", "mean")
+        if not isinstance(kind, str) and kind not in (0, 1, 2):
+            raise ValueError(f"{name}: reduction must be 0, 1 or 2, for {_REDUCTIONS}, got {kind!r}")
+        return registry[name](**given | {"reduction": kind if isinstance(kind, str) else _REDUCTIONS[kind]})
+
+    loss.__name__ = loss.__qualname__ = name
+    loss.__doc__ = f"Return `nn.functional.{name}`; reduction may be 0, 1 or 2: none, mean or sum."
+    loss.__annotations__["return"] = Tensor
+    loss.__signature__ = signature.replace(return_annotation=Tensor)  # type: ignore[attr-defined]
+    return function()(overridable(loss))
+
+
+@_loss
+def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction="mean"): ...
+
+
+@_loss
+def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction="mean"): ...
+
+
+@_loss
+def ctc_loss(
+    log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
+): ...
+
+
+@_loss
+def hinge_embedding_loss(input, target, margin=1.0, reduction="mean"): ...
+
+
+@_loss
+def kl_div(input, target, reduction="mean", *, log_target=False): ...
+
+
+@_loss
+def margin_ranking_loss(input1, input2, target, margin=0.0, reduction="mean"): ...
+
+
+@_loss
+def poisson_nll_loss(input, target, log_input=True, full=False, eps=1e-08, reduction="mean"): ...
+
+
+@_loss
+def triplet_margin_loss(
+    anchor, positive, negative, margin=1.0, p=2, eps=1e-06, swap=False, reduction="mean"
+): ...
 
 
 # --------------------------------------------------------------------------------------------- images and sequences

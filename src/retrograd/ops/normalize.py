@@ -10,6 +10,7 @@ from retrograd.backend.type_info import finfo
 from retrograd.core import Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
+from retrograd.foundation.older_forms import other_names
 from retrograd.ops.buffers import write_statistic
 from retrograd.ops.channels import channel_dot, channel_mix, channel_standardize, norm_channels
 from retrograd.ops.family import (
@@ -140,6 +141,7 @@ class layer_norm(Composite, aliases="nn.functional.layer_norm", opmath="x weight
     """
 
     method = False
+    older_form = other_names("input normalized_shape weight bias eps cudnn_enable", cudnn_enable=None)
 
     def compose(x, weight, bias, *, normalized_shape, eps):
         check_real("layer_norm", x)
@@ -349,6 +351,7 @@ class group_norm(
     """
 
     method = False
+    older_form = other_names("input num_groups weight bias eps cudnn_enabled", cudnn_enabled=None)
 
     def compose(x, weight, bias, *, num_groups, eps):
         parts = _as_channels("group_norm", x, weight=weight, bias=bias)

@@ -55,7 +55,7 @@ def _check_positive(name, what, value):
 @op(
     "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, str reduction='mean') -> Tensor"
 )
-class margin_ranking_loss(Composite, method=False, aliases="nn.functional.margin_ranking_loss"):
+class margin_ranking_loss(Composite, home="nn.functional"):
     """max(0, margin - target * (input1 - input2)); target 1 ranks input1 higher, -1 input2."""
 
     older_form = older_reduction("input1 input2 target margin size_average reduce reduction")
@@ -80,7 +80,7 @@ class margin_ranking_loss(Composite, method=False, aliases="nn.functional.margin
 
 
 @op("hinge_embedding_loss(Tensor x, Tensor target, float margin=1.0, str reduction='mean') -> Tensor")
-class hinge_embedding_loss(Composite, method=False, aliases="nn.functional.hinge_embedding_loss"):
+class hinge_embedding_loss(Composite, home="nn.functional"):
     """The distance x where the target is 1, max(0, margin - x) where it is -1."""
 
     older_form = older_reduction("input target margin size_average reduce reduction")
@@ -116,7 +116,7 @@ class soft_margin_loss(Composite, home="nn.functional"):
     "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, "
     "str reduction='mean') -> Tensor"
 )
-class cosine_embedding_loss(Composite, method=False, aliases="nn.functional.cosine_embedding_loss"):
+class cosine_embedding_loss(Composite, home="nn.functional"):
     """1 - c where the target is 1, max(0, c - margin) where it is -1, with c the cosine similarity.
 
     input1 and input2 (n, size) and target (n,), or (size,) and ().
@@ -270,7 +270,7 @@ def _triplet_loss(name, near, far, between, margin, swap, reduction):
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, number p=2, "
     "float eps=1e-06, bool swap=False, str reduction='mean') -> Tensor"
 )
-class triplet_margin_loss(Composite, method=False, aliases="nn.functional.triplet_margin_loss"):
+class triplet_margin_loss(Composite, home="nn.functional"):
     """max(0, margin + d(anchor, positive) - d(anchor, negative)), with d the p-norm of the difference plus eps.
 
     The vectors are the last dimension.  swap: if the positive is nearer to the negative than the anchor, its distance
@@ -351,7 +351,7 @@ def _taxi(a, b):
     "poisson_nll_loss(Tensor x, Tensor target, bool log_input=True, bool full=False, float eps=1e-08, "
     "str reduction='mean') -> Tensor"
 )
-class poisson_nll_loss(Composite, method=False, aliases="nn.functional.poisson_nll_loss"):
+class poisson_nll_loss(Composite, home="nn.functional"):
     """The Poisson loss exp(x) - target * x, with x the log of the mean; else x - target * log(x + eps).
 
     full: with Stirling's approximation of log(target!) for targets larger than 1.
@@ -453,7 +453,7 @@ def _broadcast_variance(x, var):
     "ctc_loss(Tensor log_probs, Tensor targets, any input_lengths, any target_lengths, int blank=0, "
     "str reduction='mean', bool zero_infinity=False) -> Tensor"
 )
-class ctc_loss(Composite, method=False, aliases="nn.functional.ctc_loss"):
+class ctc_loss(Composite, home="nn.functional"):
     """The CTC loss: -log of the probability of the target after repeated labels are merged and blanks dropped.
 
     log_probs (steps, n, classes), logarithms of probabilities, as of `log_softmax`; targets (n, longest), or all

@@ -32,7 +32,7 @@ def _define_with_indices(pool, *more):
 max_pool1d_with_indices = _define_with_indices(max_pool1d, "max_pool1d_with_indices")
 max_pool2d_with_indices = _define_with_indices(max_pool2d)
 max_pool3d_with_indices = _define_with_indices(max_pool3d)
-adaptive_max_pool1d_with_indices = _define_with_indices(adaptive_max_pool1d)
+adaptive_max_pool1d_with_indices = _define_with_indices(adaptive_max_pool1d, "adaptive_max_pool1d")
 adaptive_max_pool2d_with_indices = _define_with_indices(adaptive_max_pool2d)
 adaptive_max_pool3d_with_indices = _define_with_indices(adaptive_max_pool3d)
 fractional_max_pool2d_with_indices = _define_with_indices(fractional_max_pool2d)

@@ -329,7 +329,7 @@ def _adaptive_max_pool(ndim):
     name = f"adaptive_max_pool{ndim}d"
 
     @op(f"{name}(Tensor x, any output_size, bool return_indices=False) -> Tensor")
-    class adaptive_max_pool(Composite, aliases=f"nn.functional.{name}", method=False):
+    class adaptive_max_pool(Composite, home="nn.functional"):
         __doc__ = _ADAPTIVE_MAX.format(n=ndim)
 
         def compose(x, *, output_size, return_indices) -> PooledWithIndices:
