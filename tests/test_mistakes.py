@@ -46,6 +46,16 @@ def early_metric():
         schedule.step(rg.tensor(0.5))
 
 
+class Doubled(rg.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, g):
+        return ctx.factor * g
+
+
 def cycle_is_over():
     optimizer = sgd()
     schedule = optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=2)
@@ -172,6 +182,11 @@ MISTAKES = {
     "a tensor moves to a device that is misspelt": (lambda: x.to("gpu"), "or a device.* Did you mean 'cuda'"),
     "a model moves to a device that is misspelt": (lambda: nn.Linear(2, 2).to("cup"), "Did you mean 'cpu'"),
     "a generator on a device that is misspelt": (lambda: rg.Generator("gpu"), "expected one of cpu cuda"),
+    "a Function is called, and not applied": (lambda: Doubled(x), r"call Doubled\.apply\(\.\.\.\)"),
+    "forward has not set what backward reads": (
+        lambda: Doubled.apply(weight(2)).sum().backward(),
+        r"no attribute 'factor'; forward, or setup_context, sets .*: ctx\.factor = ",
+    ),
     "nothing requires grad": (lambda: x.sum().backward(), "nothing that requires grad went into this output"),
     "a loss with elements": (lambda: (weight(2) * 2).backward(), r"give its cotangent, or reduce it, .* \.sum\(\)"),
     "backward twice": (backward_twice, "retain_graph=True"),

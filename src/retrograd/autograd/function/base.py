@@ -231,6 +231,10 @@ class Function(metaclass=FunctionMeta):
     _backward_cls: type[BackwardCFunction]
     batched_from: tuple | None = None  # of a generated Function: the one that it runs on a batch, and the batch
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args or kwargs:
+            self(*args, **kwargs)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Raise: Functions are not instantiated."""
         raise RuntimeError(
