@@ -53,11 +53,14 @@ UNDECIDED = {
         "func.vjp(primals) fx.trace(args) nn.utils.skip_init(args) overrides.handle_torch_function(args) "
         "overrides.handle_torch_function(public_api) overrides.handle_torch_function(relevant_args) "
         "pipelining.Pipe.from_tracing(example_args) pipelining.Pipeline.materialize(args) "
-        "pipelining.PipelineStage.forward_one_chunk(args) pipelining.plan(example_args) "
-        "utils.checkpoint.checkpoint(args) utils.checkpoint.checkpoint_sequential(input)"
+        "pipelining.PipelineStage.forward_one_chunk(args) pipelining.plan(example_args) higher_order.map(args) "
+        "higher_order.while_loop(carried_inputs) utils.checkpoint.checkpoint(args) "
+        "utils.checkpoint.checkpoint_sequential(input)"
     ),
     "PyTorch's words": (
-        "autograd.gradgradcheck(inputs) cond(false_fn) cond(true_fn) nn.functional.scaled_mm(scale_recipe_a) "
+        "autograd.gradgradcheck(inputs) higher_order.associative_scan(combine_fn) "
+        "higher_order.associative_scan(dim) higher_order.cond(false_fn) higher_order.cond(true_fn) "
+        "higher_order.scan(combine_fn) nn.functional.scaled_mm(scale_recipe_a) "
         "nn.functional.scaled_mm(scale_recipe_b) pipelining.stage_backward(output_grads) "
         "pipelining.stage_backward(stage_output) pipelining.stage_backward_input(output_grads) "
         "pipelining.stage_backward_input(stage_outputs_or_loss) pipelining.stage_backward_input(weights) "

@@ -28,8 +28,8 @@ MODULES = {
         "nn.utils.parametrizations", "optim", "optim.lr_scheduler", "optim.swa_utils", "sklearn",
     ],
     "Programs": [
-        "library", "fx", "export", "pipelining", "pipelining.planning", "pipelining.schedules",
-        "pipelining.transports", "distributed",
+        "compiler", "higher_order", "library", "fx", "export", "pipelining", "pipelining.planning",
+        "pipelining.schedules", "pipelining.transports", "distributed",
     ],
     "Tools": [
         "utils", "utils.checkpoint", "utils.data", "interop.safetensors", "testing", "amp", "overrides",

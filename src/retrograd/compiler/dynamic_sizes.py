@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.levels.tangent_table import WeakIdDict
 
 _marks = WeakIdDict()  # by tensor: by dimension, the range of sizes, or STATIC
@@ -19,6 +20,7 @@ class Place(NamedTuple):
 Change = tuple[Place, int]  # and the new size
 
 
+@suggest_keywords
 def mark_dynamic(
     t: Tensor,
     index: int | list[int] | tuple[int, ...],
@@ -49,6 +51,7 @@ def mark_dynamic(
     _mark("mark_dynamic", t, index, (0 if min is None else min, max))
 
 
+@suggest_keywords
 def maybe_mark_dynamic(t: Tensor, index: int | list[int] | tuple[int, ...]) -> None:
     """Mark dimensions of a tensor as `mark_dynamic` does.
 
@@ -60,6 +63,7 @@ def maybe_mark_dynamic(t: Tensor, index: int | list[int] | tuple[int, ...]) -> N
     _mark("maybe_mark_dynamic", t, index, (0, None))
 
 
+@suggest_keywords
 def mark_static(t: Tensor, index: int | list[int] | tuple[int, ...] | None = None) -> None:
     """Mark dimensions of a tensor, all with None: programs for other sizes count for the limit of programs.
 

@@ -12,6 +12,7 @@ from retrograd.compiler.program import Call, Eager, FusedCalls, Write
 from retrograd.compiler.recorder import CALLED
 from retrograd.compiler.report_page import in_bytes, in_time, render_report
 from retrograd.compiler.timed_run import TimedRun, run_timed
+from retrograd.foundation.suggestions import suggest_keywords
 
 MOST_LINES = 12  # of the slowest calls in the text
 
@@ -100,6 +101,7 @@ class ExplainOutput:
         return self.to_html()
 
 
+@suggest_keywords
 def explain(f: Callable[..., Any]) -> Callable[..., ExplainOutput]:
     """Return a function that runs a call of `f` once, and reports the program that compilation makes of it.
 

@@ -49,7 +49,7 @@ class set_stance:
     >>> with rg.compiler.set_stance("fail_on_recompile"):
     ...     double(rg.ones(3))
     Traceback (most recent call last):
-    RuntimeError: compile: <lambda> (...) has no program for this call, and the stance is 'fail_on_recompile'...
+    RuntimeError: compile: <lambda> (...) has no program for this call, and the stance is 'fail_...
     """
 
     def __init__(self, stance: str = "default") -> None:
