@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retrograd.autograd.saved_names import SavedTensor
 from retrograd.core import GradFn, Tensor
@@ -41,13 +41,15 @@ class FunctionCtx:
     _materialize_non_diff_grads = True  # if False, outputs that are not differentiable get None instead of zeros
     _node: Callable[[], GradFn | None] | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        """Raise AttributeError: the user has not set it."""
-        raise AttributeError(
-            f"{type(self).__name__!r} object has no attribute {name!r}; forward, or setup_context, sets what backward "
-            f"reads: ctx.{name} = ...",
-            name=name,
-        )
+    if not TYPE_CHECKING:  # type checkers would take any attribute for one that exists
+
+        def __getattr__(self, name):
+            """Raise AttributeError: the user has not set it."""
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}; forward, or setup_context, sets what "
+                f"backward reads: ctx.{name} = ...",
+                name=name,
+            )
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Save inputs, outputs or other tensors (or None) for backward, which reads them as `saved_tensors`.
