@@ -161,7 +161,7 @@ CONTROLS = {
     "set_num_threads", "get_vector_bytes", "set_vector_bytes", "set_grain_size", "get_chunk_size",
 }  # fmt: skip
 # Functions that wrap others, with whose results test_small_products.py and test_small_losses.py compare theirs.
-WRAPPERS = {"small_linear", "small_matmul", "small_class_loss", "small_class_grad"}
+WRAPPERS = {"small_linear", "small_matmul", "small_class_loss", "small_class_grad", "with_own_loops"}
 
 
 class Random:

@@ -5,6 +5,7 @@ They take arrays of float32 or float64, all of one dtype.
 
 import os
 import warnings
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -30,8 +31,8 @@ KERNELS = (
     "sum_rows", "add_rows", "take_along", "sum_along", "attend", "attend_grad", "multiply_matrices", "small_matmul",
     "small_linear", "small_class_loss", "small_class_grad", "get_num_threads", "set_num_threads", "get_vector_bytes",
     "set_vector_bytes", "get_chunk_size", "set_grain_size", "empty", "address", "broadcast_to", "caching", "threaded",
-    "sample_points", "sample_points_backward", "sample_slopes",
-    "fused_group", "planned_calls", "flag_classes", "flag_zeros", "cached_bytes", "set_cache_limit",
+    "sample_points", "sample_points_backward", "sample_slopes", "with_own_loops", "fused_group", "planned_calls",
+    "flag_classes", "flag_zeros", "cached_bytes", "set_cache_limit",
 )  # fmt: skip
 
 
@@ -65,6 +66,7 @@ def _best() -> tuple[str, ModuleType]:
 build, chosen = _best()
 compiled = build == "compiled"
 globals().update({name: getattr(chosen, name) for name in KERNELS})
+with_own_loops = lru_cache(None)(chosen.with_own_loops)  # one ufunc for each
 chosen.set_cache_limit(allocator.limit())
 processors.limit_threads(chosen.set_num_threads)
 chosen.set_vector_bytes(processors.vector_bytes_limit())

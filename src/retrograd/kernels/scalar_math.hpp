@@ -148,8 +148,8 @@ INLINE T expm1_of_negative(T z) {
 // With e = exp(-2 |x|) - 1, the hyperbolic tangent of |x| is -e / (e + 2).
 template <class T>
 INLINE T tanh_of(T x) {
-    T e = expm1_of_negative(T(-2) * std::fabs(x)), y = -e / (e + T(2));
-    return x < T(0) ? -y : y;
+    T e = expm1_of_negative(T(-2) * std::fabs(x));
+    return std::copysign(-e / (e + T(2)), x);
 }
 
 // a (exp(steep x) - 1) for x <= 0, else x, times scale, and its derivative: scale at NaN, as in PyTorch.

@@ -2,12 +2,13 @@
 //
 // Next to such a ufunc there is another one with the same loops, each called for blocks of its elements.  It runs for
 // large arrays whose types are those of a loop.  All else is left to NumPy's ufunc: conversions, other objects,
-// keywords.  So the results and the warnings are NumPy's.
+// keywords.  So the results and the warnings are NumPy's, or those of our loops in place of them.
 
 #include <atomic>
 #include <vector>
 
 #include "array_memory.hpp"
+#include "elementary_functions.hpp"
 #include "registration.hpp"
 
 namespace retrograd {
@@ -104,7 +105,25 @@ PyObject* threaded(PyObject*, PyObject* ufunc) {
     return wrapper;
 }
 
+// Returns a ufunc with NumPy's loops, some of them replaced by ours; the ufunc itself if there are none of ours.
+PyObject* with_own_loops(PyObject*, PyObject* given) {
+    if (!PyObject_TypeCheck(given, &PyUFunc_Type)) return PyErr_SetString(PyExc_TypeError, "with_own_loops: a ufunc expected"), nullptr;
+    const PyUFuncObject* ufunc = reinterpret_cast<PyUFuncObject*>(given);
+    if (ufunc->core_enabled || !ufunc->functions || !ufunc->name) return Py_NewRef(given);
+    std::vector<PyUFuncGenericFunction> functions(ufunc->functions, ufunc->functions + ufunc->ntypes);
+    std::vector<void*> data(ufunc->ntypes);
+    if (ufunc->data) std::copy_n(ufunc->data, ufunc->ntypes, data.begin());
+    bool any = false;
+    for (int i = 0; i < ufunc->ntypes; i++)
+        any |= functions[i] && replace_loop(ufunc->name, ufunc->types + i * ufunc->nargs, functions[i], data[i]);
+    if (!any) return Py_NewRef(given);
+    // NumPy keeps the pointers: they are never freed.
+    return PyUFunc_FromFuncAndData((new std::vector<PyUFuncGenericFunction>(functions))->data(), (new std::vector<void*>(data))->data(),
+                                   ufunc->types, ufunc->ntypes, ufunc->nin, ufunc->nout, PyUFunc_None, ufunc->name, ufunc->doc, 0);
+}
+
 PyMethodDef methods[] = {
+    {"with_own_loops", with_own_loops, METH_O, "Return a ufunc with our loops in place of NumPy's, where there are any."},
     {"threaded", threaded, METH_O, "Return a ufunc that shares large arrays among threads, with its results in cached memory."},
     {nullptr, nullptr, 0, nullptr},
 };

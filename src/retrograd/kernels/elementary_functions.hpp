@@ -1,0 +1,12 @@
+// Loops of elementary functions in place of NumPy's; see elementary_functions.cpp.
+#pragma once
+
+#include "loops.hpp"
+
+namespace retrograd {
+
+// Replaces a loop of NumPy's ufunc of that name, and its data, by one of ours that may call it; returns false if there is none.
+// What it allocates lives as long as the ufunc, which is forever.
+bool replace_loop(const char* name, const char* types, PyUFuncGenericFunction& function, void*& data);
+
+}  // namespace retrograd
