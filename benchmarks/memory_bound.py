@@ -234,7 +234,7 @@ ROWS: dict[str, tuple[Make, float]] = {
     "relu6 + backward": (partial(activation, "relu6"), 1.0),
     "hardswish + backward": (partial(activation, "hardswish"), 1.0),
     "smooth_l1_loss + backward": (smooth_l1_loss, 1.2),
-    **{name: (partial(elementwise, name), 1.0) for name in ("exp", "tanh", "sqrt", "sign", "erfc")},
+    **{name: (partial(elementwise, name), 1.0) for name in ("exp", "tanh", "log1p", "atan", "sqrt", "sign", "erfc")},
     "log_ and exp_": (in_place, 1.0),
     "where": (choice, 1.0),
     "lerp": (lerp, 1.0),

@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from retrograd import kernels
+from retrograd.backend import elementary
 from retrograd.backend.gather_scatter import *  # noqa: F403
 from retrograd.backend.gather_scatter import check_range, contiguous, kernels_for, largest_unsigned, range_hint
 from retrograd.backend.linalg import *  # noqa: F403
@@ -70,7 +71,7 @@ def __getattr__(name):
         found = getattr(_HOMES[name](), name)
     else:
         found = getattr(np, name) if hasattr(np, name) else getattr(scipy_special(), name)
-        found = kernel_of(found) if type(found) is np.ufunc else found
+        found = kernel_of(kernels.with_own_loops(found)) if type(found) is np.ufunc else found
     if not name.startswith("__"):
         globals()[name] = found  # kernels look names up at every call, and do not reach this function again
     return found
@@ -83,11 +84,13 @@ _KERNELS = {ufunc: kernel for kernel, ufunc in UFUNCS.items()}
 
 @lru_cache(None)
 def threaded(ufunc):
-    """Return a ufunc with its results in cached memory; NumPy's share large arrays among threads.
+    """Return a ufunc with its results in cached memory; NumPy's, and those with our loops, share large arrays.
 
     SciPy's do not: some of them take the GIL for each number.
     """
-    return (kernels.threaded if getattr(np, ufunc.__name__, None) is ufunc else kernels.caching)(ufunc)
+    numpys = getattr(np, ufunc.__name__, None)
+    is_numpys = type(numpys) is np.ufunc and ufunc in (numpys, kernels.with_own_loops(numpys))
+    return (kernels.threaded if is_numpys else kernels.caching)(ufunc)
 
 
 def kernel_of(ufunc):
@@ -398,7 +401,7 @@ def logsumexp(x, dim, keepdim):
     top = np.max(x.real, axis=dim, keepdims=True, initial=-np.inf)
     shift = np.where(np.isfinite(top), top, np.zeros((), top.dtype))
     with np.errstate(divide="ignore"):
-        out = np.log(np.sum(np.exp(x - shift), axis=dim, keepdims=True)) + shift
+        out = elementary.log(np.sum(elementary.exp(x - shift), axis=dim, keepdims=True)) + shift
     return out if keepdim else np.squeeze(out, axis=dim)
 
 

@@ -5,6 +5,7 @@ The rows are the dimension `row` of the buffer; structures are without holes.
 
 import numpy as np
 
+from retrograd.backend import elementary
 from retrograd.backend.gather_scatter import cube, kernels_for
 from retrograd.backend.ragged import Structure
 from retrograd.backend.rowwise import cumsum
@@ -142,9 +143,9 @@ def segment_logsumexp(x, structure, row):
     top = _run_kernel("segment_max", x, structure, row)
     shift = np.where(np.isfinite(top), top, np.zeros((), x.dtype))
     powers = repeat_rows(shift, structure, row)
-    np.exp(np.subtract(x, powers, out=powers), out=powers)
+    elementary.exp(np.subtract(x, powers, out=powers), out=powers)
     with np.errstate(divide="ignore"):
-        return np.log(segment_sum(powers, structure, row)) + shift
+        return elementary.log(segment_sum(powers, structure, row)) + shift
 
 
 # ------------------------------------------------------------------------------------------- along the rows

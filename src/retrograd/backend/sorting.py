@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from retrograd import kernels
+from retrograd.backend import elementary
 from retrograd.backend.special import logaddexp
 from retrograd.kernels.host_values import on_host
 
@@ -446,7 +447,7 @@ def running_logsumexp(x, dim):
     top = np.maximum.accumulate(rows, axis=0)
     shift = np.where(np.isfinite(top), top, np.zeros((), top.dtype))
     decay = np.zeros(rows.shape, x.dtype)
-    decay[1:] = np.exp(np.minimum(shift[:-1] - shift[1:], 0))
+    decay[1:] = elementary.exp(np.minimum(shift[:-1] - shift[1:], 0))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        out = np.log(linear_recurrence(np.exp(rows - shift), decay, 0)) + shift
+        out = elementary.log(linear_recurrence(elementary.exp(rows - shift), decay, 0)) + shift
     return np.ascontiguousarray(np.moveaxis(out, 0, dim)).reshape(x.shape)

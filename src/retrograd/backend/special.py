@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from retrograd import kernels
+from retrograd.backend import elementary
 from retrograd.core.errors import OperandDtypeError, OperandZeroDivisionError
 from retrograd.kernels.host_values import on_host
 
@@ -266,7 +267,7 @@ def _log_of_sum(a, b, log_base):
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         out = np.asarray(np.abs(a - b))
         out *= -log_base
-        np.log1p(np.exp(out, out=out), out=out)
+        elementary.log1p(elementary.exp(out, out=out), out=out)
         out /= log_base
         out += np.maximum(a, b)
     holes = np.isnan(out)
