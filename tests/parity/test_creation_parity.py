@@ -28,6 +28,9 @@ FACTORIES = """
     m.scalar_tensor(3); m.scalar_tensor(2.5, dtype=m.float64)
     m.scalar_tensor(True); m.zeros(2, out=m.ones(2)); m.arange(3, out=m.zeros(3))
     m.zeros(2, out=m.ones(2, dtype=m.int64)); m.tensor([1, 2], device="cpu"); m.tensor([[True], [False]])
+    m.tensor([m.tensor([1]), m.tensor([2])]); m.tensor([[m.tensor([[1.5]]), m.tensor([[2.5]])]])
+    m.as_tensor((m.tensor([1.0]),)); m.asarray([m.tensor([1])]); m.ones(1).new_tensor([m.tensor([3])])
+    m.tensor([m.tensor(1), m.tensor(2)]); m.tensor(2**70, dtype=m.float64); m.tensor([2**70, 1], dtype=m.float32)
     m.tensor([1, 2.5, 3j]); m.tensor(()); m.tensor([1, 2], dtype=m.uint8)
     m.tensor([[1.0]], dtype=m.float16, requires_grad=True); m.as_tensor([1, 2])
     m.as_tensor(m.ones(2), dtype=m.int64); m.as_tensor([1.5], device="cpu"); m.asarray([1.5, 2])
@@ -155,6 +158,7 @@ REFUSED = """
     m.ones(2, requires_grad=True).apply_(lambda v: v); m.arange(3).requires_grad_(); m.arange(2, requires_grad=True)
     m.ones(2, dtype=m.uint64) + m.ones(2, dtype=m.int64); m.promote_types(m.uint64, m.int64)
     m.ones(2, requires_grad=True).__dlpack__(); m.frombuffer(b"abc", dtype=m.int16, offset=9)
+    m.tensor(2**70); m.tensor([2**70], dtype=m.int64);
 """
 
 

@@ -61,10 +61,9 @@ def _to_array(name, data, dtype):
             way_out = "for rows of different lengths there is rg.nested.nested_tensor, or nn.utils.rnn.pad_sequence"
         raise ValueError(f"{name}: {_describe_uneven(data)}; {way_out}") from error
     if array.dtype.kind == "O":
-        odd = next((value for value in array.flat if not isinstance(value, Number)), data)
-        raise OperandTypeError(
-            f"{name}: Could not infer dtype of {type(odd).__name__}: expected numbers and lists of numbers"
-        )
+        array = _large_integers(name, array, dtype)
+    elif array.ndim and type(data) in (list, tuple):
+        array = _without_dims_of_entries(data, array)
     dtypes.category(array.dtype)  # raises for dtypes that are not numeric
     if hasattr(data, "dtype"):
         return array if dtype is None else backend.convert(array, dtypes.as_dtype(dtype))
@@ -73,6 +72,27 @@ def _to_array(name, data, dtype):
     dtype = dtypes.as_dtype(dtype)
     check_holds(name, array, dtype)
     return backend.convert(array, dtype)
+
+
+def _large_integers(name, array, dtype):
+    """Return Python integers that no integer dtype holds as floats for a floating dtype; an error for other objects."""
+    odd = [value for value in array.flat if not isinstance(value, Number)]
+    if odd or not array.size:
+        kind = type(odd[0] if odd else array).__name__
+        raise OperandTypeError(f"{name}: Could not infer dtype of {kind}: expected numbers and lists of numbers")
+    if dtype is None or not dtypes.is_differentiable(dtypes.as_dtype(dtype)):
+        raise ValueError(f"{name}: Overflow: an integer has more than 64 bits; pass dtype='float64'")
+    return array.astype(dtypes.float64)
+
+
+def _without_dims_of_entries(data, array):
+    """Return the array of nested lists; tensors of one element among them are numbers, as in PyTorch."""
+    depth, entry = 0, data
+    while type(entry) in (list, tuple) and entry:
+        depth, entry = depth + 1, entry[0]
+    if array.ndim > depth and array.size and isinstance(entry, Tensor) and entry.size == 1:
+        return array.reshape(array.shape[:depth])
+    return array
 
 
 def _describe_uneven(data, dim=0):
