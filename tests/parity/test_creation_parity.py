@@ -31,7 +31,9 @@ FACTORIES = """
     m.tensor([m.tensor([1]), m.tensor([2])]); m.tensor([[m.tensor([[1.5]]), m.tensor([[2.5]])]])
     m.as_tensor((m.tensor([1.0]),)); m.asarray([m.tensor([1])]); m.ones(1).new_tensor([m.tensor([3])])
     m.tensor([m.tensor(1), m.tensor(2)]); m.tensor(2**70, dtype=m.float64); m.tensor([2**70, 1], dtype=m.float32)
-    m.tensor([1, 2.5, 3j]); m.tensor(()); m.tensor([1, 2], dtype=m.uint8)
+    m.randperm(256, dtype=m.uint8).sort()[0]; m.randperm(2049, dtype=m.float16).sort()[0]
+    m.tensordot(m.ones(2, 3), m.ones(2, 3), m.tensor([[0], [0]])); m.tensordot(m.ones(2, 3), m.ones(3, 2), m.tensor(1))
+    m.fft.fftn(m.ones(3), (-1,)); m.tensor([1, 2.5, 3j]); m.tensor(()); m.tensor([1, 2], dtype=m.uint8)
     m.tensor([[1.0]], dtype=m.float16, requires_grad=True); m.as_tensor([1, 2])
     m.as_tensor(m.ones(2), dtype=m.int64); m.as_tensor([1.5], device="cpu"); m.asarray([1.5, 2])
     m.asarray(m.ones(2), dtype=m.float64); m.asarray(m.ones(2), copy=True); m.asarray(2)
@@ -158,7 +160,10 @@ REFUSED = """
     m.ones(2, requires_grad=True).apply_(lambda v: v); m.arange(3).requires_grad_(); m.arange(2, requires_grad=True)
     m.ones(2, dtype=m.uint64) + m.ones(2, dtype=m.int64); m.promote_types(m.uint64, m.int64)
     m.ones(2, requires_grad=True).__dlpack__(); m.frombuffer(b"abc", dtype=m.int16, offset=9)
-    m.tensor(2**70); m.tensor([2**70], dtype=m.int64);
+    m.tensor(2**70); m.tensor([2**70], dtype=m.int64); m.randperm(257, dtype=m.uint8); m.randperm(129, dtype=m.int8)
+    m.randperm(2051, dtype=m.float16); m.fft.fftfreq(3, dtype=m.int64)
+    m.fft.rfftfreq(3, dtype=m.int64); m.fft.fft(m.ones(3), -1); m.fft.rfft(m.ones(3), -1); m.fft.irfft(m.ones(3), -1)
+    m.fft.hfft(m.ones(3), -1); m.fft.ihfft(m.ones(3), -1); m.fft.ifft(m.ones(3), n=-1)
 """
 
 

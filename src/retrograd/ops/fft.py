@@ -234,6 +234,8 @@ def _transform(name, params, kind, inverse, doc, *, real=False):
     """Define the operator `fft.<name>`: `params` gives its dimensions, `kind` is one of `_c2c`, `_r2c`, `_c2r`."""
 
     def one(x, *, n, dim, norm):
+        if n == -1:  # among several sizes, it is the tensor's own
+            _refuse_size(f"fft.{name}", n)
         return kind(f"fft.{name}", x, None if n is None else (n,), (dim,), norm, inverse)
 
     def several(x, *, s, dim, norm):
@@ -375,7 +377,9 @@ class ifftshift(Composite):
 
 
 def _frequency_tensor(numbers, n, d, dtype):
-    dtype = dtypes.get_default_dtype() if dtype is None else dtype
+    dtype = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    if not dtypes.is_differentiable(dtype):
+        raise RuntimeError(f"fft: frequencies have a floating point or complex dtype, not {dtype}")
     return to(numbers, dtype) * (1 / (n * d) if n * d else math.inf)
 
 

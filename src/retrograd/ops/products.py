@@ -4,8 +4,8 @@ import itertools
 import string
 
 from retrograd.backend.type_info import check_number_fits
+from retrograd.core import Tensor, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core import op, registry
 from retrograd.core.hooks import conjugate
 from retrograd.foundation.describe_value import describe
 from retrograd.foundation.older_forms import numbers_among_tensors
@@ -27,7 +27,7 @@ class tensordot(Composite, aliases="linalg.tensordot"):
     """The contraction of a and b: the sum of products over some dimensions of a and as many of b.
 
     The remaining dimensions keep their order.  dims: n, for the last n of a and the first n of b, or two lists of
-    dimensions.
+    dimensions, or a tensor of either.
 
     >>> import retrograd as rg
     >>> rg.tensordot(rg.ones(2, 3, 4), rg.ones(3, 4, 5)).shape
@@ -72,6 +72,8 @@ class tensordot(Composite, aliases="linalg.tensordot"):
 
 def _contracted_dims(a, b, dims):
     """The contracted dimensions of each tensor."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist() if dims.size > 1 else int(dims)
     if isinstance(dims, int):
         if not 0 <= dims <= min(a.ndim, b.ndim):
             raise ValueError(f"tensordot: dims {dims} for tensors of {a.ndim} and {b.ndim} dimensions")

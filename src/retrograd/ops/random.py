@@ -153,11 +153,11 @@ class _randperm(PerExample, Factory, vmap_fallback="every permutation is drawn b
     """
 
     def impl(xp, *, n, generator, dtype):
-        _check_count(n)
+        _check_count(n, dtype)
         return resolve_generator(generator).draw("permutation", n).astype(dtypes.int64 if dtype is None else dtype)
 
     def shape(*, n, generator, dtype):
-        _check_count(n)
+        _check_count(n, dtype)
         return Aval((n,), dtypes.int64 if dtype is None else dtype)
 
     exempt = {"oracle": "random: tests/ops/test_random.py"}
@@ -167,11 +167,16 @@ class _randperm(PerExample, Factory, vmap_fallback="every permutation is drawn b
 
     def errors(r):
         yield (), {"n": -1}, ValueError, "randperm: n must not be negative, got -1"
+        yield (), {"n": 257, "dtype": "uint8"}, RuntimeError, "randperm: uint8 does not hold 256"
 
 
-def _check_count(n):
+def _check_count(n, dtype):
     if n < 0:
         raise ValueError(f"randperm: n must not be negative, got {n}")
+    if dtype is None:
+        return
+    if n - 1 > 2 / finfo(dtype).eps if dtypes.is_differentiable(dtype) else not holds_integers(dtype, 0, n - 1):
+        raise RuntimeError(f"randperm: {dtype} does not hold {n - 1}: value cannot be converted without overflow")
 
 
 @op("bernoulli(Tensor x, float? p=None, *, any generator=None) -> Tensor")
