@@ -151,7 +151,6 @@ def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=
 
 # ------------------------------------------------------------------------------------------------------- losses
 
-
 _REDUCTIONS = ("none", "mean", "sum")
 
 
@@ -182,9 +181,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction="mean"):
 
 
 @_loss
-def ctc_loss(
-    log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
-): ...
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False): ...
 
 
 @_loss
@@ -204,9 +201,7 @@ def poisson_nll_loss(input, target, log_input=True, full=False, eps=1e-08, reduc
 
 
 @_loss
-def triplet_margin_loss(
-    anchor, positive, negative, margin=1.0, p=2, eps=1e-06, swap=False, reduction="mean"
-): ...
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-06, swap=False, reduction="mean"): ...
 
 
 # --------------------------------------------------------------------------------------------- images and sequences
