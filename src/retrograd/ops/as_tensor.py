@@ -44,6 +44,9 @@ def operand(name, value, dtype):
     if hasattr(value, "dtype"):
         return as_tensor(value)
     check_element_fits(name, value, dtype)
+    kind = type(value)
+    if dtype.char in "fd" and (kind is float or (kind is int and -128 <= value <= 127)):  # most numbers: rounded once
+        return _constant_tensor(backend.as_array(dtype.type(value)))
     return _constant_tensor(_to_array(name, value, dtype))
 
 

@@ -284,6 +284,8 @@ def memory_of(x):
 
 def strides_in_elements(array):
     """Return strides in elements; NumPy gives 0 along new dimensions, and along all of an array without elements."""
+    if array.size and 0 not in array.strides:  # most arrays: none is made up
+        return tuple([step // array.itemsize for step in array.strides])
     steps, following = [], 1
     for size, step in zip(reversed(array.shape), reversed(array.strides), strict=True):
         made_up = array.size == 0 or (size == 1 and step == 0)
