@@ -81,9 +81,10 @@ def check_dtype_name(given):
         if isinstance(given, str):
             dtypes.as_dtype(given)
     except TypeError:
-        words = f"a dtype, such as 'float32', or a device, one of {' '.join(DEVICE_NAMES)}, got {describe(given)}"
+        similar = did_you_mean(given, [*dtypes.TABLE, *DEVICE_NAMES])
         raise RuntimeError(
-            f"to: expected {words}{did_you_mean(given, [*dtypes.TABLE, *DEVICE_NAMES])}"
+            f"to: expected a dtype, such as 'float32', or a device: Expected one of {', '.join(DEVICE_NAMES)} device "
+            f"type at start of device string: {given}{similar}"
         ) from None
 
 
