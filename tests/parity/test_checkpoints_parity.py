@@ -111,6 +111,14 @@ def test_an_older_format_and_a_program_are_refused(tmp_path):
         load_file(tmp_path / "a.pt")
 
 
+def test_arguments_about_pickle_are_taken_and_either_library_reads_the_file(tmp_path):
+    for m in (rg, torch):
+        m.save({"a": m.ones(2)}, tmp_path / "a.pt", pickle_protocol=2, _use_new_zipfile_serialization=True)
+        assert load_file(tmp_path / "a.pt")["a"].tolist() == torch.load(tmp_path / "a.pt")["a"].tolist() == [1, 1]
+    rg.save(rg.ones(2), tmp_path / "a.pt", None, 4, _use_new_zipfile_serialization=False)
+    assert torch.load(tmp_path / "a.pt").tolist() == [1, 1]
+
+
 def test_torch_load_reads_files_of_rg_save(tmp_path):
     base = rg.arange(12.0)
     dtypes = "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"

@@ -19,10 +19,17 @@ def _is_safetensors(f: Any) -> bool:
     return isinstance(f, (str, os.PathLike)) and os.fspath(f).endswith(".safetensors")
 
 
-def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
+def save(
+    obj: Any,
+    f: str | os.PathLike[str] | BinaryIO,
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+) -> None:
     """Write tensors, storages, arrays, paths, and dicts, lists, tuples, sets, numbers and text around them, to a file.
 
-    f: a path, or an open binary file.
+    f: a path, or an open binary file.  The other arguments are PyTorch's and have no effect: the file is a zip with
+    protocol 2, which PyTorch reads since version 1.6.
 
     The format is PyTorch's, so that `torch.load(f)` reads it too: use it for state dicts of models and optimizers,
     and plain data. Parameters stay parameters, and tensors keep `requires_grad` and the attributes that users have
