@@ -204,7 +204,7 @@ def test_like_takes_shape_and_dtype():
         (lambda: rg.bernoulli(rg.full((2,), 1.5)), ValueError, "between 0 and 1"),
         (lambda: rg.manual_seed(2**64), ValueError, "18446744073709551616"),
         (lambda: rg.Generator().manual_seed(1.5), ValueError, "1.5"),
-        (lambda: rg.Generator("x"), ValueError, "'x'"),
+        (lambda: rg.Generator("x"), RuntimeError, "'x'"),
     ],
 )
 def test_invalid_arguments_of_random_functions_are_refused(draw, error, facts):
