@@ -446,3 +446,50 @@ def test_no_operator_with_float_results_writes_to_integers():
             assert x.tolist() == [1, 2, 3]
         tried.append(name)
     assert len(tried) > 20
+
+
+DTYPES_OF_FILLS = (rg.float32, rg.float64, rg.float16, rg.bfloat16, rg.complex64, rg.int8, rg.uint8, rg.int64, rg.bool)
+
+
+@pytest.mark.parametrize("dtype", DTYPES_OF_FILLS, ids=str)
+@pytest.mark.parametrize("number", [0, 1, 2.5, -1, 127, True, -0.0])
+def test_a_number_fills_all_elements_or_those_of_a_mask(dtype, number):
+    x = rg.arange(6).reshape(2, 3).to(dtype)
+    expected = np.full((2, 3), rg.full((1,), number, dtype=dtype).numpy()[0])  # truncated or wrapped as by `full`
+    mask = rg.tensor([[True, False, True], [False, False, True]])
+    part, view, column = x.clone(), x.clone(), x.clone()
+    for filled in (x.clone().fill_(number), view[:].fill_(number)):
+        assert filled.dtype == dtype
+        np.testing.assert_array_equal(filled.numpy(), expected)
+    part[mask] = number
+    np.testing.assert_array_equal(part.numpy(), np.where(mask.numpy(), expected, x.numpy()))
+    column[rg.tensor([False, True])] = number
+    np.testing.assert_array_equal(column.numpy(), np.stack([x.numpy()[0], expected[1]]))
+    np.testing.assert_array_equal(x.clone().zero_().numpy(), np.zeros((2, 3), expected.dtype))
+
+
+FILLS = {
+    "fill_": lambda x: x.fill_(2.0),
+    "zero_": lambda x: x.zero_(),
+    "mask": lambda x: x.__setitem__(x.detach() > 0, 2.0),
+}
+
+
+@pytest.mark.parametrize("fill", FILLS.values(), ids=FILLS)
+def test_a_fill_is_a_write_for_graphs_versions_and_snapshots(fill):
+    w, x = rg.ones(3, requires_grad=True), rg.ones(3)
+    out = w * x
+    before = x._version
+    fill(x)
+    assert x._version == before + 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+    with pytest.raises(RuntimeError, match="leaf"):
+        fill(w)
+    with rg.no_grad():
+        fill(w)
+    y = rg.ones(3, requires_grad=True) * 1
+    fill(y)
+    assert y.grad_fn is not None
+    with pytest.raises(RuntimeError, match="read-only"):
+        fill(rg.ones(1).expand(3))

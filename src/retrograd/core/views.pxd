@@ -2,7 +2,8 @@ cimport cython
 from retrograd.core.array cimport ndarray
 from retrograd.core.state cimport State, at
 from retrograd.core.op cimport OpBase, compound
-from retrograd.core.tensor cimport TensorBase, alias, bump_version, is_plain, same_kind, version_of
+from retrograd.core.tensor cimport TensorBase, alias, bump_version, has_plain_memory, is_floating_array
+from retrograd.core.tensor cimport is_plain, is_weak_number, same_kind, version_of
 
 @cython.final
 @cython.freelist(64)
@@ -40,6 +41,7 @@ cpdef TensorBase base_of(View view)
 cdef Py_ssize_t MOST
 @cython.locals(t=TensorBase, u=TensorBase, pair=tuple, own=cython.bint)
 cpdef list copy_plain(object kind, list pairs)
+cpdef bint fill_plain(TensorBase t, object number, object mask) except -1
 cpdef bint is_differentiable_view(View view) except -1
 @cython.locals(number=int)
 cpdef object rebase_history(TensorBase t, TensorBase new)

@@ -13,7 +13,10 @@ from retrograd.core.tensor import (
     alias,
     bump_version,
     continue_version,
+    has_plain_memory,
+    is_floating_array,
     is_plain,
+    is_weak_number,
     same_kind,
     version_of,
 )
@@ -301,6 +304,26 @@ def copy_plain(kind, pairs):
         else:
             others.append(pair)
     return others
+
+
+def fill_plain(t, number, mask):
+    """Fill a plain tensor outside all levels with a Python number that its dtype has; return whether it is one.
+
+    A mask of its shape, or None, says which elements. Nothing is recorded.
+    """
+    if not has_plain_memory(t) or not is_weak_number(t.value, number):
+        return False
+    if not is_floating_array(t.value) and not 0 <= number <= 127:
+        return False
+    if mask is None:
+        t.value.fill(number)
+    else:
+        m: TensorBase = mask
+        if m.level is not None or m._overrides or type(m.value) is not ndarray:
+            return False
+        t.value[m.value] = number
+    bump_version(t)
+    return True
 
 
 def rebase_history(t, new):

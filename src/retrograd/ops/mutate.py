@@ -22,6 +22,7 @@ from retrograd.core.views import (
     COPIED,
     base_of,
     copy_plain,
+    fill_plain,
     is_differentiable_view,
     is_writable,
     rebase_history,
@@ -182,11 +183,21 @@ def copy_(x, src, non_blocking=False) -> Tensor:
         foreign = [a for a in (x, src) if is_foreign(a)]
         if foreign:
             return override_result(Tensor.copy_, foreign, (x, src), {"non_blocking": True} if non_blocking else {})
-    if isinstance(src, Tensor) and current().level is None and not is_recorded(x, src):
-        left = copy_plain(Tensor, [(x, _transpose_first(src, x))])
-        if not left:
-            return x
+    if isinstance(src, Tensor) and _copied_plain(x, src):
+        return x
     return write_into("copy_", x, operand("copy_", src, x.dtype))
+
+
+def _copied_plain(x, src):
+    """Copy src into x if both are plain and nothing is recorded; return whether it did."""
+    if current().level is not None or is_recorded(x, src):
+        return False
+    return not copy_plain(Tensor, [(x, _transpose_first(src, x))])
+
+
+def _filled_plain(x, number, mask=None):
+    """Fill x, where a mask of its shape says so, if x is plain and nothing is recorded; return whether it did."""
+    return current().level is None and not is_recorded(x) and fill_plain(x, number, mask)
 
 
 MANY = 10_000  # elements from which on a transposed copy is faster in two steps
@@ -203,6 +214,8 @@ def _transpose_first(src, x):
 
 def write_into(name, x, src):
     """Write a tensor into the memory of x for the function called `name`; return x."""
+    if _copied_plain(x, src):
+        return x
     parts = compound(x)
     if parts is not None:
         return parts.write(name, x, src)
@@ -683,11 +696,15 @@ def fill_(x, value) -> Tensor:
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions")
     if x.numel() != 1:
         check_number_fits("fill_", value, x.dtype)
+        if _filled_plain(x, value):
+            return x
     return write_into("fill_", x, operand("fill_", value, x.dtype))
 
 
 def zero_(x) -> Tensor:
     """Fill x with zeros in place; return x."""
+    if _filled_plain(x, 0):
+        return x
     return write_into("zero_", x, operand("zero_", 0, x.dtype))
 
 
@@ -736,6 +753,8 @@ def set_item(x, key, value) -> None:
     parts = compound(x)
     if parts is not None:
         parts.write_item(x, key, value)
+        return
+    if type(value) in (int, float) and is_mask(key) and key.shape == x.shape and _filled_plain(x, value, key):
         return
     if x.level is not None and is_mask(key) and not getattr(value, "ndim", 0):
         write_into(name, x, where(unsqueeze_mask(key, x), value, x))  # valid for any number of selected elements
