@@ -434,6 +434,9 @@ def operators(f, xs, order):
 # The orders of neighbours, v - 1 and v + 1, are new tensors each time: nobody sees that two of them are equal.
 # The derivative of logm is a block of the logarithm of a matrix of twice the size.
 EXPONENTIAL = {("logm", 0), *(("special." + name, 1) for name in ("iv", "ive", "jv", "kv", "kve", "yv"))}
+# Products with columns of a grid, as often as weights have a derivative: from order 7 on, there are no more of them.
+EXPONENTIAL |= {("grid_sample", 5), ("grid_sample", 6), ("sample_points", 2)}
+EXPONENTIAL |= {(name, i) for name in ("sample_points_backward", "sample_slopes") for i in range(4)}
 # The rule of an operator is the same for all samples, so `make test` counts on the first. The nightly run has all.
 CASES = [name for name in operators_on_arrays() if registry[name].differentiable or registry[name].composite]
 

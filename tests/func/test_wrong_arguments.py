@@ -13,7 +13,17 @@ X = rg.ones(3)
 FUNCTIONS = ("func", "fun", "f", "fn", "function", "combine_fn")  # names of parameters that are functions
 # They take modules too, have a decorator's form, or raise PyTorch's errors with words of their own.
 OTHERS = ("compile", "save", "load", "checkpoint", "has_side_effect", "map_nodes", "redispatch_function", "primitive")
-OTHERS += ("disabled_override", "is_tensor_method_or_property", "resolve_name", "fallback", "gradients", "apply")
+OTHERS += (
+    "associative_scan",
+    "scan",
+    "map",
+    "disabled_override",
+    "is_tensor_method_or_property",
+    "resolve_name",
+    "fallback",
+    "gradients",
+    "apply",
+)
 
 
 def takes_function(name):

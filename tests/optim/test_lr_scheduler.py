@@ -61,7 +61,7 @@ def test_one_cycle_goes_up_and_far_down_and_the_momentum_the_other_way():
     assert (momenta[0], min(momenta), momenta[-1]) == pytest.approx((0.95, 0.85, 0.95))
     schedule.step()  # the one after the last of the optimizer's steps: past the end of the cosine, as in PyTorch
     assert schedule.get_last_lr()[0] > found[-1]
-    with pytest.raises(ValueError, match="has 10 steps"):
+    with pytest.raises(ValueError, match="all 10 steps of the cycle are done"):
         schedule.step()
     assert schedule.last_epoch == 10
 

@@ -71,7 +71,7 @@ def __getattr__(name):
         found = getattr(_HOMES[name](), name)
     else:
         found = getattr(np, name) if hasattr(np, name) else getattr(scipy_special(), name)
-        found = kernel_of(kernels.with_own_loops(found)) if type(found) is np.ufunc else found
+        found = kernel_of(elementary.with_own_loops(found)) if type(found) is np.ufunc else found
     if not name.startswith("__"):
         globals()[name] = found  # kernels look names up at every call, and do not reach this function again
     return found
@@ -89,7 +89,7 @@ def threaded(ufunc):
     SciPy's do not: some of them take the GIL for each number.
     """
     numpys = getattr(np, ufunc.__name__, None)
-    is_numpys = type(numpys) is np.ufunc and ufunc in (numpys, kernels.with_own_loops(numpys))
+    is_numpys = type(numpys) is np.ufunc and ufunc in (numpys, elementary.with_own_loops(numpys))
     return (kernels.threaded if is_numpys else kernels.caching)(ufunc)
 
 

@@ -4,6 +4,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from retrograd.foundation.function_arguments import check_function_arguments
+
 
 def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Return the function as one that is never compiled: a compiled function that calls it runs eagerly.
@@ -19,6 +21,7 @@ def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, rea
     """
     if fn is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
+    check_function_arguments("disable", [(0, "fn")], (fn,), {})
 
     @functools.wraps(fn)
     def run_disabled(*args: Any, **kwargs: Any) -> Any:
@@ -45,6 +48,7 @@ def assume_constant_result(fn: Callable[..., Any]) -> Callable[..., Any]:
     >>> double(rg.ones(1)), double(rg.ones(1)), seen
     (tensor([2.]), tensor([2.]), ['called'])
     """
+    check_function_arguments("assume_constant_result", [(0, "fn")], (fn,), {})
 
     @functools.wraps(fn)
     def run_once(*args: Any, **kwargs: Any) -> Any:
@@ -65,8 +69,7 @@ def allow_in_graph(fn: Any) -> Any:
     True
     """
     for function in fn if isinstance(fn, list | tuple) else (fn,):
-        if not callable(function):
-            raise TypeError(f"allow_in_graph: expected a function, got {type(function).__name__}")
+        check_function_arguments("allow_in_graph", [(0, "fn")], (function,), {})
     return fn
 
 
@@ -79,7 +82,10 @@ def nested_compile_region(fn: Callable[..., Any] | None = None) -> Any:
     >>> rg.compiler.nested_compile_region(rg.sin) is rg.sin
     True
     """
-    return nested_compile_region if fn is None else fn
+    if fn is None:
+        return nested_compile_region
+    check_function_arguments("nested_compile_region", [(0, "fn")], (fn,), {})
+    return fn
 
 
 def cudagraph_mark_step_begin() -> None:

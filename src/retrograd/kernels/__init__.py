@@ -5,7 +5,6 @@ They take arrays of float32 or float64, all of one dtype.
 
 import os
 import warnings
-from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -66,7 +65,6 @@ def _best() -> tuple[str, ModuleType]:
 build, chosen = _best()
 compiled = build == "compiled"
 globals().update({name: getattr(chosen, name) for name in KERNELS})
-with_own_loops = lru_cache(None)(chosen.with_own_loops)  # one ufunc for each
 chosen.set_cache_limit(allocator.limit())
 processors.limit_threads(chosen.set_num_threads)
 chosen.set_vector_bytes(processors.vector_bytes_limit())

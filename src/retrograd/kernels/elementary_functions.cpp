@@ -332,7 +332,7 @@ INLINE double arcsin_rest(double z) {
     return p * z + 1.6666666666666668e-01;
 }
 
-// What pi/2 and the nearest number of type T differ by.
+// pi/2, and the difference of pi/2 and the nearest number of type T.
 template <class T>
 constexpr T QUARTER = T(1.57079632679489661923);
 template <class T>

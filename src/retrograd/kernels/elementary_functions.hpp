@@ -6,7 +6,7 @@
 namespace retrograd {
 
 // Replaces a loop of NumPy's ufunc of that name, and its data, by one of ours that may call it; returns false if there is none.
-// What it allocates lives as long as the ufunc, which is forever.
+// Its allocations are never freed, as the ufunc is not.
 bool replace_loop(const char* name, const char* types, PyUFuncGenericFunction& function, void*& data);
 
 }  // namespace retrograd

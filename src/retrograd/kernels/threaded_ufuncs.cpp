@@ -106,17 +106,17 @@ PyObject* threaded(PyObject*, PyObject* ufunc) {
 }
 
 // Returns a ufunc with NumPy's loops, some of them replaced by ours; the ufunc itself if there are none of ours.
-PyObject* with_own_loops(PyObject*, PyObject* given) {
-    if (!PyObject_TypeCheck(given, &PyUFunc_Type)) return PyErr_SetString(PyExc_TypeError, "with_own_loops: a ufunc expected"), nullptr;
-    const PyUFuncObject* ufunc = reinterpret_cast<PyUFuncObject*>(given);
-    if (ufunc->core_enabled || !ufunc->functions || !ufunc->name) return Py_NewRef(given);
+PyObject* with_own_loops(PyObject*, PyObject* function) {
+    if (!PyObject_TypeCheck(function, &PyUFunc_Type)) return PyErr_SetString(PyExc_TypeError, "with_own_loops: a ufunc expected"), nullptr;
+    const PyUFuncObject* ufunc = reinterpret_cast<PyUFuncObject*>(function);
+    if (ufunc->core_enabled || !ufunc->functions || !ufunc->name) return Py_NewRef(function);
     std::vector<PyUFuncGenericFunction> functions(ufunc->functions, ufunc->functions + ufunc->ntypes);
     std::vector<void*> data(ufunc->ntypes);
     if (ufunc->data) std::copy_n(ufunc->data, ufunc->ntypes, data.begin());
     bool any = false;
     for (int i = 0; i < ufunc->ntypes; i++)
         any |= functions[i] && replace_loop(ufunc->name, ufunc->types + i * ufunc->nargs, functions[i], data[i]);
-    if (!any) return Py_NewRef(given);
+    if (!any) return Py_NewRef(function);
     // NumPy keeps the pointers: they are never freed.
     return PyUFunc_FromFuncAndData((new std::vector<PyUFuncGenericFunction>(functions))->data(), (new std::vector<void*>(data))->data(),
                                    ufunc->types, ufunc->ntypes, ufunc->nin, ufunc->nout, PyUFunc_None, ufunc->name, ufunc->doc, 0);

@@ -52,15 +52,24 @@ def _check_slopes(y, x, grid, how):
         raise ValueError(f"sample_slopes: images {x.shape} and numbers {y.shape} have other channels")
 
 
-def _raised(g, how):
-    """Return for each column of g (*n, *out, d), as (*n, 1, *out), what differentiates by that column of the grid."""
+# The weights are polynomials of this degree in a position: derivatives of higher orders are 0.
+_DEGREE = {"nearest": 0, "bilinear": 1, "bicubic": 3}
+
+
+def _sum_of_raised(term, g, how):
+    """Return the sum of term(column of g, how of higher order), g being (*n, *out, d) and a column (*n, 1, *out).
+
+    Columns for which the derivative is 0 are left out; if it is 0 for all, zeros like a term.
+    """
     *modes, orders = how
-    d = len(orders)
-    columns = [registry["unsqueeze"](column, g.ndim - 1 - d) for column in registry["unbind"](g, -1)]
-    return [
-        (column, (*modes, (*orders[: d - 1 - j], orders[d - 1 - j] + 1, *orders[d - j :])))
-        for j, column in enumerate(columns)
-    ]
+    d, terms = len(orders), []
+    for j, column in enumerate(registry["unbind"](g, -1)):
+        raised = (*orders[: d - 1 - j], orders[d - 1 - j] + 1, *orders[d - j :])
+        if max(raised) <= _DEGREE[how[0]]:
+            terms.append(term(registry["unsqueeze"](column, g.ndim - 1 - d), (*modes, raised)))
+    if terms:
+        return reduce(add, terms)
+    return zero_cotangent(term(registry["unsqueeze"](g[..., 0], g.ndim - 1 - d), how))
 
 
 @op("sample_points(Tensor x, Tensor grid, *, any how) -> Tensor")
@@ -82,7 +91,7 @@ class sample_points(Sampling, linear="x"):
         return _grid_cotangent(g, x, grid, how)
 
     def jvp_grid(t, x, grid, how):
-        return reduce(add, (column * sample_points(x, grid, how=one) for column, one in _raised(t, how)))
+        return _sum_of_raised(lambda column, one: column * sample_points(x, grid, how=one), t, how)
 
     oracle = "retrograd.testing.references.interpolate.sample_points"
 
@@ -109,8 +118,7 @@ class sample_points_backward(Sampling, linear="y"):
         return _grid_cotangent(y, g, grid, how)
 
     def jvp_grid(t, y, grid, how, sizes):
-        terms = (sample_points_backward(y * c, grid, how=one, sizes=sizes) for c, one in _raised(t, how))
-        return reduce(add, terms)
+        return _sum_of_raised(lambda c, one: sample_points_backward(y * c, grid, how=one, sizes=sizes), t, how)
 
     oracle = "retrograd.testing.references.interpolate.sample_points_backward"
 
@@ -126,7 +134,7 @@ def _grid_cotangent(y, x, grid, how):
 
 def _slopes_along(t, y, x, grid, how):
     """Return the derivative of `sample_slopes` by the grid, a symmetric matrix, times t."""
-    return reduce(add, (sample_slopes(y * column, x, grid, how=one) for column, one in _raised(t, how)))
+    return _sum_of_raised(lambda column, one: sample_slopes(y * column, x, grid, how=one), t, how)
 
 
 @op("sample_slopes(Tensor y, Tensor x, Tensor grid, *, any how) -> Tensor")
@@ -142,12 +150,11 @@ class sample_slopes(Sampling, linear="y x"):
         return Aval(grid.shape, x.dtype)
 
     def vjp_y(g, x, grid, how):
-        return reduce(add, (column * sample_points(x, grid, how=one) for column, one in _raised(g, how)))
+        return _sum_of_raised(lambda column, one: column * sample_points(x, grid, how=one), g, how)
 
     def vjp_x(g, y, x_aval, grid, how):
         sizes = x_aval.shape[-len(how[-1]) :]
-        terms = (sample_points_backward(y * c, grid, how=one, sizes=sizes) for c, one in _raised(g, how))
-        return reduce(add, terms)
+        return _sum_of_raised(lambda c, one: sample_points_backward(y * c, grid, how=one, sizes=sizes), g, how)
 
     def vjp_grid(g, y, x, grid, how):
         return _slopes_along(g, y, x, grid, how)

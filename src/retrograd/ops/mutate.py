@@ -582,8 +582,6 @@ def _write_by_copy(operator, x, others, params):
         return x
     result = call(operator, (before, *_others(x, before, others)), params)
     _check_result(f"{operator.name}_", x, result)
-    if current().level is None and not is_recorded(x, result) and not copy_plain(Tensor, [(x, result)]):
-        return x  # checked by `in_place`, and plain
     return write_into(f"{operator.name}_", x, result)
 
 
