@@ -479,12 +479,13 @@ void replacing_loop(char** args, const npy_intp* dimensions, const npy_intp* ste
     Source<T> from;
     T to[BLOCK];
     from.open(args[0], steps[0], n);
-    const bool direct = steps[1] == sizeof(T) && args[0] != args[1];  // an operand in the result's memory is still needed
-    const npy_intp block = direct && from.contiguous() ? n : BLOCK;
+    const bool direct = steps[1] == sizeof(T), overwrites = args[0] == args[1] && direct && from.contiguous();
+    const npy_intp block = direct && !overwrites && from.contiguous() ? n : BLOCK;
     for (npy_intp start = 0; start < n; start += block) {
         const npy_intp count = std::min(n - start, block);
         char* at = args[1] + start * steps[1];
         const T* x = from.elements(start, count);
+        if (overwrites) std::copy_n(x, count, to), x = to;  // operands that are left to NumPy are read again
         T* y = direct ? reinterpret_cast<T*>(at) : to;
         const int flags = std::fetestexcept(FE_ALL_EXCEPT);
         if (compute(x, y, count) || std::fetestexcept(WARNED) & ~flags) leave_to_numpy(replaced, x, y, count, flags);
