@@ -34,8 +34,8 @@ BACK = (x(2, 5, 3), x(2, 5), x(2, 5, 3), x(2, 5))  # in front of those
 LSTM = ("lstm", False, None, x(8, 2), x(6, 8), x(6, 2), x(6, 2), x(3, 2), x(3, 2), x(6, 2))  # of backward passes
 GRU = ("gru", True, ends(3, 3, 1), x(6, 2), x(7, 6), x(7, 2), x(7, 2), x(4, 2), None, x(7, 2))
 GATES = (x(7, 6), x(7, 6))
-FLAT = np.array([0, 0, 0, 1, 3, 4, 0, 0, 0])  # bilinear samples of images (3, 4)
-DEEP = np.array([0, 2, 1, 2, 3, 2, 0, 1, 0])
+FLAT = (0, 0, 0, 1, 3, 4, 0, 0, 0)  # bilinear samples of images (3, 4)
+DEEP = (0, 2, 1, 2, 3, 2, 0, 1, 0)
 # Matching arguments, and how many arrays at the end are written to.
 CALLS = {
     "uniform": [((words(2), words(4), x(16)), 1)],

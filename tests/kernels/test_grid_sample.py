@@ -21,7 +21,7 @@ def results(form):
     settings, shape, points = FORMS[form]
     r, axes = np.random.default_rng(0), 3 if form == "deep" else 2
     x, y = r.standard_normal(shape), r.standard_normal((*shape[:2], points))
-    grid, settings = r.standard_normal((shape[0], points, axes)), np.array(settings)
+    grid, settings = r.standard_normal((shape[0], points, axes)), tuple(settings)
     out = np.full_like(y, np.nan), np.full_like(x, np.nan), np.full_like(grid, np.nan)
     chosen.sample_points(settings, x, grid, out[0])
     chosen.sample_points_backward(settings, y, grid, out[1])
@@ -45,7 +45,7 @@ def test_results_do_not_depend_on_how_the_work_is_divided(form, grain, threads):
 @pytest.mark.parametrize("wrong", [(0, 3), (1, -1), (4, 0), (7, -1), (3, 2)])
 def test_settings_out_of_range_are_refused(wrong):
     settings, shape, points = FORMS["bilinear"]
-    settings = np.array(settings)
+    settings = list(settings)
     settings[wrong[0]] = wrong[1]
     with pytest.raises(ValueError, match="do not fit"):
-        chosen.sample_points(settings, np.zeros(shape), np.zeros((3, points, 2)), np.zeros((*shape[:2], points)))
+        chosen.sample_points(tuple(settings), np.zeros(shape), np.zeros((3, points, 2)), np.zeros((*shape[:2], points)))

@@ -331,7 +331,7 @@ class Random:
         orders = [0] * (3 - axes) + [int(n) for n in self.r.choice([0, 0, 1, 2], axes)]
         n, c, points = self.size(5), self.size(5), int(self.r.choice([1, 2, 17, 150, 300]))
         x, grid = self.numbers(n, c, math.prod(sizes)), self.numbers(n, points, axes)
-        return np.array([mode, padding, align, *sizes, *orders]), x, grid, self.numbers(n, c, points)
+        return (mode, padding, align, *sizes, *orders), x, grid, self.numbers(n, c, points)
 
     def sampled(self):
         settings, x, grid, y = self.sampling()

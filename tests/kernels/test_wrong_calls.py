@@ -66,13 +66,25 @@ OF_PLANS = [
     lambda plan: SQUARES,
     lambda plan: GRID,
 ]
+OF_SETTINGS = [
+    lambda _: None,
+    lambda settings: settings[:-1],
+    lambda settings: (*settings, 0),
+    list,
+    *(
+        lambda settings, value=value: (value,) * len(settings)
+        for value in ("x", None, -1, 0, 3, 2**30, 2**62, 2**70, 1.5)
+    ),
+]
 OF_NUMBERS = [lambda _, value=value: value for value in (None, "x", -1, 0, 1, 3, 2**40, 10**30, np.nan, np.inf, 1.5)]
 
 
 def changes(argument):
     if isinstance(argument, np.ndarray):
         return OF_ARRAYS
-    return OF_PLANS if isinstance(argument, tuple) else OF_NUMBERS
+    if isinstance(argument, tuple):
+        return OF_PLANS if hasattr(argument, "table") else OF_SETTINGS
+    return OF_NUMBERS
 
 
 def changed(argument, change):

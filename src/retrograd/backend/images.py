@@ -182,4 +182,4 @@ def _sampling_settings(how, sizes):
     mode, padding, align, orders = how
     missing = 3 - len(sizes)
     modes = MODES.index(mode), PADDINGS.index(padding), int(align)
-    return np.array((*modes, *(1,) * missing, *sizes, *(0,) * missing, *orders), np.int64)
+    return (*modes, *(1,) * missing, *sizes, *(0,) * missing, *orders)

@@ -291,11 +291,15 @@ void sums_of_points(const Job<T>& job) {
 
 // ------------------------------------------------------------------------------------------------------ arguments
 
-bool read(PyArrayObject* a, Settings& how) {
-    if (!is(a, NPY_INT64, 1) || PyArray_DIM(a, 0) != 9) return false;
-    std::memcpy(&how, PyArray_DATA(a), sizeof how);
+bool read(PyObject* numbers, Settings& how) {
+    npy_int64 found[9];
+    if (PyTuple_GET_SIZE(numbers) != 9) return false;
+    for (int k = 0; k < 9; k++) found[k] = PyLong_AsLongLong(PyTuple_GET_ITEM(numbers, k));
+    if (PyErr_Occurred()) return PyErr_Clear(), false;
+    std::memcpy(&how, found, sizeof how);
     bool good = how.mode >= BILINEAR && how.mode <= BICUBIC && how.padding >= ZEROS && how.padding <= REFLECTION;
     for (int k = 0; k < 3; k++) good = good && how.size[k] >= 1 && how.order[k] >= 0;
+    good = good && double(how.size[0]) * double(how.size[1]) * double(how.size[2]) < 0x1p60;
     return good;
 }
 
@@ -306,7 +310,7 @@ bool fits(const Job<T>& job, PyArrayObject* a, int type, npy_intp count) {
 }
 
 template <class T>
-PyObject* run(const char* name, PyArrayObject* settings, PyArrayObject* y, PyArrayObject* x, PyArrayObject* grid, PyArrayObject* out,
+PyObject* run(const char* name, PyObject* settings, PyArrayObject* y, PyArrayObject* x, PyArrayObject* grid, PyArrayObject* out,
               int type) {
     Job<T> job{};
     PyArrayObject* first = x ? x : y;
@@ -329,29 +333,32 @@ PyObject* run(const char* name, PyArrayObject* settings, PyArrayObject* y, PyArr
     Py_RETURN_NONE;
 }
 
-PyObject* run_any(const char* name, PyArrayObject* settings, PyArrayObject* y, PyArrayObject* x, PyArrayObject* grid, PyArrayObject* out) {
+PyObject* run_any(const char* name, PyObject* settings, PyArrayObject* y, PyArrayObject* x, PyArrayObject* grid, PyArrayObject* out) {
     if (PyArray_TYPE(grid) == NPY_FLOAT) return run<float>(name, settings, y, x, grid, out, NPY_FLOAT);
     return run<double>(name, settings, y, x, grid, out, NPY_DOUBLE);
 }
 
 PyObject* sample_points(PyObject*, PyObject* args) {
-    PyArrayObject *settings, *x, *grid, *out;
+    PyObject* settings;
+    PyArrayObject *x, *grid, *out;
     PyTypeObject* array = &PyArray_Type;
-    if (!PyArg_ParseTuple(args, "O!O!O!O!", array, &settings, array, &x, array, &grid, array, &out)) return nullptr;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!", &PyTuple_Type, &settings, array, &x, array, &grid, array, &out)) return nullptr;
     return run_any("sample_points", settings, nullptr, x, grid, out);
 }
 
 PyObject* sample_points_backward(PyObject*, PyObject* args) {
-    PyArrayObject *settings, *y, *grid, *out;
+    PyObject* settings;
+    PyArrayObject *y, *grid, *out;
     PyTypeObject* array = &PyArray_Type;
-    if (!PyArg_ParseTuple(args, "O!O!O!O!", array, &settings, array, &y, array, &grid, array, &out)) return nullptr;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!", &PyTuple_Type, &settings, array, &y, array, &grid, array, &out)) return nullptr;
     return run_any("sample_points_backward", settings, y, nullptr, grid, out);
 }
 
 PyObject* sample_slopes(PyObject*, PyObject* args) {
-    PyArrayObject *settings, *y, *x, *grid, *out;
+    PyObject* settings;
+    PyArrayObject *y, *x, *grid, *out;
     PyTypeObject* array = &PyArray_Type;
-    if (!PyArg_ParseTuple(args, "O!O!O!O!O!", array, &settings, array, &y, array, &x, array, &grid, array, &out)) return nullptr;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!", &PyTuple_Type, &settings, array, &y, array, &x, array, &grid, array, &out)) return nullptr;
     return run_any("sample_slopes", settings, y, x, grid, out);
 }
 

@@ -23,7 +23,6 @@ NEAR, FAR = (1.25, -2.25, 0.0, 1.0), (-0.75, 3.75, -6.0, 3.0)
 @separate(1)
 def sample_points(settings, x, grid, out):
     """Set out (n, c, points) to the weighted sums of the elements of x that the points read."""
-    settings = settings.tolist()
     with np.errstate(all="ignore"):
         out[...] = _sampled(settings, x, grid, settings[6:])
 
@@ -31,7 +30,7 @@ def sample_points(settings, x, grid, out):
 @separate(1)
 def sample_points_backward(settings, y, grid, out):
     """Set out (n, c, size) to the sums of the numbers y at the points that read each element, with their weights."""
-    out[...], settings = 0, settings.tolist()
+    out[...] = 0
     images = np.arange(len(y))[:, None, None], np.arange(y.shape[1])[:, None]
     with np.errstate(all="ignore"):
         for index, weight in _taps(settings, grid, settings[6:]):
@@ -42,10 +41,9 @@ def sample_points_backward(settings, y, grid, out):
 @separate(1)
 def sample_slopes(settings, y, x, grid, out):
     """Set out (n, points, d) to the sums over channels of y times the derivatives of samples by the positions."""
-    settings = settings.tolist()
     with np.errstate(all="ignore"):
         for k in range(grid.shape[-1]):
-            orders = settings[6:]
+            orders = list(settings[6:])
             orders[-1 - k] += 1
             out[..., k] = (y * _sampled(settings, x, grid, orders)).sum(1)
 

@@ -7,7 +7,7 @@ value, and views of the same base are synced at their next use.
 import math
 
 from retrograd import backend
-from retrograd.backend.type_info import check_number_fits
+from retrograd.backend.type_info import check_element_fits, check_number_fits
 from retrograd.core import Aval, Internal, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import ground, write_plain, write_ufunc
@@ -752,8 +752,10 @@ def set_item(x, key, value) -> None:
     if parts is not None:
         parts.write_item(x, key, value)
         return
-    if type(value) in (int, float) and is_mask(key) and key.shape == x.shape and _filled_plain(x, value, key):
-        return
+    if type(value) in (int, float) and is_mask(key) and key.shape == x.shape:
+        check_element_fits(name, value, x.dtype)
+        if _filled_plain(x, value, key):
+            return
     if x.level is not None and is_mask(key) and not getattr(value, "ndim", 0):
         write_into(name, x, where(unsqueeze_mask(key, x), value, x))  # valid for any number of selected elements
         return

@@ -5,6 +5,7 @@ import inspect
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.errors import OperandValueError
+from retrograd.foundation.suggestions import bind_arguments
 from retrograd.ops import recurrent
 from retrograd.ops.create import empty
 from retrograd.ops.dropout import check_scalable, keep
@@ -159,7 +160,7 @@ def _loss(form):
     name, signature = form.__name__, inspect.signature(form)
 
     def loss(*args, **kwargs):
-        given = signature.bind(*args, **kwargs).arguments
+        given = bind_arguments(name, signature, args, kwargs).arguments
         kind = given.get("reduction", "mean")
         if not isinstance(kind, str) and kind not in (0, 1, 2):
             raise ValueError(f"{name}: reduction must be 0, 1 or 2, for {_REDUCTIONS}, got {kind!r}")
