@@ -65,7 +65,7 @@ def _to_array(name, data, dtype):
         raise ValueError(f"{name}: {_describe_uneven(data)}; {way_out}") from error
     if array.dtype.kind == "O":
         array = _large_integers(name, array, dtype)
-    elif array.ndim and type(data) in (list, tuple):
+    elif array.ndim > 1 and type(data) in (list, tuple):
         array = _without_dims_of_entries(data, array)
     dtypes.category(array.dtype)  # raises for dtypes that are not numeric
     if hasattr(data, "dtype"):

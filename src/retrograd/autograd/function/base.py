@@ -7,7 +7,7 @@ from typing import Any
 
 from retrograd.autograd.function.arguments import bind_arguments, check_keywords, find_foreign
 from retrograd.autograd.function.batch_rule import VmapInfo, make_batched_function, move_batch_dims_first
-from retrograd.autograd.function.context import FunctionCtx, flag
+from retrograd.autograd.function.context import FunctionCtx, explain_unset, flag
 from retrograd.autograd.function.cotangents import align_with_outputs, check_gradient, zero_cotangent
 from retrograd.autograd.function.node_class import BackwardCFunction, make_backward_class
 from retrograd.autograd.function.outputs import attach_outputs, check_dirty, make_outputs
@@ -117,7 +117,11 @@ class FunctionOp(Op):
         pairs = zip(primals, tangents, strict=True)
         if ctx.materialize_grads:
             tangents = tuple([_zeros_tangent(p) if t is None else t for p, t in pairs])
-        return self.cls.jvp(ctx, *tangents)
+        try:
+            return self.cls.jvp(ctx, *tangents)
+        except AttributeError as error:
+            explain_unset(ctx, error)
+            raise
 
     def backward_functions(self) -> list[Callable]:
         """Return the user's functions that a backward pass calls."""
@@ -285,9 +289,13 @@ class Function(metaclass=FunctionMeta):
     def _run_backward(cls, ctx: FunctionCtx, grad_outputs: Sequence) -> Any:
         """Return what the user's backward returns."""
         backward = cls._backward_method()
-        if cls.boxed_grads_call is False or not flag(cls, "boxed_grads_call"):
-            return backward(ctx, *grad_outputs)
-        return backward(ctx, list(grad_outputs))
+        try:
+            if cls.boxed_grads_call is False or not flag(cls, "boxed_grads_call"):
+                return backward(ctx, *grad_outputs)
+            return backward(ctx, list(grad_outputs))
+        except AttributeError as error:
+            explain_unset(ctx, error)
+            raise
 
     generate_vmap_rule = False
     clear_saved_tensors_on_access = False  # if True, `ctx.saved_tensors` can be read once: the graph keeps no reference

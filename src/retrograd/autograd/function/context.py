@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from retrograd.autograd.saved_names import SavedTensor
 from retrograd.core import GradFn, Tensor
@@ -20,6 +20,15 @@ def flag(cls: Any, name: str) -> bool:
     if not isinstance(value, bool):
         raise RuntimeError(f"{name} must be a bool, got {type(value).__name__}: set it in class {cls.__name__}")
     return value
+
+
+def explain_unset(ctx: Any, error: AttributeError) -> None:
+    """Add to the error of an attribute that ctx lacks how it is set.
+
+    A `__getattr__` of the class would lengthen each access to an attribute that it has.
+    """
+    if error.obj is ctx:
+        error.args = (f"{error}; forward, or setup_context, sets what backward reads: ctx.{error.name} = ...",)
 
 
 class FunctionCtx:
@@ -40,16 +49,6 @@ class FunctionCtx:
     materialize_grads = True
     _materialize_non_diff_grads = True  # if False, outputs that are not differentiable get None instead of zeros
     _node: Callable[[], GradFn | None] | None = None
-
-    if not TYPE_CHECKING:  # type checkers would take any attribute for one that exists
-
-        def __getattr__(self, name):
-            """Raise AttributeError: the user has not set it."""
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}; forward, or setup_context, sets what "
-                f"backward reads: ctx.{name} = ...",
-                name=name,
-            )
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Save inputs, outputs or other tensors (or None) for backward, which reads them as `saved_tensors`.
