@@ -84,6 +84,18 @@ def test_the_site_reads_lists_and_tables_as_github_does():
     assert found == {}
 
 
+def tags(text):
+    """Return what Markdown takes for a tag of HTML, which readers do not see, except those that pages use."""
+    text = re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^    .*$|`+[^`\n]*(\n[^`\n]+)?`+", "", text, flags=re.MULTILINE)
+    return re.findall(r"</?(?!div\b)[A-Za-z][^>\n]*>", text)
+
+
+def test_no_words_are_lost_as_tags():
+    assert tags("a <b, c> of\n```\n<d>\n```\n`<e>` 1 < 2") == ["<b, c>"]
+    assert {page.name: found for page in PAGES if (found := tags(page.read_text()))} == {}
+
+
 def test_pages_show_the_lines_of_a_user_and_not_those_of_the_tests():
     assert [page.name for page in PAGES if re.search("<doctest|<stdin>", page.read_text())] == []
 
