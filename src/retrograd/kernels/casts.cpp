@@ -4,11 +4,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 
 #include "half_instructions.hpp"
 #include "loops.hpp"
 #include "registration.hpp"
+#include "sums.hpp"
 
 namespace retrograd {
 namespace {
@@ -16,20 +16,18 @@ namespace {
 constexpr npy_intp BLOCK = 512;
 constexpr int32_t INFINITE = 0x7f800000;  // the bits of float32: exponents of 8 bits, significands of 23
 
-INLINE uint32_t bits_of(float x) {
-    uint32_t bits;
-    std::memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-INLINE float float_of(uint32_t bits) {
-    float x;
-    std::memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-// A conversion of n elements; it returns whether a finite number became infinite.
+// A conversion of at most BLOCK elements; it returns whether a finite number became infinite.
 template <class From, class To>
-using Convert = void (*)(const From* x, To* out, npy_intp n, bool* overflow);
+using ConvertBlock = bool (*)(const From* x, To* out, npy_intp n);
+
+// Converts n elements in blocks that begin at lines of the cache, but the first: vectors of 64 bytes that are in two lines
+// take 1.4 times as long where memory is the limit.
+template <class From, class To, ConvertBlock<From, To> block>
+INLINE void in_blocks(const From* x, To* out, npy_intp n, bool* overflow) {
+    constexpr uintptr_t LINE = 64;
+    npy_intp count = std::min<npy_intp>(n, -reinterpret_cast<uintptr_t>(x) % LINE / sizeof(From));
+    for (; n > 0; x += count, out += count, n -= count, count = std::min(n, BLOCK)) *overflow |= block(x, out, count);
+}
 
 // The bits of float16 are those of float32 with an exponent's bias of 15 instead of 127, and 10 instead of 23 bits of
 // significand.
@@ -43,7 +41,7 @@ INLINE int32_t half_of(int32_t size) {
     const int32_t power = size & INFINITE, exponent = power > SMALLEST_NORMAL ? power : SMALLEST_NORMAL;
     // The last bit of a sum with 2^13 times the power of two is the last one of float16: the addition rounds.
     const int32_t large = exponent + (13 << 23);
-    const int32_t units = bits_of(float_of(size) + float_of(large)) - large;
+    const int32_t units = bits_of(from_bits<float>(size) + from_bits<float>(large)) - large;
     return ((exponent - SMALLEST_NORMAL) >> 13) + units;
 }
 
@@ -79,35 +77,37 @@ INLINE int16_t largest_half(const uint16_t* x, npy_intp n) {
     return most;
 }
 
-template <bool by_instruction>
-INLINE void to_half(const float* x, uint16_t* out, npy_intp n, bool* overflow) {
-    for (npy_intp count; n > 0; x += count, out += count, n -= count) {
-        count = std::min(n, BLOCK);
-        const npy_intp done = by_instruction ? convert_to_half(x, out, count) : 0;
-        if (done < count) to_half_in_integers(x + done, out + done, count - done);
-        if (largest_half(out, count) >= HALF_INFINITE) *overflow |= mend_infinite(x, out, count);
+template <int bytes>
+INLINE bool to_half(const float* x, uint16_t* out, npy_intp n) {
+    int16_t most = 0;
+    npy_intp done = 0;
+    if constexpr (bytes > 0) done = convert_to_half<bytes>(x, out, n, most);
+    if (done < n) {
+        to_half_in_integers(x + done, out + done, n - done);
+        most = std::max(most, largest_half(out + done, n - done));
     }
+    return most >= HALF_INFINITE && mend_infinite(x, out, n);
 }
 
 NOT_INLINE void from_half_in_integers(const uint16_t* x, float* out, npy_intp n) {
     IN_ANY_ORDER
     for (npy_intp i = 0; i < n; i++) {
         const int32_t sign = (x[i] & 0x8000) << 16, size = (x[i] & 0x7fff) << 13;
-        const int32_t subnormal = bits_of(float_of(size + (113 << 23)) - float_of(113 << 23));
+        const int32_t subnormal = bits_of(from_bits<float>(size + (113 << 23)) - from_bits<float>(113 << 23));
         int32_t bits = size + (size < (31 << 23) ? 112 << 23 : 224 << 23);
         bits = size < (1 << 23) ? subnormal : bits;
-        out[i] = float_of(sign | bits);
+        out[i] = from_bits<float>(sign | bits);
     }
 }
 
-template <bool by_instruction>
-INLINE void from_half(const uint16_t* x, float* out, npy_intp n, bool*) {
-    for (npy_intp count; n > 0; x += count, out += count, n -= count) {
-        count = std::min(n, BLOCK);
-        const bool converts = by_instruction && largest_half(x, count) <= HALF_INFINITE;
-        const npy_intp done = converts ? convert_from_half(x, out, count) : 0;
-        if (done < count) from_half_in_integers(x + done, out + done, count - done);
-    }
+template <int bytes>
+INLINE bool from_half(const uint16_t* x, float* out, npy_intp n) {
+    int16_t most = 0;
+    npy_intp done = 0;
+    if constexpr (bytes > 0) done = convert_from_half<bytes>(x, out, n, most);
+    if (most > HALF_INFINITE) done = 0;
+    if (done < n) from_half_in_integers(x + done, out + done, n - done);
+    return false;
 }
 
 // Writes the NaNs of ml_dtypes.
@@ -120,24 +120,29 @@ NOT_INLINE void mend_nan(const float* x, uint16_t* out, npy_intp n) {
 }
 
 // Rounds to nearest, ties to even; every NaN becomes the quiet one of its sign.
-INLINE void to_bfloat16(const float* x, uint16_t* out, npy_intp n, bool*) {
-    for (npy_intp count; n > 0; x += count, out += count, n -= count) {
-        count = std::min(n, BLOCK);
-        int32_t most = 0;
-        IN_ANY_ORDER
-        for (npy_intp i = 0; i < count; i++) {
-            const int32_t bits = bits_of(x[i]), size = bits & 0x7fffffff;
-            most = size > most ? size : most;
-            out[i] = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-        }
-        if (most > INFINITE) mend_nan(x, out, count);
+INLINE bool to_bfloat16(const float* x, uint16_t* out, npy_intp n) {
+    // The instructions of 512 numbers keep few reads waiting for memory: without this, 4 million take 1.2 times as long.
+    Prefetch<float, 1>{{reinterpret_cast<const char*>(x)}}.fetch(2 * BLOCK, BLOCK);
+    int32_t most = 0;
+    IN_ANY_ORDER
+    for (npy_intp i = 0; i < n; i++) {
+        const int32_t bits = bits_of(x[i]), size = bits & 0x7fffffff;
+        most = size > most ? size : most;
+        out[i] = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
     }
+    if (most > INFINITE) mend_nan(x, out, n);
+    return false;
 }
 
-INLINE void from_bfloat16(const uint16_t* x, float* out, npy_intp n, bool*) {
+INLINE bool from_bfloat16(const uint16_t* x, float* out, npy_intp n) {
     IN_ANY_ORDER
-    for (npy_intp i = 0; i < n; i++) out[i] = float_of(static_cast<uint32_t>(x[i]) << 16);
+    for (npy_intp i = 0; i < n; i++) out[i] = from_bits<float>(static_cast<uint32_t>(x[i]) << 16);
+    return false;
 }
+
+// A conversion of any number of elements.
+template <class From, class To>
+using Convert = void (*)(const From* x, To* out, npy_intp n, bool* overflow);
 
 // Converts elements at any strides, in contiguous blocks.
 template <class From, class To, Convert<From, To> convert>
@@ -171,14 +176,15 @@ void loop(char** args, const npy_intp* dimensions, const npy_intp* steps, void*)
     if (overflow) std::feraiseexcept(FE_OVERFLOW);
 }
 
-#define CAST(name, From, To, types, ...) \
-    {name, {loop<From, To, cpu_dispatch<__VA_ARGS__>>, nullptr}, types, 1, nullptr}
+#define CAST(name, From, To, types, widest, narrow, wide)                                                         \
+    {name, {loop<From, To, cpu_dispatch<in_blocks<From, To, widest>, in_blocks<From, To, narrow>, in_blocks<From, To, wide>>>, nullptr}, \
+     types, 1, nullptr}
 
 const Kernel kernels[] = {
-    CAST("float_to_half", float, uint16_t, "fe", to_half<true>, to_half<false>),
-    CAST("half_to_float", uint16_t, float, "ef", from_half<true>, from_half<false>),
-    CAST("float_to_bfloat16", float, uint16_t, "fH", to_bfloat16),
-    CAST("bfloat16_to_float", uint16_t, float, "Hf", from_bfloat16),
+    CAST("float_to_half", float, uint16_t, "fe", to_half<64>, to_half<0>, to_half<32>),
+    CAST("half_to_float", uint16_t, float, "ef", from_half<64>, from_half<0>, from_half<32>),
+    CAST("float_to_bfloat16", float, uint16_t, "fH", to_bfloat16, to_bfloat16, to_bfloat16),
+    CAST("bfloat16_to_float", uint16_t, float, "Hf", from_bfloat16, from_bfloat16, from_bfloat16),
 };
 
 }  // namespace

@@ -35,8 +35,18 @@ public:
     INLINE const T* y(npy_intp i) { return read_y.at(of.y.data + i * of.y.row); }
     INLINE T* out(npy_intp i) { return write.at(of.out.data + i * of.out.row); }
     INLINE void finish() { write.finish(); }
+    // Before row i is read for the first time: the processor fetches ahead within a row only.
+    INLINE void fetch_after(npy_intp i) {
+        fetch(of.x, i + AHEAD);
+        if (of.y.data != of.x.data) fetch(of.y, i + AHEAD);
+    }
 
 private:
+    static constexpr npy_intp AHEAD = 2;  // rows
+    INLINE void fetch(const Block& block, npy_intp i) {
+        if (block.step == sizeof(T)) Prefetch<T, 1>{{block.data + i * block.row}}.fetch(0, of.n);
+    }
+
     const Columns& of;
     Reader<T> read_x, read_y;
     Writer<T> write;
@@ -57,12 +67,15 @@ INLINE void raise(Rows<T>& rows, npy_intp begin, npy_intp end, npy_intp n, T* to
     T before[WIDEST];
     std::copy(tops, tops + n, before);
     for (npy_intp i = begin; i < end; i++) {
+        rows.fetch_after(i);
         const T* x = rows.x(i);
         IN_ANY_ORDER
         for (npy_intp c = 0; c < n; c++) tops[c] = x[c] > tops[c] ? x[c] : tops[c];
     }
+    if (begin == 0) return;  // the sums are 0
+    IN_ANY_ORDER
     for (npy_intp c = 0; c < n; c++)
-        if (tops[c] != before[c]) totals[c] *= std::exp(double(before[c]) - double(tops[c]));
+        totals[c] *= exp_of_negative(tops[c] == before[c] ? 0.0 : double(before[c]) - double(tops[c]));
 }
 
 // The maximum of each column, and the sum of exp(x - maximum).
@@ -111,7 +124,11 @@ INLINE void subtract_logarithms(const Columns& of, const Exponentials<T>& found)
     Rows<T> rows(of);
     T shifts[WIDEST];
     const T* tops = found.tops;
-    for (npy_intp c = 0; c < of.n; c++) shifts[c] = T(std::log(found.totals[c]));
+    IN_ANY_ORDER
+    for (npy_intp c = 0; c < of.n; c++) {
+        const double total = found.totals[c];  // 1 for a maximum, and those of the others; else NaN
+        shifts[c] = T(total >= 1 ? log_of_normal(total) : std::numeric_limits<double>::quiet_NaN());
+    }
     for (npy_intp i = 0; i < of.m; i++, rows.finish()) {
         const T* x = rows.x(i);
         T* out = rows.out(i);
@@ -135,6 +152,7 @@ INLINE void softmax_grad(const Columns& of) {
     double totals[WIDEST] = {};
     for (npy_intp start = 0; start < of.m; start += TILE)
         add_tile<T>(start, std::min(of.m, start + TILE), of.n, totals, [&](npy_intp i, T* sums) {
+            rows.fetch_after(i);
             const T *g = rows.x(i), *y = rows.y(i);
             IN_ANY_ORDER
             for (npy_intp c = 0; c < of.n; c++) sums[c] += g[c] * y[c];
@@ -155,6 +173,7 @@ INLINE void log_softmax_grad(const Columns& of) {
     double totals[WIDEST] = {};
     for (npy_intp start = 0; start < of.m; start += TILE)
         add_tile<T>(start, std::min(of.m, start + TILE), of.n, totals, [&](npy_intp i, T* sums) {
+            rows.fetch_after(i);
             const T* g = rows.x(i);
             IN_ANY_ORDER
             for (npy_intp c = 0; c < of.n; c++) sums[c] += g[c];

@@ -41,13 +41,13 @@ inline int supported_vector_bytes() {
 // The width that kernels use; `set_vector_bytes` of the module sets it.
 inline int vector_bytes = supported_vector_bytes();
 
-template <auto body, auto narrow_body>
+template <auto body, auto narrow_body, auto wide_body>
 struct CpuDispatch;
 
-template <class... A, void (*body)(A...), void (*narrow_body)(A...)>
-struct CpuDispatch<body, narrow_body> {
+template <class... A, void (*body)(A...), void (*narrow_body)(A...), void (*wide_body)(A...)>
+struct CpuDispatch<body, narrow_body, wide_body> {
     FOR_WIDEST static void widest(A... arguments) { body(arguments...); }
-    FOR_WIDE static void wide(A... arguments) { body(arguments...); }
+    FOR_WIDE static void wide(A... arguments) { wide_body(arguments...); }
     static void narrow(A... arguments) { narrow_body(arguments...); }
     static void call(A... arguments) {
         if constexpr (MOST_VECTOR_BYTES == 64) (vector_bytes == 64 ? widest : vector_bytes == 32 ? wide : narrow)(arguments...);
@@ -57,9 +57,9 @@ struct CpuDispatch<body, narrow_body> {
 };
 
 // A function whose code is that of `body`, an INLINE function, compiled for each generation of processors; for those
-// without AVX2, that of `narrow_body`.
-template <auto body, auto narrow_body = body>
-constexpr auto cpu_dispatch = &CpuDispatch<body, narrow_body>::call;
+// without AVX2, that of `narrow_body`, and for those without AVX-512, that of `wide_body`.
+template <auto body, auto narrow_body = body, auto wide_body = body>
+constexpr auto cpu_dispatch = &CpuDispatch<body, narrow_body, wide_body>::call;
 
 // The three versions of a function that is not inlined into its callers.
 template <auto widest_body, auto wide_body, auto narrow_body>

@@ -17,31 +17,6 @@ namespace {
 template <class T>
 constexpr T NONE = std::numeric_limits<T>::quiet_NaN();
 
-// The bits of 1, of sqrt(1/2) and of `shift`.
-template <class T>
-struct Pattern;
-template <>
-struct Pattern<float> {
-    static constexpr uint32_t one = 0x3f800000, root = 0x3f3504f3, shift = 0x4b400000;
-};
-template <>
-struct Pattern<double> {
-    static constexpr uint64_t one = 0x3ff0000000000000, root = 0x3fe6a09e667f3bcd, shift = 0x4338000000000000;
-};
-
-template <class T>
-INLINE T from_bits(typename Format<T>::Bits bits) {
-    T number;
-    std::memcpy(&number, &bits, sizeof bits);
-    return number;
-}
-template <class T>
-INLINE typename Format<T>::Bits bits_of(T number) {
-    typename Format<T>::Bits bits;
-    std::memcpy(&bits, &number, sizeof bits);
-    return bits;
-}
-
 // ------------------------------------------------------------------------------------------------- exponentials
 
 // From this number on, exponentials overflow, and from its opposite on they round to 0.
@@ -127,43 +102,6 @@ INLINE T sinh_of(T x) {
 
 // --------------------------------------------------------------------------------------------------- logarithms
 
-// (2 artanh(s) / s - 2) / s^2 in s^2 for |s| <= 0.172, by the series.
-INLINE float artanh_rest(float z) {
-    float p = 2.0f / 11;
-    p = p * z + 2.0f / 9;
-    p = p * z + 2.0f / 7;
-    p = p * z + 2.0f / 5;
-    return p * z + 2.0f / 3;
-}
-INLINE double artanh_rest(double z) {
-    double p = 2.0 / 21;
-    p = p * z + 2.0 / 19;
-    p = p * z + 2.0 / 17;
-    p = p * z + 2.0 / 15;
-    p = p * z + 2.0 / 13;
-    p = p * z + 2.0 / 11;
-    p = p * z + 2.0 / 9;
-    p = p * z + 2.0 / 7;
-    p = p * z + 2.0 / 5;
-    return p * z + 2.0 / 3;
-}
-
-// y = 2^k (1 + f) with 1 + f from sqrt(1/2) to sqrt(2), for normal y > 0.
-template <class T>
-INLINE T fraction_of(T y, T& k) {
-    const typename Format<T>::Bits from = bits_of(y) + (Pattern<T>::one - Pattern<T>::root);
-    k = from_bits<T>(Pattern<T>::shift + (from >> Format<T>::mantissa)) - (Format<T>::shift + Format<T>::bias);
-    return from_bits<T>((from & ((typename Format<T>::Bits(1) << Format<T>::mantissa) - 1)) + Pattern<T>::root) - T(1);
-}
-
-// log(1 + f) + rest, with the parts of the sum in an order that loses few digits: f - (f^2 / 2 - s (f^2 / 2 + ...)) with
-// s = f / (2 + f), as in W. Kahan's and K. C. Ng's log.
-template <class T>
-INLINE T log_sum(T f, T rest = T(0)) {
-    const T s = f / (T(2) + f), z = s * s, half = T(0.5) * f * f;
-    return f - (half - (s * (half + z * artanh_rest(z)) + rest));
-}
-
 // Only normal numbers have one here.
 template <class T>
 INLINE bool has_log(T x) {
@@ -172,8 +110,7 @@ INLINE bool has_log(T x) {
 
 template <class T>
 INLINE T log_of(T x) {
-    T k, f = fraction_of(x, k);
-    return has_log(x) ? k * Format<T>::log2_first + log_sum(f, k * Format<T>::log2_rest) : NONE<T>;
+    return has_log(x) ? log_of_normal(x) : NONE<T>;
 }
 template <class T>
 INLINE T log2_of(T x) {

@@ -29,6 +29,13 @@
 
 namespace retrograd {
 
+// Begins to read a line of memory, which need not exist, into the caches.
+INLINE void prefetch([[maybe_unused]] const void* at) {
+#if defined(__GNUC__)
+    __builtin_prefetch(at);
+#endif
+}
+
 // A ufunc: `types` has a letter per operand: the kernel's type, 'T', or that of NumPy's letter, one of "feH?", with 'l' for
 // int64.
 struct Kernel {

@@ -2,24 +2,38 @@
 
 #include "ufunc_adapter.hpp"
 #include "registration.hpp"
+#include "sums.hpp"
 
 namespace retrograd {
 namespace {
 
+// Elements from which on operands are in the memory of the machine rather than in a cache.
+constexpr npy_intp FAR = 1 << 17;
+
 // Defines a kernel with one output: an expression in the first and the last input, x and y; a and b are the first two
 // settings.
-#define KERNEL_OF(name, arrays, settings, expression)                       \
-    KERNEL(name, arrays, settings, 1) {                               \
-        const T *in = operands.in[0], *second = operands.in[arrays - 1]; \
-        const T a = operands.set[0], b = operands.set[settings > 1];     \
-        T* out = operands.out[0];                                        \
-        (void)a, (void)b;                                                \
-        IN_ANY_ORDER                                                     \
-        for (npy_intp i = 0; i < n; i++) {                               \
-            T x = in[i], y = second[i];                                  \
-            (void)y;                                                     \
-            out[i] = expression;                                         \
-        }                                                                \
+#define KERNEL_OF(name, arrays, settings, expression) KERNEL_IN_BLOCKS(name, arrays, settings, false, expression)
+
+// The same for an expression that is x on a condition, and 0 else: GCC makes an instruction of it that does not begin to read
+// x before the condition is known.  So x is fetched before.  With 4 million numbers, a kernel takes 0.5 to 0.8 of the time.
+#define SELECTION_OF(name, arrays, settings, expression) KERNEL_IN_BLOCKS(name, arrays, settings, true, expression)
+
+#define KERNEL_IN_BLOCKS(name, arrays, settings, fetches, expression)                                      \
+    KERNEL(name, arrays, settings, 1) {                                                                  \
+        const T *in = operands.in[0], *second = operands.in[arrays - 1];                                 \
+        const T a = operands.set[0], b = operands.set[settings > 1];                                     \
+        T* out = operands.out[0];                                                                        \
+        (void)a, (void)b;                                                                                \
+        for (npy_intp start = 0, end; start < n; start = end) {                                          \
+            end = fetches && n >= FAR ? std::min(start + BLOCK, n) : n;                                  \
+            if (end < n) Prefetch<T, 1>{{reinterpret_cast<const char*>(in + start)}}.fetch(2 * BLOCK, BLOCK); \
+            IN_ANY_ORDER                                                                                 \
+            for (npy_intp i = start; i < end; i++) {                                                     \
+                T x = in[i], y = second[i];                                                              \
+                (void)y;                                                                                 \
+                out[i] = expression;                                                                     \
+            }                                                                                            \
+        }                                                                                                \
     }
 
 // In double precision, in which neither squares nor sums overflow.
@@ -32,11 +46,7 @@ INLINE float hypot_of(float x, float y) {
 template <class T>
 INLINE T next_of(T x, T y) {
     using Bits = typename Format<T>::Bits;
-    Bits bits;
-    std::memcpy(&bits, &x, sizeof bits);
-    bits += (y > x) == (x > T(0)) ? Bits(1) : ~Bits(0);
-    T next;
-    std::memcpy(&next, &bits, sizeof bits);
+    T next = from_bits<T>(bits_of(x) + ((y > x) == (x > T(0)) ? Bits(1) : ~Bits(0)));
     next = x == T(0) ? std::copysign(std::numeric_limits<T>::denorm_min(), y) : next;
     next = x == y ? y : next;
     return x == x && y == y ? next : x + y;
@@ -59,18 +69,18 @@ KERNEL_OF(silu_grad, 2, 0, x * silu_slope_of(y))
 KERNEL_OF(tanh_grad, 2, 0, x * (1 - y * y))
 KERNEL_OF(sign, 1, 0, (x > 0 ? 1 : x < 0 ? -1 : x == x ? 0 : x))
 KERNEL_OF(relu, 1, 0, (x <= 0 ? 0 : x))
-KERNEL_OF(relu_grad, 2, 0, (y == 0 ? 0 : x))
+SELECTION_OF(relu_grad, 2, 0, (y == 0 ? 0 : x))
 KERNEL_OF(softplus, 1, 2, softplus_of(x, a, b))
 KERNEL_OF(softplus_grad, 2, 2, (y * a > b ? x : x * sigmoid_of(y * a)))
 KERNEL_OF(scale_negative, 2, 1, (y > 0 ? x : x * a))
-KERNEL_OF(between, 2, 2, (y > a && y < b ? x : 0))
-KERNEL_OF(outside, 2, 2, (y < a || y > b ? x : 0))
+SELECTION_OF(between, 2, 2, (y > a && y < b ? x : 0))
+SELECTION_OF(outside, 2, 2, (y < a || y > b ? x : 0))
 KERNEL_OF(clip, 1, 2, clamp(x, a, b))
 KERNEL_OF(hardshrink, 1, 1, (std::fabs(x) <= a ? 0 : x))
 KERNEL_OF(softshrink, 1, 1, x - clamp(x, -a, a))
 KERNEL_OF(hardsigmoid, 1, 0, clamp(x + 3, T(0), T(6)) / 6)
 KERNEL_OF(hardswish, 1, 0, x * clamp(x + 3, T(0), T(6)) / 6)
-KERNEL_OF(hardswish_grad, 2, 0, (y >= 3 ? x : y <= -3 ? 0 : x * (y / 3 + T(0.5))))
+SELECTION_OF(hardswish_grad, 2, 0, (y >= 3 ? x : y <= -3 ? 0 : x * (y / 3 + T(0.5))))
 KERNEL_OF(elu, 1, 3, elu_of(x, a, b, operands.set[2]))
 KERNEL_OF(elu_grad, 2, 3, x * elu_slope_of(y, a, b, operands.set[2]))
 KERNEL_OF(squared_difference, 2, 0, (x - y) * (x - y))
@@ -154,8 +164,9 @@ void where(char** args, const npy_intp* dimensions, const npy_intp* steps, void*
     for (npy_intp start = 0; start < n; start += BLOCK) {
         const npy_intp count = std::min(n - start, BLOCK);
         char* at = args[3] + start * steps[3];
-        cpu_dispatch<choose<T>>(mask.elements(start, count), from[0].elements(start, count), from[1].elements(start, count),
-                                direct ? reinterpret_cast<T*>(at) : to, count);
+        const T *x = from[0].elements(start, count), *y = from[1].elements(start, count);
+        if (n >= FAR) Prefetch<T, 2>{{reinterpret_cast<const char*>(x), reinterpret_cast<const char*>(y)}}.fetch(2 * BLOCK, BLOCK);
+        cpu_dispatch<choose<T>>(mask.elements(start, count), x, y, direct ? reinterpret_cast<T*>(at) : to, count);
         if (!direct) scatter(to, count, at, steps[3]);
     }
 }

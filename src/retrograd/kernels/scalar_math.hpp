@@ -18,13 +18,15 @@ template <class T>
 struct Format;
 
 // Constants of the floating formats, and where exp and erfc round to 0.  Adding `shift` rounds to an integer, which the
-// last bits then hold; log(2) is in two parts, of which the first times an integer is exact.
+// last bits then hold; log(2) is in two parts, of which the first times an integer is exact.  The last constants are the bits
+// of 1, of sqrt(1/2) and of `shift`.
 template <>
 struct Format<float> {
     using Bits = uint32_t;
     static constexpr int mantissa = 23, bias = 127;
     static constexpr float shift = 12582912.0f, lowest = -104.0f;
     static constexpr float log2_first = 0.693359375f, log2_rest = -2.12194440e-4f, far = 14.5f, erfc_end = 10.5f;
+    static constexpr Bits one_bits = 0x3f800000, root_bits = 0x3f3504f3, shift_bits = 0x4b400000;
 };
 template <>
 struct Format<double> {
@@ -33,7 +35,21 @@ struct Format<double> {
     static constexpr double shift = 6755399441055744.0, lowest = -746.0;
     static constexpr double log2_first = 6.93147180369123816490e-01, log2_rest = 1.90821492927058770002e-10;
     static constexpr double far = 39.0, erfc_end = 27.5;
+    static constexpr Bits one_bits = 0x3ff0000000000000, root_bits = 0x3fe6a09e667f3bcd, shift_bits = 0x4338000000000000;
 };
+
+template <class T>
+INLINE T from_bits(typename Format<T>::Bits bits) {
+    T number;
+    std::memcpy(&number, &bits, sizeof bits);
+    return number;
+}
+template <class T>
+INLINE typename Format<T>::Bits bits_of(T number) {
+    typename Format<T>::Bits bits;
+    std::memcpy(&bits, &number, sizeof bits);
+    return bits;
+}
 
 // Clamps x to [low, high]; NaN stays NaN.
 template <class T>
@@ -45,11 +61,7 @@ INLINE T clamp(T x, T low, T high) {
 // 2^(k + more) for integers k and `more`, within the range of exponents; given k + shift.
 template <class T>
 INLINE T power_of_two(T moved, int more = 0) {
-    typename Format<T>::Bits bits;
-    std::memcpy(&bits, &moved, sizeof bits);
-    bits = (bits + (Format<T>::bias + more)) << Format<T>::mantissa;
-    std::memcpy(&moved, &bits, sizeof bits);
-    return moved;
+    return from_bits<T>((bits_of(moved) + (Format<T>::bias + more)) << Format<T>::mantissa);
 }
 
 // (exp(r) - 1 - r) / r^2 for |r| <= log(2) / 2, by the Taylor series.
@@ -90,6 +102,50 @@ template <class T>
 INLINE T exp_of_negative(T z) {
     T r, moved = split(z < Format<T>::lowest ? Format<T>::lowest : z, r);
     return (T(1) + (r + r * r * exp_rest(r))) * power_of_two(moved, 64) * T(0x1p-64);
+}
+
+// (2 artanh(s) / s - 2) / s^2 in s^2 for |s| <= 0.172, by the series.
+INLINE float artanh_rest(float z) {
+    float p = 2.0f / 11;
+    p = p * z + 2.0f / 9;
+    p = p * z + 2.0f / 7;
+    p = p * z + 2.0f / 5;
+    return p * z + 2.0f / 3;
+}
+INLINE double artanh_rest(double z) {
+    double p = 2.0 / 21;
+    p = p * z + 2.0 / 19;
+    p = p * z + 2.0 / 17;
+    p = p * z + 2.0 / 15;
+    p = p * z + 2.0 / 13;
+    p = p * z + 2.0 / 11;
+    p = p * z + 2.0 / 9;
+    p = p * z + 2.0 / 7;
+    p = p * z + 2.0 / 5;
+    return p * z + 2.0 / 3;
+}
+
+// y = 2^k (1 + f) with 1 + f from sqrt(1/2) to sqrt(2), for normal y > 0.
+template <class T>
+INLINE T fraction_of(T y, T& k) {
+    const typename Format<T>::Bits from = bits_of(y) + (Format<T>::one_bits - Format<T>::root_bits);
+    k = from_bits<T>(Format<T>::shift_bits + (from >> Format<T>::mantissa)) - (Format<T>::shift + Format<T>::bias);
+    return from_bits<T>((from & ((typename Format<T>::Bits(1) << Format<T>::mantissa) - 1)) + Format<T>::root_bits) - T(1);
+}
+
+// log(1 + f) + rest, with the parts of the sum in an order that loses few digits: f - (f^2 / 2 - s (f^2 / 2 + ...)) with
+// s = f / (2 + f), as in W. Kahan's and K. C. Ng's log.
+template <class T>
+INLINE T log_sum(T f, T rest = T(0)) {
+    const T s = f / (T(2) + f), z = s * s, half = T(0.5) * f * f;
+    return f - (half - (s * (half + z * artanh_rest(z)) + rest));
+}
+
+// log(x) of a normal number x > 0.
+template <class T>
+INLINE T log_of_normal(T x) {
+    T k, f = fraction_of(x, k);
+    return k * Format<T>::log2_first + log_sum(f, k * Format<T>::log2_rest);
 }
 
 // log(1 + e) for 0 <= e <= 1: twice the inverse hyperbolic tangent of s = e / (2 + e), at most 1/3, by its series.

@@ -32,10 +32,8 @@ struct Prefetch {
     const char* rows[count];
 
     INLINE void fetch(npy_intp i, npy_intp numbers) const {
-#if defined(__GNUC__)
         for (const char* row : rows)
-            for (npy_intp k = 0; k < numbers; k += 64 / sizeof(T)) __builtin_prefetch(row + (i + k) * sizeof(T));
-#endif
+            for (npy_intp k = 0; k < numbers; k += 64 / sizeof(T)) prefetch(row + (i + k) * sizeof(T));
     }
 };
 template <class T>

@@ -31,14 +31,17 @@ const Tiles<T>& tiles();
 extern template const Tiles<float>& tiles();
 extern template const Tiles<double>& tiles();
 
-// Transposes some rows of a matrix into rows of `columns` elements.
+// Transposes some rows of a matrix into rows of `columns` elements.  The processor fetches ahead along few rows at a time, so
+// without fetching the next squares here, a copy of images with channels last takes 3 times as long.
 template <class T>
 inline void transposed(const T* from, npy_intp pitch, npy_intp rows, npy_intp pixels, T* out, npy_intp columns) {
     npy_intp lanes = tiles<T>().lanes;
     npy_intp whole = rows / lanes * lanes, p = 0;
     for (; p + lanes <= pixels; p += lanes) {
-        for (npy_intp o = 0; o < whole; o += lanes)
+        for (npy_intp o = 0; o < whole; o += lanes) {
+            for (npy_intp k = 0; k < lanes; k++) prefetch(from + (o + k) * pitch + p + 2 * lanes);
             tiles<T>().transpose(from + o * pitch + p, pitch, out + p * columns + o, columns);
+        }
         for (npy_intp o = whole; o < rows; o++)
             for (npy_intp k = p; k < p + lanes; k++) out[k * columns + o] = from[o * pitch + k];
     }
