@@ -28,7 +28,7 @@ BUDGET = {
     "hips": 900,
     "implicit": 700,
     "interop": 7050,
-    "kernels": 12300,
+    "kernels": 12400,
     "levels": 1700,
     "library": 3600,
     "nested": 6300,
