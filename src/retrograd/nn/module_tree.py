@@ -399,13 +399,14 @@ def _collect(module: ModuleTree, kinds: tuple[str, ...], recurse: bool) -> dict[
         if module in visited:
             continue
         visited.add(module)
-        kinds_here, values = module._kinds, stored_attributes(module)
+        values = stored_attributes(module)
         if type(module).named_modules is not known or "named_modules" in values:
             return None
+        if not (members := values["_kinds"]):
+            continue
         children = []
-        for name, kind in kinds_here.items():
-            value = values[name]
-            if value is None:
+        for name, kind in members.items():
+            if (value := values[name]) is None:
                 continue
             if kind in kinds:
                 found[id(value)] = value
