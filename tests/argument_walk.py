@@ -58,7 +58,7 @@ def public_callables() -> dict[str, Any]:
     found |= {path: value for path, value in own.items() if not inspect.ismodule(value)}
     for path, value in list(found.items()):
         if isinstance(value, type) and not issubclass(value, BaseException):
-            for name, member in api._members(value):
+            for name, member in api.reference.members(value):
                 found[f"{path}.{name}"] = getattr(member, "__func__", member)
     unique: dict[int, tuple[str, Any]] = {}
     for path, value in found.items():

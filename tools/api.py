@@ -21,7 +21,6 @@ import reference
 
 import retrograd as rg
 from retrograd.core import Operator
-from retrograd.foundation.lazy_imports import load_all
 
 SNAPSHOT = Path(__file__).parents[1] / "tests" / "api.txt"
 HEAD = "# Public names with their arguments and defaults, written by tools/api.py: run `make stubs` after a change.\n"
@@ -52,26 +51,11 @@ def _entry(path: str, value: Any) -> Iterator[str]:
     """Yield the line of a name, and those of the members that its class adds to those of its bases."""
     if isinstance(value, type) and not issubclass(value, BaseException):
         yield f"{path}: class{_arguments(value)}"
-        yield from (line for name, member in _members(value) for line in _member(f"{path}.{name}", member))
+        yield from (line for name, member in reference.members(value) for line in _member(f"{path}.{name}", member))
     elif callable(value) or isinstance(value, type):
         yield f"{path}{_arguments(value)}"
     else:
         yield f"{path}: {type(value).__name__}"
-
-
-def _members(cls: type) -> Iterator[tuple[str, Any]]:
-    load_all()
-    bases = [base for base in cls.__mro__[1:] if _is_public(base)]
-    added = [name for base in cls.__mro__ if base is cls or not _is_public(base) for name in vars(base)]
-    for name in dir(cls) if cls is rg.Tensor else dict.fromkeys(added):
-        inherited = any(hasattr(base, name) for base in bases) and cls is not rg.Tensor
-        if not name.startswith("_") and not inherited:
-            yield name, inspect.getattr_static(cls, name)
-
-
-def _is_public(cls: type) -> bool:
-    """Return whether the names of a class are listed by itself, not by the classes that inherit from it."""
-    return cls.__name__ in getattr(sys.modules[cls.__module__], "__all__", [cls.__name__]) and cls.__name__[0] != "_"
 
 
 def _member(path: str, value: Any) -> Iterator[str]:

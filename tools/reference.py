@@ -4,8 +4,10 @@ import enum
 import importlib
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Iterator
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -16,23 +18,35 @@ from retrograd.foundation.lazy_imports import load_all
 # Titles of sections, and the public modules in them.
 MODULES = {
     "Gradients": [
-        "autograd", "autograd.graph", "autograd.forward_ad", "autograd.functional", "autograd.profiler", "func",
-        "implicit", "ode",
+        "autograd", "autograd.function", "autograd.graph", "autograd.forward_ad", "autograd.functional",
+        "autograd.profiler", "func", "implicit", "ode",
     ],
     "Arrays": [
-        "linalg", "fft", "special", "masked", "random", "distributions", "signal.windows", "nested", "sparse", "numpy",
-        "scipy", "hips",
+        "linalg", "fft", "special", "masked", "random", "quasirandom", "distributions", "distributions.constraints",
+        "distributions.transforms", "signal.windows", "nested", "sparse", "numpy", "scipy", "scipy.integrate",
+        "scipy.interpolate", "scipy.linalg", "scipy.ndimage", "scipy.optimize", "scipy.signal", "scipy.sparse.linalg",
+        "scipy.special", "scipy.stats", "hips",
     ],
     "Networks": [
-        "nn", "nn.functional", "nn.init", "nn.parallel", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize",
-        "nn.utils.parametrizations", "optim", "optim.lr_scheduler", "optim.swa_utils", "sklearn",
+        "nn", "nn.attention", "nn.functional", "nn.init", "nn.parallel", "nn.utils", "nn.utils.rnn",
+        "nn.utils.parametrize", "nn.utils.parametrizations", "nn.utils.prune", "optim", "optim.lr_scheduler",
+        "optim.swa_utils", "sklearn",
     ],
     "Programs": [
-        "compiler", "higher_order", "library", "fx", "export", "pipelining", "pipelining.planning",
-        "pipelining.schedules", "pipelining.transports", "distributed",
+        "compiler", "higher_order", "library", "export", "fx", "fx.experimental.proxy_tensor", "fx.subgraph_rewriter",
+        "fx.passes.infra.partitioner", "fx.passes.infra.pass_manager", "fx.passes.operator_support",
+        "fx.passes.shape_prop", "fx.passes.split_module",
+    ],
+    "Ranks": [
+        "pipelining", "pipelining.checkpoint", "pipelining.planning", "pipelining.schedules", "pipelining.transports",
+        "distributed", "distributed.algorithms", "distributed.algorithms.ddp_comm_hooks.default_hooks",
+        "distributed.checkpoint", "distributed.checkpoint.state_dict", "distributed.device_mesh", "distributed.fsdp",
+        "distributed.nn", "distributed.optim", "distributed.tensor", "distributed.tensor.experimental",
+        "distributed.tensor.parallel", "multiprocessing",
     ],
     "Tools": [
-        "utils", "utils.checkpoint", "utils.data", "interop.safetensors", "testing", "amp", "overrides",
+        "utils", "utils.benchmark", "utils.checkpoint", "utils.data", "utils.dlpack", "utils.flop_counter",
+        "utils.tensorboard", "interop.safetensors", "testing", "amp", "cuda", "accelerator", "futures", "overrides",
         "profiler",
     ],
 }  # fmt: skip
@@ -257,13 +271,37 @@ def _searched(prefix: str, names: list[str]) -> str:
     return f'<span class="searched">{full}</span>'
 
 
+def members(cls: type) -> Iterator[tuple[str, Any]]:
+    """Yield names and values of the public members that a class adds to those of its public bases."""
+    load_all()
+    bases = [base for base in cls.__mro__[1:] if _is_public(base)]
+    added = [name for base in cls.__mro__ if base is cls or not _is_public(base) for name in vars(base)]
+    for name in dir(cls) if cls is rg.Tensor else dict.fromkeys(added):
+        inherited = any(hasattr(base, name) for base in bases) and cls is not rg.Tensor
+        if not name.startswith("_") and not inherited:
+            yield name, inspect.getattr_static(cls, name)
+
+
+@cache
+def _listed() -> dict[int, Any]:
+    """Return the public names' values of all modules by identity."""
+    modules = [importlib.import_module(f"retrograd.{name}") for names in MODULES.values() for name in names]
+    values = [getattr(rg, name) for name in dir(rg) if not name.startswith("_")]
+    values += [value for module in modules for value in _public_names(module).values()]
+    return {id(value): value for value in values}
+
+
+def _is_public(cls: type) -> bool:
+    """Return whether the names of a class are listed by itself, not by the classes that inherit from it."""
+    return id(cls) in _listed() or not cls.__module__.startswith("retrograd")
+
+
 def _members(anchor: str, cls: type) -> Iterator[str]:
-    """Yield entries of the public methods and properties of a class itself; calling a module is its `forward`."""
-    for name, value in vars(cls).items():
+    """Yield entries of the methods and properties of a class; calling a module is its `forward`."""
+    for name, value in members(cls):
         value = getattr(value, "__func__", value)
         plain = (inspect.isroutine(value) or isinstance(value, property)) and not isinstance(value, Operator)
-        inherited = any(hasattr(base, name) for base in cls.__mro__[1:])
-        if plain and not name.startswith("_") and name != "forward" and not inherited and value.__doc__:
+        if plain and name != "forward" and value.__doc__:
             signature, text = _signature_block(name, value), _prose(inspect.getdoc(value))
             heading = f'`{cls.__name__}.{name}` {{ #{anchor}.{name} data-toc-label="{name}" }}'
             yield f"### {heading}\n\n{signature}\n\n{text}"

@@ -21,7 +21,9 @@ class StateDictHooks:
 
         >>> import retrograd as rg
         >>> optimizer = rg.optim.SGD([rg.ones(1, requires_grad=True)], lr=0.1)
-        >>> handle = optimizer.register_state_dict_post_hook(lambda optimizer, state_dict: {**state_dict, "epoch": 3})
+        >>> def add_epoch(optimizer, state_dict):
+        ...     return {**state_dict, "epoch": 3}
+        >>> handle = optimizer.register_state_dict_post_hook(add_epoch)
         >>> optimizer.state_dict()["epoch"]
         3
         >>> handle.remove()
