@@ -4,7 +4,6 @@ import enum
 import importlib
 import inspect
 import re
-import sys
 import textwrap
 from collections.abc import Iterator
 from functools import cache
