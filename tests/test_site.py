@@ -150,6 +150,13 @@ def test_every_page_fits_a_wide_and_a_narrow_screen(frames, folder):
         ("register_full_backward_hook", "#rg.nn.Module.register_full_backward_hook"),
         ("torch.distributed.all_reduce", "#rg.distributed.all_reduce"),
         ("symbolic_trace", "#rg.fx.symbolic_trace"),
+        ("register_buffer", "#rg.nn.Module.register_buffer"),
+        ("save_for_backward", "#rg.autograd.function.FunctionCtx.save_for_backward"),
+        ("make_fx", "#rg.fx.experimental.proxy_tensor.make_fx"),
+        ("SummaryWriter", "#rg.utils.tensorboard.SummaryWriter"),
+        ("torch.distributed.checkpoint.save", "#rg.distributed.checkpoint.save"),
+        ("torch.distributed.pipelining.PipelineStage", "#rg.pipelining.PipelineStage"),
+        ("minimize", "#rg.scipy.optimize.minimize"),
     ],
 )
 def test_the_search_finds_pytorchs_names_first(search, name, entry):

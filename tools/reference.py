@@ -82,8 +82,9 @@ TYPES = (
     "Operators are called as their schemas say: `Tensor x, int[]? dim=None, *, float eps` takes a tensor, perhaps "
     "numbers, and, by name, a number. An array or a number may stand for a tensor; `[]` is a sequence, `?` may be None."
 )
-# Namespaces that PyTorch lacks; entries of the others can be searched for by their full names in PyTorch.
-OWN = ("numpy", "scipy", "hips", "sklearn", "pipelining", "interop")
+# Namespaces that no other library has; entries of the others can be searched for by their full names there.
+OWN = ("hips", "sklearn", "pipelining.", "interop")
+ELSEWHERE = {"pipelining": "distributed.pipelining"}  # PyTorch's name of a namespace
 WIDTH, WIDEST = 88, 104  # of a signature on one line, and of an argument on a line of its own
 INDENTS: dict[str, Any] = {"initial_indent": " " * 4, "subsequent_indent": " " * 8, "break_on_hyphens": False}
 CODE = re.compile(r"(`+[^`]*`+)")
@@ -262,11 +263,13 @@ def _entry(prefix: str, names: list[str], value: Any) -> str:
 
 
 def _searched(prefix: str, names: list[str]) -> str:
-    """Return hidden text with the full names of an entry in PyTorch, which the search then finds."""
+    """Return hidden text with the full names of an entry in another library, which the search then finds."""
     module = "Tensor" if prefix == "x" else prefix.removeprefix("rg").removeprefix(".")
     if module.startswith(OWN):
         return ""
-    full = " ".join(".".join(filter(None, ("torch", module, name))) for name in names)
+    module = ELSEWHERE.get(module, module)
+    library = "" if module.startswith(("numpy", "scipy")) else "torch"
+    full = " ".join(".".join(filter(None, (library, module, name))) for name in names)
     return f'<span class="searched">{full}</span>'
 
 
