@@ -14,8 +14,13 @@ import retrograd as rg
         (lambda: rg.zeros((2, -1)), ValueError, r"zeros: .*[Ss]izes must not be negative, got \(2, -1\)"),
         (lambda: rg.atan2(rg.ones(2) * 1j, rg.ones(2)), TypeError, "^atan2: "),
         (lambda: rg.matmul(rg.ones(2, 3), rg.ones(2, 3)), ValueError, "^matmul: "),
+        (
+            lambda: rg.scatter_add(rg.ones(2), 0, rg.tensor([2]), rg.ones(1)),
+            IndexError,
+            "^scatter_add: scatter: index 2 is",
+        ),
     ],
-    ids=["str", "list", "None", "negative size", "complex", "sizes"],
+    ids=["str", "list", "None", "negative size", "complex", "sizes", "index of a composition"],
 )
 def test_the_error_names_the_operator_and_the_operand(call, error, message):
     with pytest.raises(error, match=message):

@@ -5,7 +5,13 @@ from sys import exc_info
 
 from numpy import iinfo
 
-from retrograd.core.errors import OperandDtypeError, OperandTypeError, OperandValueError, raise_as_runtime_error
+from retrograd.core.errors import (
+    OperandDtypeError,
+    OperandIndexError,
+    OperandTypeError,
+    OperandValueError,
+    raise_as_runtime_error,
+)
 from retrograd.core.level import NotBatchedError
 from retrograd.core.op import is_array
 from retrograd.core.tensor import TensorBase
@@ -13,7 +19,7 @@ from retrograd.foundation.describe_value import tensor_hint
 
 PACKAGE_NAME = __name__.partition(".")[0]
 # Errors of the operators that a composition calls, and of Python; others say what they are about.
-_NAMELESS = (TypeError, ValueError, OperandTypeError, OperandValueError)
+_NAMELESS = (TypeError, ValueError, OperandTypeError, OperandValueError, OperandIndexError)
 
 
 def explain(op, args, params):
