@@ -295,7 +295,7 @@ def _listed() -> dict[int, Any]:
 
 def _is_public(cls: type) -> bool:
     """Return whether the names of a class are listed by itself, not by the classes that inherit from it."""
-    return id(cls) in _listed() or not cls.__module__.startswith("retrograd")
+    return id(cls) in _listed() or cls is Operator or not cls.__module__.startswith("retrograd")
 
 
 def _members(anchor: str, cls: type) -> Iterator[str]:

@@ -17,6 +17,8 @@ from multiprocessing import *  # noqa: F403
 from pathlib import Path
 from typing import Any
 
+from retrograd.foundation.suggestions import suggest_in_module
+
 
 def get_sharing_strategy() -> str:
     """Return "file_descriptor", PyTorch's default: shared tensors are sent by descriptors of files."""
@@ -152,3 +154,6 @@ def spawn(
 ) -> ProcessContext | None:
     """Run `fn(i, *args)` in new processes; the function must be one of a module, as Python's `spawn` demands."""
     return start_processes(fn, args, nprocs, join, daemon, start_method)
+
+
+suggest_in_module(globals())

@@ -22,6 +22,7 @@ OTHERS += (
     "resolve_name",
     "fallback",
     "gradients",
+    "dispatch",
     "apply",
 )
 

@@ -68,6 +68,7 @@ from retrograd.distributed.stores import (
 )
 from retrograd.distributed.tcp_store import TCPStore
 from retrograd.distributed.work import Work
+from retrograd.foundation.lazy_imports import lazy_submodule
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.batchnorm import rank_sums
 from retrograd.pipelining.transports import Transport, connect_process, get_transport, is_launched
@@ -333,7 +334,13 @@ default_ranks.rank, default_ranks.size = get_rank, get_world_size
 rank_sums.size, rank_sums.total = _size_or_one, _sum_over_ranks
 
 
+# Packages that are imported on first use.
+_PACKAGES = ("algorithms", "checkpoint", "fsdp", "optim", "pipelining", "tensor")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return lazy_submodule(__name__, name)
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     raise AttributeError(

@@ -16,6 +16,7 @@ __getattr__, __dir__ = lazy_names(
         "benchmark": "retrograd.utils.benchmark",
         "collect_env": "retrograd.utils.collect_env",
         "data": "retrograd.utils.data",
+        "flop_counter": "retrograd.utils.flop_counter",
         "plot_metrics": "retrograd.utils.plot_metrics",
         "swap_tensors": "retrograd.utils.tensor_swap",
         "tensorboard": "retrograd.utils.tensorboard",

@@ -10,6 +10,7 @@ from retrograd.core.engine import edge_of
 from retrograd.core.graph import node, note_output
 from retrograd.core.tensor import alias
 from retrograd.core.views import requires_grad_synced
+from retrograd.foundation.suggestions import suggest_keywords
 
 
 class _OnceDifferentiable:
@@ -23,6 +24,7 @@ class _OnceDifferentiable:
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
 
 
+@suggest_keywords
 def once_differentiable(fn: Callable) -> Callable:
     """Mark a backward as not differentiable: it runs unrecorded, and a double backward raises RuntimeError."""
 

@@ -11,6 +11,7 @@ from retrograd.distributed.device_mesh import DeviceMesh
 from retrograd.distributed.tensor.dispatch import plain_as_copies
 from retrograd.distributed.tensor.dtensor import DTensor
 from retrograd.distributed.tensor.placements import Placement
+from retrograd.foundation.function_arguments import check_function_arguments
 
 __all__ = ["implicit_replication", "local_map"]
 
@@ -61,6 +62,7 @@ def local_map(
             device_mesh=device_mesh,
             redistribute_inputs=redistribute_inputs,
         )
+    check_function_arguments("local_map", [(0, "func")], (func,), {})
 
     @functools.wraps(func)
     def on_parts(*args: Any, **kwargs: Any) -> Any:
