@@ -10,11 +10,22 @@ from os import PathLike
 
 from retrograd.foundation.describe_value import describe
 
-_NUMBERS = {int: "__index__", float: "__float__", complex: "__float__"}  # what has the method can be such a number
+
+@typing.runtime_checkable
+class Array(typing.Protocol):
+    """A tensor, an array, a sparse array or another object with a shape, as a kind of arguments."""
+
+    @property
+    def shape(self) -> typing.Any:
+        """Return the sizes."""
+
+
+# A value with one of the methods can be such a number.
+_NUMBERS = {int: ("__index__",), float: ("__float__",), complex: ("__complex__", "__float__")}
 _OF_MEMBERS = (Sequence, Iterable, Iterator, Collection, Mapping, list, tuple, dict)
 _WORDS = {
     Callable: "function", Sequence: "sequence", Iterable: "iterable", Collection: "collection", Mapping: "dict",
-    PathLike: "path", Sized: "object with a length",
+    PathLike: "path", Sized: "object with a length", Array: "array", complex: "number",
 }  # fmt: skip
 # The beginnings of messages of Python and NumPy, which name what the user has not passed.
 _PYTHON_WORDS = re.compile(
@@ -100,6 +111,8 @@ def fits_kind(value, annotation):
 
     >>> fits_kind(None, int), fits_kind(3, int | None), fits_kind("ab", Sequence[int]), fits_kind((1, 2), Sequence[int])
     (False, True, False, True)
+    >>> fits_kind(1j, float), fits_kind(1j, complex), fits_kind(3, complex)
+    (False, True, True)
     >>> import io
     >>> fits_kind(io.BytesIO(), typing.BinaryIO), fits_kind(3, typing.BinaryIO)
     (True, False)
@@ -116,7 +129,7 @@ def fits_kind(value, annotation):
     if _overrides(type(value)):  # a class of its own, which handles operators
         return origin is not str
     if origin in _NUMBERS:
-        return hasattr(value, _NUMBERS[origin])
+        return any(hasattr(value, method) for method in _NUMBERS[origin])
     if issubclass(origin, typing.IO):  # no class of an open file is a subclass of it
         return hasattr(value, "read") or hasattr(value, "write")
     if isinstance(value, str) and origin in _OF_MEMBERS:

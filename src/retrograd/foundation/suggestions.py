@@ -37,6 +37,8 @@ _SEARCHED = (
     "distributions linalg special fft autograd autograd.functional autograd.graph fx export library sparse pipelining"
 )
 _UNKNOWN_KEYWORD = " got an unexpected keyword argument '"
+# The errors of functions for arguments of another kind.
+_EXPLAINED = AttributeError, TypeError, ValueError, ArithmeticError, LookupError, StopIteration, RuntimeError
 
 
 def did_you_mean(name, known):
@@ -117,6 +119,12 @@ def suggest_keyword(error, known):
         error.args = (f"{call}{found}{name}'{suggested}{rest.removeprefix('.')}",)
 
 
+def _is_for_unknown_keyword_of(function, error):
+    """Return whether a TypeError is that for an unknown keyword of this function, or of a class of its name."""
+    called, found, _ = str(error).partition(f"(){_UNKNOWN_KEYWORD}")
+    return bool(found) and called.removesuffix(".__init__") == function.__qualname__.removesuffix(".__init__")
+
+
 def bind_arguments(name, signature, args, kwargs):
     """Return the bound arguments of a call; raise the TypeErrors of Python for a function of this name."""
     try:
@@ -152,11 +160,11 @@ def suggest_keywords(function):
         check_function_arguments(function.__name__, functions, args, kwargs)
         try:
             return function(*args, **kwargs)
-        except (AttributeError, TypeError, ValueError, LookupError, StopIteration, RuntimeError) as error:
-            if error.__traceback__.tb_next is not None:
-                explain_kind(function, args, kwargs, error)
-            elif isinstance(error, TypeError):  # the function itself did not begin
+        except _EXPLAINED as error:
+            if isinstance(error, TypeError) and _is_for_unknown_keyword_of(function, error):
                 suggest_keyword(error, inspect.signature(function).parameters)
+            else:
+                explain_kind(function, args, kwargs, error)
             raise
 
     call._suggests_for = function
