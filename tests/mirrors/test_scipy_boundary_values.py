@@ -80,6 +80,8 @@ def test_refusals_of_boundary_value_problems_have_a_reason():
     arguments = (lambda x, y: [y[1], -k * y[0]], lambda a, z: [a[0], z[0] - 1], MESH)
     with pytest.raises(TypeError, match=r"solve_bvp"):
         integrate.solve_bvp(*arguments, START, S=np.zeros((2, 2)))
+    with pytest.raises(ValueError, match=r"solve_bvp: expected x \(points,\) and y \(n, points\), got \(5,\)"):
+        integrate.solve_bvp(*arguments[:2], np.arange(5.0), START[:, 0])
     with pytest.raises(TypeError, match=r"solve_bvp: y is complex"):
         integrate.solve_bvp(*arguments, START + 0j)
     with pytest.raises(RuntimeError, match=r"solve_bvp: The maximum number of mesh nodes is exceeded"):

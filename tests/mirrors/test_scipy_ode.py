@@ -242,6 +242,8 @@ def test_many_unknowns_are_differentiated_by_the_adjoint_equation(monkeypatch):
 def test_refusals_name_the_function():
     with pytest.raises(ValueError, match=r"solve_ivp: y0 must be a vector, got shape \(2, 2\)"):
         integrate.solve_ivp(predators, (0, 1), rg.ones(2, 2), args=(P,))
+    with pytest.raises(ValueError, match="solve_ivp: t_span must be a pair of times, got 3 of them"):
+        integrate.solve_ivp(predators, (0, 1, 2), rg.ones(2), args=(P,))
     with pytest.raises(TypeError, match="solve_ivp: y0 is complex"):
         integrate.solve_ivp(lambda t, y: y, (0, 1), rg.ones(2) + 1j)
     found = integrate.solve_ivp(lambda t, y: -y, (0, 1), rg.ones(70), dense_output=True)

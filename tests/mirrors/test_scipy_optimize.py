@@ -342,6 +342,10 @@ def test_refusals_name_the_function():
         optimize.minimize(lambda x: (x * x).sum(), [1.0], bounds=[(2, 1)])
     with pytest.raises(ValueError, match="curve_fit: unable to determine the number of parameters"):
         optimize.curve_fit(lambda x, *p: x, TIMES, TIMES)
+    with pytest.raises(ValueError, match="curve_fit: f returns 2 values, and ydata has 3"):
+        optimize.curve_fit(lambda x, a: a * x, [1.0, 2.0], [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=r"nnls: A must be a matrix, got shape \(2,\)"):
+        optimize.nnls(x[0], x[0])
 
 
 def test_the_other_names_are_scipys():

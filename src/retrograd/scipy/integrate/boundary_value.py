@@ -130,6 +130,8 @@ def solve_bvp(fun, bc, x, y, p=None, S=None, fun_jac=None, bc_jac=None, tol=0.00
     tensor(0.0778, dtype=float64)
     """
     plain_x, plain_y = (values(example_of(O.detach(as_floats(given)))) for given in (x, y))
+    if plain_x.ndim != 1 or plain_y.ndim != 2 or len(plain_x) != plain_y.shape[1]:
+        raise ValueError(f"solve_bvp: expected x (points,) and y (n, points), got {plain_x.shape} and {plain_y.shape}")
     plain_p = None if p is None else values(example_of(O.detach(as_floats(p))))
     given = () if p is None else (plain_p,)
     ends = (plain_y[:, 0], plain_y[:, -1])

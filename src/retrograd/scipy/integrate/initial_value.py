@@ -282,6 +282,8 @@ def solve_ivp(
     (tensor([2.0193], dtype=float64, grad_fn=<RoundBackward1>), tensor(-0.1029, dtype=float64))
     """
     args = () if args is None else tuple(args) if isinstance(args, (tuple, list)) else (args,)
+    if len(t_span) != 2:
+        raise ValueError(f"solve_ivp: t_span must be a pair of times, got {len(t_span)} of them")
     conditions = [] if events is None else [events] if callable(events) else list(events)
     if not any(_has_tensors((t_span, y0, t_eval, args), f, (t_span, y0, *args)) for f in (fun, *conditions)):
         return scipy_member("scipy.integrate").solve_ivp(

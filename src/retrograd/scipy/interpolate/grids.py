@@ -156,7 +156,7 @@ def RegularGridInterpolator(points: Any, values: Any, method: str = "linear", bo
         raise NotImplementedError(f"RegularGridInterpolator: {method!r} is unsupported for tensors: linear or nearest")
     *grid, table = promote_operands(*map(as_floating, points), as_floating(values))
     sizes = tuple(line.shape[0] if line.ndim == 1 else -1 for line in grid)
-    if sizes != table.shape[: len(grid)] or min(sizes) < 2:
+    if sizes != table.shape[: len(grid)] or min(sizes, default=0) < 2:
         raise ValueError(f"RegularGridInterpolator: points of {sizes} do not fit values of {tuple(table.shape)}")
     for number, line in enumerate(grid):
         if not is_increasing(line):

@@ -112,7 +112,10 @@ def curve_fit(
     start = _first_parameters(f, p0, bounds, ydata)
 
     def residuals(p, x, y, sigma):
-        return _whiten(O.reshape(tensor(f(x, *O.unbind(p))), (-1,)) - y, sigma)
+        found = O.reshape(tensor(f(x, *O.unbind(p))), (-1,))
+        if found.shape != y.shape and 1 not in (found.shape[0], y.shape[0]):
+            raise ValueError(f"optimize.curve_fit: f returns {found.shape[0]} values, and ydata has {y.shape[0]}")
+        return _whiten(found - y, sigma)
 
     def cost(p, *given):
         return 0.5 * O.sum(O.square(residuals(p, *given)))

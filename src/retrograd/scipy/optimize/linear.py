@@ -25,7 +25,7 @@ def nnls(A, b, **options):
     >>> rg.autograd.grad(x.sum(), b)
     (tensor([1., -0.], dtype=float64),)
     """
-    A, b = promote_operands(as_floats(A), as_floats(b))
+    A, b = _system("nnls", A, b)
     zeros = O.zeros((A.shape[1],), dtype=b.dtype)
 
     def solve(A, b, *_):
@@ -33,6 +33,13 @@ def nnls(A, b, **options):
 
     x = _bounded("nnls", A, b, (zeros, zeros + inf), solve)
     return x, O.linalg.vector_norm(A @ x - b)
+
+
+def _system(name, A, b):
+    A, b = promote_operands(as_floats(A), as_floats(b))
+    if A.ndim != 2:
+        raise ValueError(f"optimize.{name}: A must be a matrix, got shape {tuple(A.shape)}")
+    return A, b
 
 
 def _bounded(name, A, b, limits, solve):
@@ -59,7 +66,7 @@ def lsq_linear(A, b, bounds=(-inf, inf), **options):
     >>> rg.autograd.grad(found.x.sum(), b)
     (tensor([1., -0.], dtype=float64),)
     """
-    A, b = promote_operands(as_floats(A), as_floats(b))
+    A, b = _system("lsq_linear", A, b)
     limits = bounds_of("lsq_linear", bounds, O.zeros((A.shape[1],), dtype=b.dtype))
     runs = Runs()
 
