@@ -86,7 +86,8 @@ def suggests_keywords(path):
     """Return whether an error of a call suggests keywords: Python itself does so for its functions from 3.13 on."""
     function = member(path)
     ours = issubclass(function, FAMILIES) if isinstance(function, type) else not inspect.isroutine(function)
-    listed = inspect.isfunction(function) and function.__module__ in MODULES_THAT_SUGGEST
+    home = function.__module__
+    listed = inspect.isfunction(function) and (home in MODULES_THAT_SUGGEST or home.startswith("retrograd.scipy."))
     python = sys.version_info >= (3, 13) and type(function).__name__ != "cython_function_or_method"
     return ours or python or (listed and function.__qualname__ == function.__name__)
 

@@ -125,6 +125,16 @@ UNDECIDED = {
         "pipelining.PipelineStage(device) utils.data.ArrowDataset(table)"
     ),
     "only asked whether it is true, as in PyTorch": "nn.functional.multi_head_attention_forward(add_zero_attn)",
+    "SciPy's or NumPy's words about an empty list": (
+        "scipy.integrate.cumulative_simpson(y) scipy.integrate.cumulative_trapezoid(y) scipy.integrate.romb(y) "
+        "scipy.integrate.simpson(y) scipy.linalg.cossin(X) scipy.linalg.hessenberg(a) scipy.linalg.schur(a) "
+        "scipy.ndimage.correlate1d(input) scipy.ndimage.gaussian_filter1d(input) "
+        "scipy.ndimage.map_coordinates(coordinates) scipy.signal.istft(Zxx)"
+    ),
+    "a number is a start too, and the function that is called does not fit it": (
+        "scipy.optimize.minimize(x0) scipy.optimize.newton(x0) scipy.optimize.root(x0)"
+    ),
+    "SciPy takes None for NaN": "scipy.ndimage.spline_filter(input)",
 }
 
 

@@ -11,7 +11,7 @@ from retrograd import func, hips, nn
 
 X = rg.ones(3)
 FUNCTIONS = ("func", "fun", "f", "fn", "function", "combine_fn")  # names of parameters that are functions
-# They take modules too, have a decorator's form, or raise PyTorch's errors with words of their own.
+# They take modules or vectors, have a decorator's form, or raise PyTorch's errors with words of their own.
 OTHERS = ("compile", "save", "load", "checkpoint", "has_side_effect", "map_nodes", "redispatch_function", "primitive")
 OTHERS += (
     "associative_scan",
@@ -24,6 +24,7 @@ OTHERS += (
     "gradients",
     "dispatch",
     "apply",
+    "leslie",
 )
 
 

@@ -165,6 +165,8 @@ def test_what_does_not_fit_is_refused():
         ours.RegularGridInterpolator(GRID[:2], *tensors(TABLE[0]))
     with pytest.raises(ValueError, match="do not fit values"):
         ours.RegularGridInterpolator([], *tensors(TABLE))
+    with pytest.raises(TypeError, match="CubicSpline: y must be a Tensor or an array or a sequence, got None"):
+        ours.CubicSpline(x, None)
     with pytest.raises(NotImplementedError, match="linear or nearest"):
         ours.RegularGridInterpolator(GRID, *tensors(TABLE), "quintic")
     with pytest.raises(NotImplementedError, match="method='akima'"):

@@ -348,6 +348,18 @@ def test_refusals_name_the_function():
         optimize.nnls(x[0], x[0])
 
 
+def test_arguments_of_a_wrong_kind_are_named_and_misspelt_ones_suggested():
+    for call in (optimize.minimize, optimize.root, optimize.least_squares, optimize.fsolve):
+        with pytest.raises(TypeError, match=f"{call.__name__}: func? must be a function, got 3"):
+            call(3, [1.0])
+        with pytest.raises(TypeError, match=f"{call.__name__}: x0 must be a Tensor or an array or a sequence or a num"):
+            call(lambda x: x, None)
+    with pytest.raises(KeyError, match="mine"):  # an error of a function whose arguments fit is left alone
+        optimize.minimize(lambda x: {}["mine"], 1.0)
+    with pytest.raises(TypeError, match=r"minimize.* 'metho'\. Did you mean 'method'"):
+        optimize.minimize(lambda x: (x * x).sum(), [1.0], metho="BFGS")
+
+
 def test_the_other_names_are_scipys():
     assert optimize.rosen([1.0, 2.0]) == scipy.optimize.rosen([1.0, 2.0])
     assert optimize.Bounds is scipy.optimize.Bounds

@@ -6,6 +6,7 @@ from functools import cache, wraps
 from typing import Any
 
 from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.interop.function_table import TABLE
 from retrograd.interop.numpy_protocol.shared import NUMPYS, function_of_row
 from retrograd.interop.numpy_protocol.table import holds_tensor, values
@@ -33,7 +34,10 @@ def scipy_version() -> str:
 
 
 def on_tensors(path: str, name: str = "") -> Callable[[Callable], Callable]:
-    """Decorator: call the function if an argument is or contains a tensor, else SciPy's of that name."""
+    """Decorator: call the function if an argument is or contains a tensor, else SciPy's of that name.
+
+    Errors of both are explained: `suggest_keywords`.
+    """
 
     def decorate(function: Callable) -> Callable:
         @wraps(function)
@@ -42,7 +46,7 @@ def on_tensors(path: str, name: str = "") -> Callable[[Callable], Callable]:
                 return function(*args, **kwargs)
             return getattr(scipy_member(path), name or function.__name__)(*args, **kwargs)
 
-        return either
+        return suggest_keywords(either)
 
     return decorate
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from retrograd.interop.numpy_protocol.special import ufuncs
 from retrograd.interop.numpy_protocol.table import O, as_floating, only_default, tensor
+from retrograd.scipy._array_like import ArrayLike
 from retrograd.scipy._mirror import fallback_members, generate, on_tensors
 
 _special = on_tensors("scipy.special")
@@ -12,7 +13,7 @@ globals().update(generate("special"))
 
 
 @_special
-def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
+def logsumexp(a: ArrayLike, axis=None, b=None, keepdims=False, return_sign=False):
     """Return log(sum(b exp(a))) without overflow; b scales each term, and must not make the sum negative."""
     only_default("special.logsumexp", return_sign=(return_sign, False))
     x = as_floating(a)
@@ -26,13 +27,13 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
 
 
 @_special
-def softmax(x, axis=None):
+def softmax(x: ArrayLike, axis=None):
     """Return exp(x) divided by its sum along axes (None: all)."""
     return O.exp(log_softmax(x, axis))
 
 
 @_special
-def log_softmax(x, axis=None):
+def log_softmax(x: ArrayLike, axis=None):
     """Return the logarithm of `softmax`."""
     x = as_floating(x)
     return x - O.logsumexp(x, axis, True)
@@ -47,7 +48,7 @@ def factorial(n, exact=False, extend="zero"):
 
 
 @_special
-def spherical_jn(n, z, derivative=False):
+def spherical_jn(n, z: ArrayLike, derivative=False):
     """Return the spherical Bessel function of the first kind, of integer order n, or its derivative."""
     z = as_floating(z)
     if not derivative:
@@ -58,7 +59,7 @@ def spherical_jn(n, z, derivative=False):
 
 
 @_special
-def zeta(x, q=None):
+def zeta(x: ArrayLike, q=None):
     """Return Hurwitz's zeta function of x and q, or Riemann's if q is None; differentiable in both to any order."""
     return ufuncs["_riemann_zeta"](x) if q is None else ufuncs["_zeta"](x, q)
 

@@ -1,12 +1,16 @@
 """Boundary value problems: `solve_bvp`, differentiated by its collocation equations on SciPy's mesh."""
 
+from collections.abc import Callable
+
 from retrograd.core import at
 from retrograd.core.level import NotBatchedError
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func import jacfwd, vmap
 from retrograd.implicit.closures import Closure, as_floats, example_of
 from retrograd.implicit.operator import implicit_solution
 from retrograd.implicit.problems import Problem
 from retrograd.interop.numpy_protocol.table import O, cast, holds_tensor, only_default, tensor, values
+from retrograd.scipy._array_like import ArrayOrSequence
 from retrograd.scipy._mirror import on_arrays, scipy_member
 from retrograd.scipy.interpolate import CubicHermiteSpline
 from retrograd.scipy.sparse.linalg import spsolve
@@ -101,8 +105,10 @@ def _pattern(points, n, k):
     return [O.cat([O.reshape(O.expand(a, s), (-1,)), O.reshape(O.expand(b, end_shape), (-1,))], 0) for a, s, b in pairs]
 
 
-def solve_bvp(fun, bc, x, y, p=None, S=None, fun_jac=None, bc_jac=None, tol=0.001, max_nodes=1000, verbose=0,
-              bc_tol=None):  # fmt: skip
+def solve_bvp(
+    fun: Callable, bc: Callable, x: ArrayOrSequence, y: ArrayOrSequence, p=None, S=None, fun_jac=None, bc_jac=None,
+    tol=0.001, max_nodes=1000, verbose=0, bc_tol=None,
+):  # fmt: skip
     """Return SciPy's result for y' = fun(x, y, p) with bc(y(a), y(b), p) = 0, with tensors as its `y`, `yp`, `p`.
 
     `fun` gets tensors x, (points,), and y, (n, points), and returns (n, points) or a list of n rows; `bc` returns n
@@ -241,3 +247,6 @@ class BoundaryProblem:
 
 def _vector(p):
     return tensor(p[0]) if p else O.zeros((0,), dtype="float64")
+
+
+suggest_in_module(globals())

@@ -1,11 +1,15 @@
 """Initial value problems: `odeint` and `solve_ivp`."""
 
+from collections.abc import Callable
+
 from retrograd.core import NotBatchedError
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.autograd_api import jacobian
 from retrograd.implicit.closures import Closure, as_floats, differs_between_examples, example_of
 from retrograd.implicit.operator import implicit_solution
 from retrograd.implicit.solvers import root
 from retrograd.interop.numpy_protocol.table import O, cast, holds_tensor, only_default, tensor, values
+from retrograd.scipy._array_like import ArrayLike, ArrayOrSequence
 from retrograd.scipy._mirror import on_arrays, scipy_member
 from retrograd.scipy.integrate.adjoint import Adjoint, AdjointSolution
 from retrograd.scipy.integrate.collocation import Trajectory, halve, lagrange, mesh_of
@@ -179,7 +183,10 @@ def _check_start(name, y0):
 # ------------------------------------------------------------------------------------------------------- odeint
 
 
-def odeint(func, y0, t, args=(), *, full_output=False, tfirst=False, rtol=None, atol=None, **options):
+def odeint(
+    func: Callable, y0: ArrayLike, t: ArrayOrSequence, args=(), *, full_output=False, tfirst=False, rtol=None,
+    atol=None, **options,
+):  # fmt: skip
     """Return the solution of dy/dt = func(y, t, *args) at the times t, one row each, with y = y0 at the first.
 
     `func` gets tensors and returns a tensor, or a list, of the shape of y; with tfirst it gets (t, y, *args).  The
@@ -249,8 +256,8 @@ def _steps(times, counts):
 
 
 def solve_ivp(
-    fun, t_span, y0, method="RK45", t_eval=None, dense_output=False, events=None, vectorized=False, args=None,
-    **options,
+    fun: Callable, t_span: ArrayOrSequence, y0: ArrayOrSequence, method="RK45", t_eval=None, dense_output=False,
+    events=None, vectorized=False, args=None, **options,
 ):  # fmt: skip
     """Return SciPy's result for dy/dt = fun(t, y, *args), with tensors as its `t`, `y`, `t_events` and `y_events`.
 
@@ -377,3 +384,6 @@ class Crossings:
         times = [O.stack(group) if group else empty for group in self._times]
         rows = [O.stack([self._solve_to(t) for t in group]) if group else empty for group in self._times]
         return {"t_events": times, "y_events": rows}
+
+
+suggest_in_module(globals())

@@ -1,11 +1,16 @@
 """Integrals over several variables, and Gauss's formula of a fixed order."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.numpy_protocol.table import O, holds_tensor, tensor
 from retrograd.scipy._mirror import scipy_member
 from retrograd.scipy.integrate.quadrature import quad
 
 
-def nquad(func, ranges, args=None, opts=None, full_output=False):
+def nquad(func: Callable, ranges: Sequence[Any], args=None, opts=None, full_output=False):
     """Return the integral of func(x0, ..., xn, *args) over ranges, that of x0 first, and SciPy's estimate of its error.
 
     A range is a pair of limits, numbers or tensors, or a function of the variables after it, and of args, that returns
@@ -53,7 +58,10 @@ def _reads_tensors(func, ranges, args):
     return holds_tensor((func(*point, *args),))
 
 
-def dblquad(func, a, b, gfun, hfun, args=(), epsabs=1.49e-08, epsrel=1.49e-08):
+def dblquad(
+    func: Callable, a: Tensor | float, b: Tensor | float, gfun: Callable | Tensor | float,
+    hfun: Callable | Tensor | float, args=(), epsabs=1.49e-08, epsrel=1.49e-08,
+):  # fmt: skip
     """Return the integral of func(y, x, *args), x from a to b and y from gfun(x) to hfun(x), and an error; see `nquad`.
 
     >>> import retrograd as rg
@@ -65,7 +73,11 @@ def dblquad(func, a, b, gfun, hfun, args=(), epsabs=1.49e-08, epsrel=1.49e-08):
     return nquad(func, [inner, (a, b)], args, {"epsabs": epsabs, "epsrel": epsrel})
 
 
-def tplquad(func, a, b, gfun, hfun, qfun, rfun, args=(), epsabs=1.49e-08, epsrel=1.49e-08):
+def tplquad(
+    func: Callable, a: Tensor | float, b: Tensor | float, gfun: Callable | Tensor | float,
+    hfun: Callable | Tensor | float, qfun: Callable | Tensor | float, rfun: Callable | Tensor | float, args=(),
+    epsabs=1.49e-08, epsrel=1.49e-08,
+):  # fmt: skip
     """Return the integral of func(z, y, x, *args), z from qfun(x, y) to rfun(x, y), and an error; see `dblquad`."""
     middle = lambda x, *_: (_limit(gfun, x), _limit(hfun, x))  # noqa: E731
     inner = lambda y, x, *_: (_limit(qfun, x, y), _limit(rfun, x, y))  # noqa: E731
@@ -76,7 +88,7 @@ def _limit(limit, *at):
     return limit(*at) if callable(limit) else limit
 
 
-def fixed_quad(func, a, b, args=(), n=5):
+def fixed_quad(func: Callable, a: Tensor | float, b: Tensor | float, args=(), n=5):
     """Return the integral of func(x, *args) by Gauss's formula with n nodes, a vector x, and None.
 
     >>> import retrograd as rg
@@ -92,3 +104,6 @@ def fixed_quad(func, a, b, args=(), n=5):
     half = (tensor(b) - tensor(a)) / 2
     found = tensor(func(half * (x + 1) + tensor(a), *args))
     return half * O.sum(w.to(found.dtype) * found, -1), None
+
+
+suggest_in_module(globals())

@@ -1,8 +1,11 @@
 """`quad`: integrals of functions of one variable."""
 
+from collections.abc import Callable
 from math import inf
 
+from retrograd.core import Tensor
 from retrograd.core.level import NotBatchedError
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func import vmap
 from retrograd.implicit.closures import Closure, as_floats, example_of
 from retrograd.interop.numpy_protocol.table import (
@@ -19,7 +22,10 @@ from retrograd.scipy._mirror import scipy_member
 NODES = 21  # of Gauss and Legendre in each of QUADPACK's intervals
 
 
-def quad(func, a, b, args=(), full_output=0, epsabs=1.49e-8, epsrel=1.49e-8, limit=50, points=None, weight=None):
+def quad(
+    func: Callable, a: Tensor | float, b: Tensor | float, args=(), full_output=0, epsabs=1.49e-8, epsrel=1.49e-8,
+    limit=50, points=None, weight=None,
+):  # fmt: skip
     """Return the integral of func(x, *args) from a to b as a tensor, and SciPy's estimate of its error, a number.
 
     `func` gets tensors without dimensions and returns one number.  The limits are numbers or tensors, and may be
@@ -115,3 +121,6 @@ def _check_accuracy(ours, found, error, epsabs, epsrel):
             f"integrate.quad: SciPy finds {found} by extrapolation, and Gauss's formula gives {ours}: the integrand is "
             f"singular. Substitute another variable, or split the interval at the singularity with points="
         )
+
+
+suggest_in_module(globals())

@@ -1,11 +1,13 @@
 """Integrals of samples: `trapezoid`, `simpson`, `romb` and the cumulative ones."""
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.numpy_protocol.table import O, as_floating, holds_tensor
+from retrograd.scipy._array_like import ArrayOrSequence
 from retrograd.scipy._mirror import on_tensors, scipy_member
 
 
 @on_tensors("scipy.integrate")
-def trapezoid(y, x=None, dx=1.0, axis=-1):
+def trapezoid(y: ArrayOrSequence, x=None, dx=1.0, axis=-1):
     """Return the integral of samples by the trapezoidal rule; see `simpson`.
 
     >>> import retrograd as rg
@@ -16,7 +18,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
     return O.sum(_distances("trapezoid", y, x, dx, axis) * (y[..., 1:] + y[..., :-1]) / 2, -1)
 
 
-def simpson(y, x=None, *, dx=1.0, axis=-1):
+def simpson(y: ArrayOrSequence, x=None, *, dx=1.0, axis=-1):
     """Return the integral of samples y at points x, or at a distance dx, along an axis, by Simpson's rule.
 
     For an even number of samples the last interval is that of the parabola through the last three (K. V. Cartwright,
@@ -68,7 +70,7 @@ def _last_interval(y, h):
 
 
 @on_tensors("scipy.integrate")
-def cumulative_trapezoid(y, x=None, dx=1.0, axis=-1, initial=None):
+def cumulative_trapezoid(y: ArrayOrSequence, x=None, dx=1.0, axis=-1, initial=None):
     """Return the integrals of samples up to each of them, but the first, by the trapezoidal rule; see `simpson`.
 
     initial: None, or 0 for a first integral of 0.  After `scipy.integrate.cumulative_trapezoid`.
@@ -87,7 +89,7 @@ def cumulative_trapezoid(y, x=None, dx=1.0, axis=-1, initial=None):
 
 
 @on_tensors("scipy.integrate")
-def cumulative_simpson(y, *, x=None, dx=1.0, axis=-1, initial=None):
+def cumulative_simpson(y: ArrayOrSequence, *, x=None, dx=1.0, axis=-1, initial=None):
     """Return the integrals of samples up to each of them, except the first, by Simpson's rule; see `simpson`.
 
     An interval is integrated by the parabola through its ends and the next sample, the last one through the sample
@@ -120,7 +122,7 @@ def _first_interval(a, b, c, near, far):
 
 
 @on_tensors("scipy.integrate")
-def romb(y, dx=1.0, axis=-1, show=False):
+def romb(y: ArrayOrSequence, dx=1.0, axis=-1, show=False):
     """Return the integral of 2^k + 1 samples at a distance dx by Romberg's method.
 
     >>> import retrograd as rg
@@ -133,7 +135,8 @@ def romb(y, dx=1.0, axis=-1, show=False):
     count = y.shape[-1] - 1
     if count < 1 or count & (count - 1):
         raise ValueError(f"integrate.romb: expected one more sample than a power of two, got {count + 1}")
-    row, step = [], count
+    row: list = []
+    step = count
     while step:
         part = y[..., ::step]
         new = [O.sum(part[..., 1:] + part[..., :-1], -1) * (dx * step / 2)]
@@ -141,3 +144,6 @@ def romb(y, dx=1.0, axis=-1, show=False):
             new.append(new[-1] + (new[-1] - before) / (4**k - 1))
         row, step = new, step // 2
     return row[-1]
+
+
+suggest_in_module(globals())

@@ -5,6 +5,7 @@ from typing import Any
 from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol.table import O, as_floating
 from retrograd.ops.batching import append_dims
+from retrograd.scipy._array_like import ArrayOrSequence
 from retrograd.scipy.interpolate.data import (
     checked_data,
     interpolate,
@@ -64,8 +65,10 @@ def _basis(t: Tensor, k: int, points: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @interpolate
-def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any = None, axis: int = 0,
-                       check_finite: bool = True) -> Spline:  # fmt: skip
+def make_interp_spline(
+    x: ArrayOrSequence, y: ArrayOrSequence, k: int = 3, t: Any = None, bc_type: Any = None, axis: int = 0,
+    check_finite: bool = True,
+) -> Spline:  # fmt: skip
     """Return the spline of degree k through points, with SciPy's knots ("not-a-knot"), or with the knots t.
 
     >>> import retrograd as rg

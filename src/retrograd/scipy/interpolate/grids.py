@@ -7,6 +7,7 @@ from typing import Any
 from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol.table import O, as_floating, promote_operands, values
 from retrograd.ops.batching import append_dims
+from retrograd.scipy._array_like import ArrayOrSequence
 from retrograd.scipy.interpolate.bsplines import make_interp_spline
 from retrograd.scipy.interpolate.data import (
     checked_data,
@@ -63,8 +64,10 @@ class Interpolation:
 
 
 @interpolate
-def interp1d(x: Any, y: Any, kind: Any = "linear", axis: int = -1, copy: bool = True, bounds_error: bool | None = None,
-             fill_value: Any = float("nan"), assume_sorted: bool = False) -> Interpolation:  # fmt: skip
+def interp1d(
+    x: ArrayOrSequence, y: ArrayOrSequence, kind: Any = "linear", axis: int = -1, copy: bool = True,
+    bounds_error: bool | None = None, fill_value: Any = float("nan"), assume_sorted: bool = False,
+) -> Interpolation:  # fmt: skip
     """Return the function that interpolates y (..., n, ...) at x (n,) along an axis.
 
     kind: "linear", "nearest", "nearest-up", "previous" ("zero"), "next", "quadratic", "cubic", or a degree. Points
@@ -138,8 +141,10 @@ class GridInterpolation:
 
 
 @interpolate
-def RegularGridInterpolator(points: Any, values: Any, method: str = "linear", bounds_error: bool = True,
-                            fill_value: Any = float("nan"), **options: Any) -> GridInterpolation:  # fmt: skip
+def RegularGridInterpolator(
+    points: ArrayOrSequence, values: ArrayOrSequence, method: str = "linear", bounds_error: bool = True,
+    fill_value: Any = float("nan"), **options: Any,
+) -> GridInterpolation:  # fmt: skip
     """Return the function that interpolates values on a grid of d dimensions, linearly or by the nearest point.
 
     points: d increasing vectors. values: (n1, ..., nd, *rest). Points outside raise ValueError, or get `fill_value`;

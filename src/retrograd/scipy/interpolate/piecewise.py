@@ -6,6 +6,7 @@ from retrograd.core import Tensor
 from retrograd.core.tensor import unwrap_all
 from retrograd.interop.numpy_protocol.table import O, as_floating, tensor
 from retrograd.ops.batching import append_dims
+from retrograd.scipy._array_like import ArrayOrSequence
 from retrograd.scipy.interpolate.data import (
     checked_data,
     interpolate,
@@ -86,7 +87,9 @@ def _hermite(x: Tensor, y: Tensor, slopes: Tensor, extrapolate: Any, axis: int) 
 
 
 @interpolate
-def CubicHermiteSpline(x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None) -> PiecewisePolynomial:
+def CubicHermiteSpline(
+    x: ArrayOrSequence, y: ArrayOrSequence, dydx: ArrayOrSequence, axis: int = 0, extrapolate: Any = None
+) -> PiecewisePolynomial:
     """Return the piecewise cubic with the values y and slopes dydx at x.
 
     >>> import retrograd as rg
@@ -103,7 +106,9 @@ def CubicHermiteSpline(x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: An
 
 
 @interpolate
-def CubicSpline(x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None) -> Any:
+def CubicSpline(
+    x: ArrayOrSequence, y: ArrayOrSequence, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None
+) -> Any:
     """Return the cubic spline through points, with two continuous derivatives (C. de Boor, 1978).
 
     bc_type: "not-a-knot", "natural", "clamped", "periodic", or a pair with one of the first three or (order, value) for
@@ -198,7 +203,9 @@ def _periodic_slopes(x: Tensor, y: Tensor) -> Tensor:
 
 
 @interpolate
-def PchipInterpolator(x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> PiecewisePolynomial:
+def PchipInterpolator(
+    x: ArrayOrSequence, y: ArrayOrSequence, axis: int = 0, extrapolate: Any = None
+) -> PiecewisePolynomial:
     """Return the piecewise cubic that is monotone where the data are.
 
     F. N. Fritsch and J. Butland, SIAM J. Sci. Comput. 5 (1984).
@@ -231,7 +238,9 @@ def _pchip_end(h: Tensor, other: Tensor, secant: Tensor, further: Tensor) -> Ten
 
 
 @interpolate
-def Akima1DInterpolator(x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None) -> Any:
+def Akima1DInterpolator(
+    x: ArrayOrSequence, y: ArrayOrSequence, axis: int = 0, *, method: str = "akima", extrapolate: Any = None
+) -> Any:
     """Return Akima's piecewise cubic (H. Akima, J. ACM 17, 1970); NaN outside unless `extrapolate`."""
     if method != "akima":
         raise NotImplementedError(f"Akima1DInterpolator: method='akima' is there for tensors, got {method!r}")

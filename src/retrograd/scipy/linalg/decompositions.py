@@ -17,6 +17,7 @@ from retrograd.interop.numpy_protocol.table import (
     tensor,
     values,
 )
+from retrograd.scipy._array_like import ArrayLike, ArrayOrSequence
 from retrograd.scipy._mirror import on_tensors, scipy_member
 from retrograd.scipy.linalg.factor_rules import (
     Factorization,
@@ -45,7 +46,7 @@ def _own(name):
 
 
 @_linalg
-def schur(a, output="real", *, sort=None, **kwargs):
+def schur(a: ArrayOrSequence, output="real", *, sort=None, **kwargs):
     """Return the triangular T and the unitary Z of a = Z T Z^H, with output="complex" in complex numbers.
 
     The result is differentiable to any order, where the eigenvalues are distinct.  A real matrix with complex
@@ -82,7 +83,7 @@ def _check_triangle(name, T):
 
 
 @_linalg
-def qz(A, B, output="real", lwork=None, sort=None, **kwargs):
+def qz(A: ArrayOrSequence, B: ArrayOrSequence, output="real", lwork=None, sort=None, **kwargs):
     """Return S, T, Q and Z with A = Q S Z^H and B = Q T Z^H: S and T triangular, Q and Z unitary; see `schur`."""
     flags("qz", **kwargs)
     only_default("linalg.qz", sort=(sort, None))
@@ -99,7 +100,7 @@ def _qz(a, b):
 
 
 @_linalg
-def ldl(A, lower=True, hermitian=True, **kwargs):
+def ldl(A: ArrayOrSequence, lower=True, hermitian=True, **kwargs):
     """Return L, D and the rows that make L triangular: A = L D L^H, D diagonal in blocks of one or two rows.
 
     One triangle of A is read.  The pivots are constants; under `vmap` they are those of the first example.
@@ -125,7 +126,7 @@ def ldl(A, lower=True, hermitian=True, **kwargs):
 
 
 @_linalg
-def svd(a, full_matrices=True, compute_uv=True, *, lapack_driver="gesdd", **kwargs):
+def svd(a: ArrayOrSequence, full_matrices=True, compute_uv=True, *, lapack_driver="gesdd", **kwargs):
     """Return U, s and V^H; only s with compute_uv=False."""
     flags("svd", **kwargs)
     a = as_floating(a)
@@ -133,14 +134,14 @@ def svd(a, full_matrices=True, compute_uv=True, *, lapack_driver="gesdd", **kwar
 
 
 @_linalg
-def svdvals(a, **kwargs):
+def svdvals(a: ArrayOrSequence, **kwargs):
     """Return the singular values."""
     flags("svdvals", **kwargs)
     return O.linalg.svdvals(as_floating(a))
 
 
 @_linalg
-def qr(a, *, mode="full", pivoting=False, **kwargs):
+def qr(a: ArrayOrSequence, *, mode="full", pivoting=False, **kwargs):
     """Return Q and R; only R with mode="r". Derivatives need as many columns as rows, or mode="economic"."""
     flags("qr", **kwargs)
     only_default("linalg.qr", pivoting=(pivoting, False))
@@ -152,7 +153,7 @@ def qr(a, *, mode="full", pivoting=False, **kwargs):
 
 
 @_linalg
-def rq(a, *, mode="full", **kwargs):
+def rq(a: ArrayOrSequence, *, mode="full", **kwargs):
     """Return R and Q with a = R Q, for a square matrix."""
     flags("rq", **kwargs)
     a = as_floating(a)
@@ -168,7 +169,7 @@ def rq(a, *, mode="full", **kwargs):
 
 
 @_linalg
-def polar(a, side="right"):
+def polar(a: ArrayOrSequence, side="right"):
     """Return the unitary U and the positive P with a = U P, or with side="left" a = P U."""
     if side not in ("right", "left"):
         raise ValueError(f"linalg.polar: side must be 'right' or 'left', got {side!r}")
@@ -179,14 +180,14 @@ def polar(a, side="right"):
 
 
 @_linalg
-def pinv(a, *, atol=None, rtol=None, return_rank=False, check_finite=True):
+def pinv(a: ArrayOrSequence, *, atol=None, rtol=None, return_rank=False, check_finite=True):
     """Return the pseudoinverse; SciPy's default tolerance depends on the size of the matrix."""
     only_default("linalg.pinv", return_rank=(return_rank, False))
     return O.linalg.pinv(as_floating(a), **_tolerances(a, atol, rtol))
 
 
 @_linalg
-def pinvh(a, atol=None, rtol=None, lower=True, return_rank=False, check_finite=True):
+def pinvh(a: ArrayOrSequence, atol=None, rtol=None, lower=True, return_rank=False, check_finite=True):
     """Return the pseudoinverse of a Hermitian matrix, of which one triangle is read."""
     only_default("linalg.pinvh", return_rank=(return_rank, False))
     a = as_floating(a)
@@ -203,7 +204,7 @@ def _tolerances(a, atol, rtol):
 
 
 @_linalg
-def eig(a, b=None, left=False, right=True, *, homogeneous_eigvals=False, **kwargs):
+def eig(a: ArrayOrSequence, b=None, left=False, right=True, *, homogeneous_eigvals=False, **kwargs):
     """Return the eigenvalues and right eigenvectors of a, or of the pencil (a, b) for an invertible b."""
     flags("eig", **kwargs)
     only_default("linalg.eig", left=(left, False), homogeneous_eigvals=(homogeneous_eigvals, False))
@@ -212,7 +213,7 @@ def eig(a, b=None, left=False, right=True, *, homogeneous_eigvals=False, **kwarg
 
 
 @_linalg
-def eigvals(a, b=None, *, homogeneous_eigvals=False, **kwargs):
+def eigvals(a: ArrayOrSequence, b=None, *, homogeneous_eigvals=False, **kwargs):
     """Return the eigenvalues of a, or of the pencil (a, b) for an invertible b."""
     flags("eigvals", **kwargs)
     only_default("linalg.eigvals", homogeneous_eigvals=(homogeneous_eigvals, False))
@@ -227,7 +228,9 @@ def _pencil(a, b):
 
 
 @_linalg
-def eigh_tridiagonal(d, e, eigvals_only=False, select="a", select_range=None, **kwargs):
+def eigh_tridiagonal(
+    d: ArrayOrSequence, e: ArrayOrSequence, eigvals_only=False, select="a", select_range=None, **kwargs
+):
     """Return eigenvalues and eigenvectors of the symmetric matrix with diagonal d and first off-diagonal e."""
     flags("eigh_tridiagonal", **{k: v for k, v in kwargs.items() if k not in ("tol", "lapack_driver")})
     only_default("linalg.eigh_tridiagonal", select=(select, "a"), select_range=(select_range, None))
@@ -237,7 +240,9 @@ def eigh_tridiagonal(d, e, eigvals_only=False, select="a", select_range=None, **
 
 
 @_linalg
-def eig_banded(a_band, lower=False, eigvals_only=False, *, select="a", select_range=None, max_ev=0, **kwargs):
+def eig_banded(
+    a_band: ArrayOrSequence, lower=False, eigvals_only=False, *, select="a", select_range=None, max_ev=0, **kwargs
+):
     """Return eigenvalues and eigenvectors of a Hermitian matrix from the rows of its band."""
     flags("eig_banded", **kwargs)
     only_default("linalg.eig_banded", select=(select, "a"), select_range=(select_range, None), max_ev=(max_ev, 0))
@@ -257,14 +262,14 @@ def hermitian_band(ab, lower):
 
 
 @_linalg
-def solveh_banded(ab, b, *, lower=False, **kwargs):
+def solveh_banded(ab: ArrayOrSequence, b: ArrayOrSequence, *, lower=False, **kwargs):
     """Return x with a x = b for a Hermitian positive definite matrix, from the rows of its band."""
     flags("solveh_banded", **kwargs)
     return functions()["linalg.solve"](hermitian_band(as_floating(ab), lower), as_floating(b))
 
 
 @_linalg
-def cholesky_banded(ab, *, lower=False, **kwargs):
+def cholesky_banded(ab: ArrayOrSequence, *, lower=False, **kwargs):
     """Return the rows of the band of the Cholesky factor."""
     flags("cholesky_banded", **kwargs)
     ab = as_floating(ab)
@@ -283,7 +288,7 @@ def cholesky_banded(ab, *, lower=False, **kwargs):
 
 
 @_linalg
-def fractional_matrix_power(A, t):
+def fractional_matrix_power(A: ArrayOrSequence, t):
     """Return A to a real power t, exp(t log A); integer powers are products."""
     A = as_floating(A)
     if isinstance(t, (int, float)) and float(t).is_integer():
@@ -310,7 +315,7 @@ def logarithm(A):
 
 
 @_linalg
-def signm(A, **kwargs):
+def signm(A: ArrayOrSequence, **kwargs):
     """Return the sign of a matrix without imaginary eigenvalues, A (A²)^(-1/2)."""
     flags("signm", **kwargs)
     A = as_floating(A)
@@ -318,7 +323,9 @@ def signm(A, **kwargs):
 
 
 @_linalg
-def solve_continuous_are(a, b, q, r, e=None, s=None, balanced=True):
+def solve_continuous_are(
+    a: ArrayOrSequence, b: ArrayOrSequence, q: ArrayOrSequence, r: ArrayOrSequence, e=None, s=None, balanced=True
+):
     """Return the stabilizing X with a^H X + X a - X b r⁻¹ b^H X + q = 0; e and s are refused."""
     only_default("linalg.solve_continuous_are", e=(e, None), s=(s, None))
 
@@ -334,7 +341,9 @@ def solve_continuous_are(a, b, q, r, e=None, s=None, balanced=True):
 
 
 @_linalg
-def solve_discrete_are(a, b, q, r, e=None, s=None, balanced=True):
+def solve_discrete_are(
+    a: ArrayOrSequence, b: ArrayOrSequence, q: ArrayOrSequence, r: ArrayOrSequence, e=None, s=None, balanced=True
+):
     """Return the stabilizing X with a^H X a - X - a^H X b (r + b^H X b)⁻¹ b^H X a + q = 0; e and s are refused."""
     only_default("linalg.solve_discrete_are", e=(e, None), s=(s, None))
 
@@ -358,7 +367,7 @@ def _riccati(name, residual, solve, given, balanced):
 
 
 @_linalg
-def lstsq(a, b, cond=None, *, lapack_driver=None, **kwargs):
+def lstsq(a: ArrayOrSequence, b: ArrayOrSequence, cond=None, *, lapack_driver=None, **kwargs):
     """Return the least-squares solution, the residues, the rank and the singular values, for a of full rank."""
     flags("lstsq", **kwargs)
     only_default("linalg.lstsq", cond=(cond, None))
@@ -382,7 +391,7 @@ def _toeplitz_of(entries, rows, columns, offset, sign):
 
 
 @_linalg
-def circulant(c):
+def circulant(c: ArrayOrSequence):
     """Return the matrix whose columns are c, shifted cyclically."""
     c = tensor(c)
     size = c.shape[0]
@@ -390,7 +399,7 @@ def circulant(c):
 
 
 @_linalg
-def hankel(c, r=None):
+def hankel(c: ArrayLike, r=None):
     """Return the matrix with constant antidiagonals: c is its first column, r its last row, by default zeros."""
     c = O.reshape(tensor(c), (-1,))
     c, r = promote_operands(c, O.zeros_like(c) if r is None else O.reshape(tensor(r), (-1,)))
@@ -398,7 +407,7 @@ def hankel(c, r=None):
 
 
 @_linalg
-def companion(a):
+def companion(a: ArrayOrSequence):
     """Return the companion matrix of the polynomial with coefficients a, the highest first."""
     a = as_floating(a)
     size = a.shape[0] - 1
@@ -407,7 +416,7 @@ def companion(a):
 
 
 @_linalg
-def solve_circulant(c, b, singular="raise", tol=None, caxis=-1, baxis=0, outaxis=0):
+def solve_circulant(c: ArrayOrSequence, b: ArrayOrSequence, singular="raise", tol=None, caxis=-1, baxis=0, outaxis=0):
     """Return x with C x = b for the circulant matrix of a vector c, by Fourier transforms."""
     only_default("linalg.solve_circulant", singular=(singular, "raise"), tol=(tol, None), caxis=(caxis, -1))
     only_default("linalg.solve_circulant", baxis=(baxis, 0), outaxis=(outaxis, 0))
@@ -418,7 +427,7 @@ def solve_circulant(c, b, singular="raise", tol=None, caxis=-1, baxis=0, outaxis
 
 
 @_linalg
-def matmul_toeplitz(c_or_cr, x, check_finite=False, workers=None):
+def matmul_toeplitz(c_or_cr: ArrayOrSequence, x: ArrayOrSequence, check_finite=False, workers=None):
     """Return the product of the Toeplitz matrix of a column c, or of (c, r), with x, by Fourier transforms."""
     c, r = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, O.conj(tensor(c_or_cr)))
     c, r, x = promote_operands(as_floating(c), as_floating(r), as_floating(x))
@@ -433,7 +442,7 @@ def matmul_toeplitz(c_or_cr, x, check_finite=False, workers=None):
 
 
 @_linalg
-def khatri_rao(a, b):
+def khatri_rao(a: ArrayOrSequence, b: ArrayOrSequence):
     """Return the Kronecker products of the columns of two matrices."""
     a, b = promote_operands(tensor(a), tensor(b))
     both = O.unsqueeze(a, 1) * O.unsqueeze(b, 0)

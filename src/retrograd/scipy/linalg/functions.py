@@ -1,5 +1,7 @@
 """Solvers, functions of matrices and factors as `scipy.linalg` has them."""
 
+from collections.abc import Callable
+
 from retrograd.core import registry
 from retrograd.core.dtype import complex_of, is_floating
 from retrograd.core.level import ReadError
@@ -15,6 +17,7 @@ from retrograd.interop.numpy_protocol.table import (
     tensor,
     values,
 )
+from retrograd.scipy._array_like import ArrayLike, ArrayOrSequence
 from retrograd.scipy._mirror import on_tensors, scipy_member
 from retrograd.scipy.linalg.decompositions import flags, logarithm
 
@@ -22,7 +25,7 @@ _linalg = on_tensors("scipy.linalg")
 
 
 @_linalg
-def sqrtm(A, **kwargs):
+def sqrtm(A: ArrayOrSequence, **kwargs):
     """Return the principal square root of a matrix, which is complex if no real one is."""
     flags("sqrtm", **kwargs)
     A = as_floating(A)
@@ -30,7 +33,7 @@ def sqrtm(A, **kwargs):
 
 
 @_linalg
-def logm(A, **kwargs):
+def logm(A: ArrayOrSequence, **kwargs):
     """Return the principal logarithm of a matrix, which is complex if no real one is."""
     flags("logm", **kwargs)
     return logarithm(as_floating(A))
@@ -45,7 +48,7 @@ def _has_complex_root(x):
 
 
 @_linalg
-def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, **kwargs):
+def solve_triangular(a: ArrayOrSequence, b: ArrayOrSequence, trans=0, lower=False, unit_diagonal=False, **kwargs):
     """Return x with a x = b for a triangular matrix; trans=1 or 2 uses its transpose or adjoint."""
     flags("solve_triangular", **kwargs)
     a, b = promote_operands(as_floating(a), as_floating(b))
@@ -58,7 +61,7 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, **kwargs):
 
 
 @_linalg
-def solve_banded(l_and_u, ab, b, **kwargs):
+def solve_banded(l_and_u, ab: ArrayOrSequence, b: ArrayOrSequence, **kwargs):
     """Return x with a x = b for a banded matrix, whose diagonals are the rows of `ab`, the highest first."""
     flags("solve_banded", **kwargs)
     below, above = l_and_u
@@ -76,7 +79,7 @@ def _band(row, offset, size):
 
 
 @_linalg
-def solve(a, b, lower=False, *, assume_a="gen", transposed=False, **kwargs):
+def solve(a: ArrayOrSequence, b: ArrayOrSequence, lower=False, *, assume_a="gen", transposed=False, **kwargs):
     """Return x with a x = b; assumptions about a are ignored."""
     flags("solve", **kwargs)
     if assume_a not in (None, "gen", "general"):
@@ -85,28 +88,28 @@ def solve(a, b, lower=False, *, assume_a="gen", transposed=False, **kwargs):
 
 
 @_linalg
-def inv(a, **kwargs):
+def inv(a: ArrayOrSequence, **kwargs):
     """Return the inverse."""
     flags("inv", **kwargs)
     return O.linalg.inv(as_floating(a))
 
 
 @_linalg
-def det(a, **kwargs):
+def det(a: ArrayOrSequence, **kwargs):
     """Return the determinant."""
     flags("det", **kwargs)
     return O.linalg.det(as_floating(a))
 
 
 @_linalg
-def cholesky(a, lower=False, **kwargs):
+def cholesky(a: ArrayOrSequence, lower=False, **kwargs):
     """Return the triangular R with R^H R = a, or with lower=True the L with L L^H = a."""
     flags("cholesky", **kwargs)
     return O.linalg.cholesky(as_floating(a), upper=not lower)
 
 
 @_linalg
-def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
+def norm(a: ArrayLike, ord=None, axis=None, keepdims=False, check_finite=True):
     """Return the norm of vectors or matrices, as `numpy.linalg.norm` does."""
     return functions()["linalg.norm"](a, ord, axis, keepdims)
 
@@ -126,7 +129,7 @@ def block_diag(*arrs):
 
 
 @_linalg
-def funm(A, func, disp=True):
+def funm(A: ArrayOrSequence, func: Callable, disp=True):
     """Return func of a matrix: func of its eigenvalues, in the basis of its eigenvectors.
 
     `func` gets a vector of complex tensors.  The result is real if A is and SciPy's is.  The matrix must have a basis
@@ -149,7 +152,7 @@ def _is_complex(found):
 
 
 @_linalg
-def expm_frechet(A, E, method=None, compute_expm=True, check_finite=True):
+def expm_frechet(A: ArrayOrSequence, E: ArrayOrSequence, method=None, compute_expm=True, check_finite=True):
     """Return the exponential of A and its derivative along E; only the derivative with compute_expm=False."""
     A, E = promote_operands(as_floating(A), as_floating(E))
     found, along = jvp(O.linalg.matrix_exp, (A,), (E,))
@@ -157,27 +160,27 @@ def expm_frechet(A, E, method=None, compute_expm=True, check_finite=True):
 
 
 @_linalg
-def coshm(A):
+def coshm(A: ArrayOrSequence):
     """Return the hyperbolic cosine of a matrix."""
     A = as_floating(A)
     return (O.linalg.matrix_exp(A) + O.linalg.matrix_exp(-A)) / 2
 
 
 @_linalg
-def sinhm(A):
+def sinhm(A: ArrayOrSequence):
     """Return the hyperbolic sine of a matrix."""
     A = as_floating(A)
     return (O.linalg.matrix_exp(A) - O.linalg.matrix_exp(-A)) / 2
 
 
 @_linalg
-def tanhm(A):
+def tanhm(A: ArrayOrSequence):
     """Return the hyperbolic tangent of a matrix."""
     return O.linalg.solve(coshm(A), sinhm(A))
 
 
 @_linalg
-def cosm(A):
+def cosm(A: ArrayOrSequence):
     """Return the cosine of a matrix."""
     A = as_floating(A)
     turned = O.linalg.matrix_exp(1j * A)
@@ -185,7 +188,7 @@ def cosm(A):
 
 
 @_linalg
-def sinm(A):
+def sinm(A: ArrayOrSequence):
     """Return the sine of a matrix."""
     A = as_floating(A)
     turned = O.linalg.matrix_exp(1j * A)
@@ -193,7 +196,7 @@ def sinm(A):
 
 
 @_linalg
-def tanm(A):
+def tanm(A: ArrayOrSequence):
     """Return the tangent of a matrix."""
     return O.linalg.solve(cosm(A), sinm(A))
 
@@ -202,7 +205,7 @@ def tanm(A):
 
 
 @_linalg
-def solve_continuous_lyapunov(a, q):
+def solve_continuous_lyapunov(a: ArrayOrSequence, q: ArrayOrSequence):
     """Return X with a X + X a^H = q."""
     a, q = promote_operands(as_floating(a), as_floating(q))
     return registry["solve_sylvester"](a, O.conj(a.mT), q)
@@ -212,7 +215,7 @@ solve_lyapunov = solve_continuous_lyapunov
 
 
 @_linalg
-def solve_discrete_lyapunov(a, q, method=None):
+def solve_discrete_lyapunov(a: ArrayOrSequence, q: ArrayOrSequence, method=None):
     """Return X with a X a^H - X + q = 0; method "direct", as by default up to 9 rows, or "bilinear"."""
     a, q = promote_operands(as_floating(a), as_floating(q))
     size = a.shape[0]
@@ -229,7 +232,7 @@ def solve_discrete_lyapunov(a, q, method=None):
 
 
 @_linalg
-def toeplitz(c, r=None):
+def toeplitz(c: ArrayLike, r=None):
     """Return the matrix with constant diagonals: c is its first column, r its first row, by default conj(c)."""
     c = O.reshape(tensor(c), (-1,))
     c, r = promote_operands(c, O.conj(c) if r is None else O.reshape(tensor(r), (-1,)))
@@ -239,7 +242,7 @@ def toeplitz(c, r=None):
 
 
 @_linalg
-def solve_toeplitz(c_or_cr, b, check_finite=True):
+def solve_toeplitz(c_or_cr: ArrayOrSequence, b: ArrayOrSequence, check_finite=True):
     """Return x with T x = b for the Toeplitz matrix T of a column c, or of (c, r); T is formed."""
     given = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr,)
     return functions()["linalg.solve"](toeplitz(*map(tensor, given)), as_floating(b))
@@ -249,13 +252,13 @@ def solve_toeplitz(c_or_cr, b, check_finite=True):
 
 
 @_linalg
-def cho_factor(a, lower=False, **kwargs):
+def cho_factor(a: ArrayOrSequence, lower=False, **kwargs):
     """Return the triangular factor of `cholesky`, with zeros in the other triangle, and `lower`."""
     return cholesky(a, lower=lower, **kwargs), lower
 
 
 @_linalg
-def cho_solve(c_and_lower, b, **kwargs):
+def cho_solve(c_and_lower, b: ArrayOrSequence, **kwargs):
     """Return x with a x = b from the factor of `cho_factor`."""
     flags("cho_solve", **kwargs)
     c, lower = c_and_lower
@@ -264,7 +267,7 @@ def cho_solve(c_and_lower, b, **kwargs):
 
 
 @_linalg
-def lu_factor(a, **kwargs):
+def lu_factor(a: ArrayOrSequence, **kwargs):
     """Return the packed triangular factors, and the rows that were swapped, from 0."""
     flags("lu_factor", **kwargs)
     factors, pivots = O.linalg.lu_factor(as_floating(a))
@@ -272,7 +275,7 @@ def lu_factor(a, **kwargs):
 
 
 @_linalg
-def lu_solve(lu_and_piv, b, trans=0, **kwargs):
+def lu_solve(lu_and_piv, b: ArrayOrSequence, trans=0, **kwargs):
     """Return x with a x = b from the factors of `lu_factor`; trans=1 or 2 uses the transpose or adjoint."""
     flags("lu_solve", **kwargs)
     factors, b = promote_operands(as_floating(lu_and_piv[0]), as_floating(b))
@@ -285,7 +288,7 @@ def lu_solve(lu_and_piv, b, trans=0, **kwargs):
 
 
 @_linalg
-def lu(a, permute_l=False, **kwargs):
+def lu(a: ArrayOrSequence, permute_l=False, **kwargs):
     """Return P, L and U with a = P L U; with permute_l P L and U."""
     flags("lu", **kwargs)
     P, L, U = O.linalg.lu(as_floating(a))
@@ -293,7 +296,7 @@ def lu(a, permute_l=False, **kwargs):
 
 
 @_linalg
-def eigh(a, b=None, *, lower=True, eigvals_only=False, type=1, subset_by_index=None, **kwargs):
+def eigh(a: ArrayOrSequence, b=None, *, lower=True, eigvals_only=False, type=1, subset_by_index=None, **kwargs):
     """Return eigenvalues and eigenvectors of a Hermitian matrix, or with a positive definite b of a pencil.
 
     type=1 solves a v = w b v with v^H b v = 1, type=2 a b v = w v with the same, and type=3 b a v = w v with
@@ -333,6 +336,6 @@ def _hermitian(a, lower):
 
 
 @_linalg
-def eigvalsh(a, b=None, **kwargs):
+def eigvalsh(a: ArrayOrSequence, b=None, **kwargs):
     """Return the eigenvalues of `eigh`."""
     return eigh(a, b, eigvals_only=True, **kwargs)

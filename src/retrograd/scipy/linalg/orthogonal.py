@@ -2,6 +2,7 @@
 
 from retrograd.implicit.closures import example_of
 from retrograd.interop.numpy_protocol.table import O, as_floating, only_default, promote_operands, refuse, values
+from retrograd.scipy._array_like import ArrayOrSequence
 from retrograd.scipy._mirror import on_tensors, scipy_member
 from retrograd.scipy.linalg.decompositions import flags, qr
 from retrograd.scipy.linalg.factor_rules import (
@@ -19,7 +20,7 @@ _linalg = on_tensors("scipy.linalg")
 
 
 @_linalg
-def hessenberg(a, calc_q=False, overwrite_a=False, check_finite=True):
+def hessenberg(a: ArrayOrSequence, calc_q=False, overwrite_a=False, check_finite=True):
     """Return H of a = Q H Q^H, which is zero below its first subdiagonal, and with calc_q=True also the unitary Q.
 
     Both are differentiable to any order, where no element of the subdiagonal is 0.
@@ -35,14 +36,14 @@ def hessenberg(a, calc_q=False, overwrite_a=False, check_finite=True):
 
 
 @_linalg
-def rsf2csf(T, Z, check_finite=True):
+def rsf2csf(T: ArrayOrSequence, Z: ArrayOrSequence, check_finite=True):
     """Return the complex Schur form of the real one: upper triangular T and unitary Z; see `schur`."""
     T, Z = promote_operands(as_floating(T), as_floating(Z))
     return factors_of(Factorization(lambda T, Z: scipy_member("scipy.linalg.rsf2csf")(T, Z), rsf2csf_tangents), T, Z)
 
 
 @_linalg
-def cossin(X, p=None, q=None, separate=False, swap_sign=False, compute_u=True, compute_vh=True):
+def cossin(X: ArrayOrSequence, p=None, q=None, separate=False, swap_sign=False, compute_u=True, compute_vh=True):
     """Return the cosine-sine decomposition of a unitary matrix: U, CS and V^H, U and V in two blocks on the diagonal.
 
     X: (m, m), with the sizes p and q of its first block of rows and columns, or its four blocks.  With separate=True
@@ -90,7 +91,7 @@ def _angles(CS, p, q):
 
 
 @_linalg
-def orth(A, rcond=None):
+def orth(A: ArrayOrSequence, rcond=None):
     """Return an orthonormal basis of the columns of A, (rows, rank); directions inside the basis are SciPy's."""
     A = as_floating(A)
     U, s, _ = O.linalg.svd(A, full_matrices=False)
@@ -106,7 +107,7 @@ def _rank(A, s, rcond):
 
 
 @_linalg
-def orthogonal_procrustes(A, B, check_finite=True):
+def orthogonal_procrustes(A: ArrayOrSequence, B: ArrayOrSequence, check_finite=True):
     """Return the orthogonal R for which A R is nearest to B, and the sum of the singular values of A^H B."""
     A, B = promote_operands(as_floating(A), as_floating(B))
     if A.ndim != 2 or A.shape != B.shape:
@@ -116,7 +117,7 @@ def orthogonal_procrustes(A, B, check_finite=True):
 
 
 @_linalg
-def subspace_angles(A, B):
+def subspace_angles(A: ArrayOrSequence, B: ArrayOrSequence):
     """Return the angles between the spaces of the columns of A and B, the largest first.
 
     They are arccosines, and arcsines where these are accurate.  Angles of 0 and pi / 2 have no derivative.
@@ -136,7 +137,7 @@ def subspace_angles(A, B):
 
 
 @_linalg
-def qr_multiply(a, c, mode="right", pivoting=False, conjugate=False, **kwargs):
+def qr_multiply(a: ArrayOrSequence, c: ArrayOrSequence, mode="right", pivoting=False, conjugate=False, **kwargs):
     """Return c Q, or with mode="left" Q c, and R, for the thin factors a = Q R; pivoting and conjugate are refused."""
     flags("qr_multiply", **kwargs)
     only_default("linalg.qr_multiply", pivoting=(pivoting, False), conjugate=(conjugate, False))
@@ -150,7 +151,7 @@ def qr_multiply(a, c, mode="right", pivoting=False, conjugate=False, **kwargs):
 
 
 @_linalg
-def null_space(A, rcond=None, **kwargs):
+def null_space(A: ArrayOrSequence, rcond=None, **kwargs):
     """Return an orthonormal basis of the vectors x with A x = 0; its derivative is orthogonal to the basis."""
     flags("null_space", **{k: v for k, v in kwargs.items() if k != "lapack_driver"})
     rule = Factorization(lambda a: (scipy_member("scipy.linalg.null_space")(a, rcond),), null_space_tangents)
@@ -158,7 +159,7 @@ def null_space(A, rcond=None, **kwargs):
 
 
 @_linalg
-def matrix_balance(A, permute=True, scale=True, separate=False, overwrite_a=False):
+def matrix_balance(A: ArrayOrSequence, permute=True, scale=True, separate=False, overwrite_a=False):
     """Return T^-1 A T and T, whose elements are powers of two and constants; separate is refused."""
     only_default("linalg.matrix_balance", separate=(separate, False))
     rule = Factorization(lambda a: scipy_member("scipy.linalg.matrix_balance")(a, permute, scale), balance_tangents)

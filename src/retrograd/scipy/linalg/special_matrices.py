@@ -1,6 +1,7 @@
 """Matrices whose elements are those of vectors, and solutions with the rows of bands."""
 
 from retrograd.interop.numpy_protocol.table import O, as_floating, promote_operands, tensor, values
+from retrograd.scipy._array_like import ArrayOrSequence
 from retrograd.scipy._mirror import on_tensors, scipy_member
 from retrograd.scipy.linalg.decompositions import eig_banded, eigh_tridiagonal, flags
 from retrograd.scipy.linalg.functions import cho_solve
@@ -9,7 +10,7 @@ _linalg = on_tensors("scipy.linalg")
 
 
 @_linalg
-def convolution_matrix(a, n, mode="full"):
+def convolution_matrix(a: ArrayOrSequence, n, mode="full"):
     """Return the matrix whose product with a vector of length n is the convolution of a with it."""
     a = tensor(a)
     size = a.shape[0]
@@ -26,7 +27,7 @@ def convolution_matrix(a, n, mode="full"):
 
 
 @_linalg
-def diagsvd(s, M, N):
+def diagsvd(s: ArrayOrSequence, M, N):
     """Return the (M, N) matrix with s on its diagonal."""
     s = tensor(s)
     size = s.shape[0]
@@ -38,14 +39,14 @@ def diagsvd(s, M, N):
 
 
 @_linalg
-def fiedler(a):
+def fiedler(a: ArrayOrSequence):
     """Return the matrix of the distances |a[i] - a[j]|."""
     a = O.reshape(tensor(a), (-1,))
     return O.abs(O.unsqueeze(a, 1) - a)
 
 
 @_linalg
-def fiedler_companion(a):
+def fiedler_companion(a: ArrayOrSequence):
     """Return Fiedler's companion matrix of the polynomial with coefficients a, highest first; it has 5 diagonals."""
     a = as_floating(a)
     own = scipy_member("scipy.linalg").fiedler_companion
@@ -57,7 +58,7 @@ def fiedler_companion(a):
 
 
 @_linalg
-def leslie(f, s):
+def leslie(f: ArrayOrSequence, s: ArrayOrSequence):
     """Return the matrix of a population with fecundities f in its first row and survivals s below the diagonal."""
     f, s = promote_operands(tensor(f), tensor(s))
     if f.ndim != 1 or s.ndim != 1 or f.shape[0] != s.shape[0] + 1:
@@ -70,7 +71,7 @@ def leslie(f, s):
 
 
 @_linalg
-def cho_solve_banded(cb_and_lower, b, **kwargs):
+def cho_solve_banded(cb_and_lower, b: ArrayOrSequence, **kwargs):
     """Return x with a x = b from the rows of the factor of `cholesky_banded`, a pair of them and `lower`."""
     flags("cho_solve_banded", **kwargs)
     rows, lower = cb_and_lower
@@ -83,12 +84,14 @@ def cho_solve_banded(cb_and_lower, b, **kwargs):
 
 
 @_linalg
-def eigvals_banded(a_band, lower=False, overwrite_a_band=False, select="a", select_range=None, check_finite=True):
+def eigvals_banded(
+    a_band: ArrayOrSequence, lower=False, overwrite_a_band=False, select="a", select_range=None, check_finite=True
+):
     """Return the eigenvalues of `eig_banded`."""
     return eig_banded(a_band, lower, True, select=select, select_range=select_range)
 
 
 @_linalg
-def eigvalsh_tridiagonal(d, e, select="a", select_range=None, **kwargs):
+def eigvalsh_tridiagonal(d: ArrayOrSequence, e: ArrayOrSequence, select="a", select_range=None, **kwargs):
     """Return the eigenvalues of `eigh_tridiagonal`."""
     return eigh_tridiagonal(d, e, True, select, select_range, **kwargs)

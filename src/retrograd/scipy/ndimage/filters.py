@@ -15,6 +15,7 @@ from retrograd.interop.numpy_protocol.table import (
     refuse,
     tensor,
 )
+from retrograd.scipy._array_like import ArrayLike, ArrayOrSequence
 from retrograd.scipy._mirror import on_tensors
 
 _ndimage = on_tensors("scipy.ndimage")
@@ -61,8 +62,10 @@ def _operands(name: str, input: Any, weights: Any, output: Any) -> tuple[Tensor,
 
 
 @_ndimage
-def correlate1d(input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
-                origin: int = 0) -> Tensor:  # fmt: skip
+def correlate1d(
+    input: ArrayOrSequence, weights: ArrayOrSequence, axis: int = -1, output: Any = None, mode: str = "reflect",
+    cval: Any = 0.0, origin: int = 0,
+) -> Tensor:  # fmt: skip
     """Return the sum of the elements around each one along an axis, times weights; differentiable in both.
 
     mode: how the array continues beyond its edges, as in SciPy; cval: a number, for mode="constant".
@@ -79,8 +82,10 @@ def correlate1d(input: Any, weights: Any, axis: int = -1, output: Any = None, mo
 
 
 @_ndimage
-def convolve1d(input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
-               origin: int = 0) -> Tensor:  # fmt: skip
+def convolve1d(
+    input: ArrayOrSequence, weights: ArrayOrSequence, axis: int = -1, output: Any = None, mode: str = "reflect",
+    cval: Any = 0.0, origin: int = 0,
+) -> Tensor:  # fmt: skip
     """Return the convolution along an axis with weights; see `correlate1d`."""
     w = O.flip(as_floating(weights), (0,))
     return correlate1d(input, w, axis, output, mode, cval, _mirrored(origin, w.shape[0]))
@@ -92,8 +97,10 @@ def _mirrored(origin: int, size: int) -> int:
 
 
 @_ndimage
-def correlate(input: Any, weights: Any, output: Any = None, mode: str = "reflect", cval: Any = 0.0, origin: Any = 0,
-              *, axes: Any = None) -> Tensor:  # fmt: skip
+def correlate(
+    input: ArrayOrSequence, weights: ArrayOrSequence, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
+    origin: Any = 0, *, axes: Any = None,
+) -> Tensor:  # fmt: skip
     """Return the sum of the elements around each one, times weights of as many dimensions; see `correlate1d`."""
     only_default("ndimage.correlate", axes=(axes, None))
     x, w = _operands("correlate", input, weights, output)
@@ -101,8 +108,10 @@ def correlate(input: Any, weights: Any, output: Any = None, mode: str = "reflect
 
 
 @_ndimage
-def convolve(input: Any, weights: Any, output: Any = None, mode: str = "reflect", cval: Any = 0.0, origin: Any = 0,
-             *, axes: Any = None) -> Tensor:  # fmt: skip
+def convolve(
+    input: ArrayOrSequence, weights: ArrayOrSequence, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
+    origin: Any = 0, *, axes: Any = None,
+) -> Tensor:  # fmt: skip
     """Return the convolution with weights of as many dimensions; see `correlate1d`."""
     only_default("ndimage.convolve", axes=(axes, None))
     x, w = _operands("convolve", input, weights, output)
@@ -141,7 +150,7 @@ def _axes(name: str, x: Tensor, axes: Any) -> list[int]:
 
 
 @_ndimage
-def uniform_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect",
+def uniform_filter1d(input: ArrayOrSequence, size: int, axis: int = -1, output: Any = None, mode: str = "reflect",
                      cval: Any = 0.0, origin: int = 0) -> Tensor:  # fmt: skip
     """Return the means over windows along an axis."""
     only_default("ndimage.uniform_filter1d", output=(output, None))
@@ -152,7 +161,7 @@ def uniform_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, 
 
 
 @_ndimage
-def uniform_filter(input: Any, size: Any = 3, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
+def uniform_filter(input: ArrayOrSequence, size: Any = 3, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
                    origin: Any = 0, *, axes: Any = None) -> Tensor:  # fmt: skip
     """Return the means over windows; size, mode and origin are those of all axes, or one for each."""
     only_default("ndimage.uniform_filter", output=(output, None))
@@ -165,7 +174,7 @@ def uniform_filter(input: Any, size: Any = 3, output: Any = None, mode: Any = "r
 
 
 @_ndimage
-def gaussian_filter1d(input: Any, sigma: Any, axis: int = -1, order: int = 0, output: Any = None,
+def gaussian_filter1d(input: ArrayOrSequence, sigma: Tensor | float, axis: int = -1, order: int = 0, output: Any = None,
                       mode: str = "reflect", cval: Any = 0.0, truncate: float = 4.0, *,
                       radius: int | None = None) -> Tensor:  # fmt: skip
     """Return the array, smoothed by a normal density along an axis, or for order > 0 its derivative of that order.
@@ -199,8 +208,10 @@ def _gaussian_weights(deviation: Tensor, order: int, width: int) -> Tensor:
 
 
 @_ndimage
-def gaussian_filter(input: Any, sigma: Any, order: Any = 0, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
-                    truncate: float = 4.0, *, radius: Any = None, axes: Any = None) -> Tensor:  # fmt: skip
+def gaussian_filter(
+    input: ArrayOrSequence, sigma: ArrayLike, order: Any = 0, output: Any = None, mode: Any = "reflect",
+    cval: Any = 0.0, truncate: float = 4.0, *, radius: Any = None, axes: Any = None,
+) -> Tensor:  # fmt: skip
     """Return the array, smoothed along all axes or some; sigma, order, mode and radius may be one for each axis."""
     only_default("ndimage.gaussian_filter", output=(output, None))
     x = as_floating(input)
@@ -229,19 +240,23 @@ def _slope(name: str, input: Any, axis: int, output: Any, mode: Any, cval: Any, 
 
 
 @_ndimage
-def sobel(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Tensor:
+def sobel(input: ArrayOrSequence, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Tensor:
     """Return Sobel's differences along an axis, with the weights 1, 2, 1 along the others."""
     return _slope("sobel", input, axis, output, mode, cval, [1.0, 2.0, 1.0])
 
 
 @_ndimage
-def prewitt(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Tensor:
+def prewitt(
+    input: ArrayOrSequence, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0
+) -> Tensor:
     """Return Prewitt's differences along an axis, with the weights 1, 1, 1 along the others."""
     return _slope("prewitt", input, axis, output, mode, cval, [1.0, 1.0, 1.0])
 
 
 @_ndimage
-def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Tensor:
+def laplace(
+    input: ArrayOrSequence, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None
+) -> Tensor:
     """Return the sum of second differences along all axes, or some."""
     only_default("ndimage.laplace", output=(output, None))
     x = as_floating(input)
@@ -269,16 +284,20 @@ def _gaussian_derivatives(input: Any, sigma: Any, mode: Any, cval: Any, axes: An
 
 
 @_ndimage
-def gaussian_laplace(input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *,
-                     axes: Any = None, **kwargs: Any) -> Tensor:  # fmt: skip
+def gaussian_laplace(
+    input: ArrayOrSequence, sigma: ArrayLike, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *,
+    axes: Any = None, **kwargs: Any,
+) -> Tensor:  # fmt: skip
     """Return the sum of second derivatives of the array, smoothed as by `gaussian_filter`."""
     only_default("ndimage.gaussian_laplace", output=(output, None))
     return _total(_gaussian_derivatives(input, sigma, mode, cval, axes, 2, kwargs))
 
 
 @_ndimage
-def gaussian_gradient_magnitude(input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *,
-                                axes: Any = None, **kwargs: Any) -> Tensor:  # fmt: skip
+def gaussian_gradient_magnitude(
+    input: ArrayOrSequence, sigma: ArrayLike, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *,
+    axes: Any = None, **kwargs: Any,
+) -> Tensor:  # fmt: skip
     """Return the norm of the gradient of the array, smoothed as by `gaussian_filter`."""
     only_default("ndimage.gaussian_gradient_magnitude", output=(output, None))
     slopes = _gaussian_derivatives(input, sigma, mode, cval, axes, 1, kwargs)

@@ -6,6 +6,7 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol.table import O, as_floating, cast, only_default, promote_operands
+from retrograd.scipy._array_like import ArrayOrSequence
 from retrograd.scipy._mirror import on_tensors
 from retrograd.scipy.interpolate.data import solve_system
 from retrograd.sparse.construct import sparse_coo_tensor
@@ -27,8 +28,10 @@ _PADDING = 12  # elements that SciPy adds at the edges of modes for which no con
 
 
 @_ndimage
-def map_coordinates(input: Any, coordinates: Any, output: Any = None, order: int = 3, mode: str = "constant",
-                    cval: Any = 0.0, prefilter: bool = True) -> Tensor:  # fmt: skip
+def map_coordinates(
+    input: ArrayOrSequence, coordinates: ArrayOrSequence, output: Any = None, order: int = 3, mode: str = "constant",
+    cval: Any = 0.0, prefilter: bool = True,
+) -> Tensor:  # fmt: skip
     """Return the values of an array of d dimensions at coordinates (d, ...), in indices, by splines of an order 0 to 5.
 
     Differentiable in the input, in the coordinates and in `cval`; order 1 has one-sided derivatives at the elements,
@@ -77,7 +80,7 @@ def map_coordinates(input: Any, coordinates: Any, output: Any = None, order: int
 
 
 @_ndimage
-def spline_filter(input: Any, order: int = 3, output: Any = float, mode: str = "mirror") -> Tensor:
+def spline_filter(input: ArrayOrSequence, order: int = 3, output: Any = float, mode: str = "mirror") -> Tensor:
     """Return the coefficients of the B-splines of an order 2 to 5 that interpolate an array.
 
     >>> import retrograd as rg

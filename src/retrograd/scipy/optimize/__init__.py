@@ -4,6 +4,7 @@ The functions get tensors, and SciPy gets gradients, Jacobians and products with
 tensors; their derivatives are those of the equations that they solve (`retrograd.implicit`), not of the iterations.
 """
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.numpy_protocol.table import holds_tensor
 from retrograd.scipy._mirror import fallback_members, scipy_member
 from retrograd.scipy.optimize.fits import curve_fit, least_squares
@@ -68,5 +69,7 @@ def _refuse_tensors(name, result, given):
             f"x.detach().numpy(), and index the tensor with the result"
         )
 
+
+suggest_in_module(globals())
 
 __getattr__, __dir__ = fallback_members("scipy.optimize")

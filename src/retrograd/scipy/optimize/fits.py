@@ -1,14 +1,17 @@
 """`least_squares` and `curve_fit`."""
 
 import inspect
+from collections.abc import Callable
 from math import inf
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func import jacrev
 from retrograd.func.autograd_api import jacobian
 from retrograd.implicit.closures import as_floats
 from retrograd.implicit.problems import NO_CONSTRAINTS
 from retrograd.implicit.solvers import minimum, start_of
 from retrograd.interop.numpy_protocol.table import O, cast, tensor, values
+from retrograd.scipy._array_like import ArrayLike
 from retrograd.scipy._mirror import on_arrays, scipy_member
 from retrograd.scipy.optimize.constraints import bounds_of, scipy_bounds
 from retrograd.scipy.optimize.results import Runs
@@ -23,8 +26,8 @@ _LOSSES = {
 
 
 def least_squares(
-    fun, x0, jac="2-point", bounds=(-inf, inf), method="trf", *, loss="linear", f_scale=1.0, args=(), kwargs=None,
-    **options,
+    fun: Callable, x0: ArrayLike, jac="2-point", bounds=(-inf, inf), method="trf", *, loss="linear", f_scale=1.0,
+    args=(), kwargs=None, **options,
 ):  # fmt: skip
     """Return SciPy's result for the least sum of squares of fun(x, *args), with tensors as its `x`, `cost` and `fun`.
 
@@ -86,8 +89,8 @@ def _with_bounds(functions, limits):
 
 
 def curve_fit(
-    f, xdata, ydata, p0=None, sigma=None, absolute_sigma=False, check_finite=None, bounds=(-inf, inf), method=None,
-    jac=None, *, full_output=False, **kwargs,
+    f: Callable, xdata: ArrayLike, ydata: ArrayLike, p0=None, sigma=None, absolute_sigma=False,
+    check_finite=None, bounds=(-inf, inf), method=None, jac=None, *, full_output=False, **kwargs,
 ):  # fmt: skip
     """Return the parameters of the model f(xdata, *parameters) that fit ydata best, and their covariance, as tensors.
 
@@ -122,7 +125,7 @@ def curve_fit(
 
     limits = _real_bounds("curve_fit", bounds, start)
     functions, parts = _with_bounds([cost, residuals], limits)
-    details = []
+    details: list = []
     fit = method or ("lm" if limits is None else "trf")
 
     def run(problem, start, tensors):
@@ -192,3 +195,6 @@ def _covariance(residuals, p, given, absolute_sigma):
     if count <= size:
         return O.full_like(spread, inf)
     return spread * (O.sum(O.square(residuals(p, *given))) / (count - size))
+
+
+suggest_in_module(globals())

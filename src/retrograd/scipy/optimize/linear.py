@@ -6,6 +6,7 @@ from retrograd.implicit.closures import as_floats
 from retrograd.implicit.problems import NO_CONSTRAINTS
 from retrograd.implicit.solvers import minimum
 from retrograd.interop.numpy_protocol.table import O, promote_operands, tensor, values
+from retrograd.scipy._array_like import ArrayOrSequence
 from retrograd.scipy._mirror import on_tensors, scipy_member
 from retrograd.scipy.optimize.constraints import bounds_of, bounds_of_pairs
 from retrograd.scipy.optimize.results import Runs
@@ -14,7 +15,7 @@ _optimize = on_tensors("scipy.optimize")
 
 
 @_optimize
-def nnls(A, b, **options):
+def nnls(A: ArrayOrSequence, b: ArrayOrSequence, **options):
     """Return the x >= 0 with the least norm of A x - b, and that norm, as tensors.
 
     Both are differentiable in A and b to any order, except where an element of x is 0 and could as well grow.
@@ -55,7 +56,7 @@ def _bounded(name, A, b, limits, solve):
 
 
 @_optimize
-def lsq_linear(A, b, bounds=(-inf, inf), **options):
+def lsq_linear(A: ArrayOrSequence, b: ArrayOrSequence, bounds=(-inf, inf), **options):
     """Return SciPy's result for the x within bounds with the least norm of A x - b, with tensors as `x`, `fun`, `cost`.
 
     `x` is differentiable in A, b and the bounds to any order, except where a bound just reaches x.
@@ -81,7 +82,8 @@ def lsq_linear(A, b, bounds=(-inf, inf), **options):
 
 @_optimize
 def linprog(
-    c, A_ub=None, b_ub=None, A_eq=None, b_eq=None, bounds=(0, None), method="highs", integrality=None, **options
+    c: ArrayOrSequence, A_ub=None, b_ub=None, A_eq=None, b_eq=None, bounds=(0, None), method="highs", integrality=None,
+    **options,
 ):  # fmt: skip
     """Return SciPy's result for the least c x with A_ub x <= b_ub and A_eq x = b_eq, with tensors as its `x` and `fun`.
 

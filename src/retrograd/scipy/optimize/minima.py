@@ -1,10 +1,14 @@
 """`minimize` and `minimize_scalar`."""
 
+from collections.abc import Callable
+
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.autograd_api import hessian, hessian_vector_product, value_and_grad
 from retrograd.func.sparse import hessian_sparsity, sparse_hessian
 from retrograd.implicit.problems import NO_CONSTRAINTS
 from retrograd.implicit.solvers import minimum, start_of
 from retrograd.interop.numpy_protocol.table import O, tensor, values
+from retrograd.scipy._array_like import ArrayLike
 from retrograd.scipy._mirror import on_arrays, scipy_member
 from retrograd.scipy.optimize.constraints import (
     bounds_of,
@@ -23,8 +27,8 @@ _WITH_HESSIAN = ("dogleg", "trust-exact")
 
 
 def minimize(
-    fun, x0, args=(), method=None, jac=None, hess=None, hessp=None, bounds=None, constraints=(), tol=None,
-    callback=None, options=None,
+    fun: Callable, x0: ArrayLike, args=(), method=None, jac=None, hess=None, hessp=None, bounds=None,
+    constraints=(), tol=None, callback=None, options=None,
 ):  # fmt: skip
     """Return SciPy's result for the minimum of fun(x, *args), with tensors as its `x` and `fun`.
 
@@ -132,7 +136,7 @@ def _value_and_gradient(value):
     return of_array
 
 
-def minimize_scalar(fun, bracket=None, bounds=None, args=(), method=None, tol=None, options=None):
+def minimize_scalar(fun: Callable, bracket=None, bounds=None, args=(), method=None, tol=None, options=None):
     """Return SciPy's result for the minimum of fun(x, *args) of one number, with tensors as its `x` and `fun`.
 
     `fun` gets a tensor without dimensions.  `x` is differentiable as that of `minimize`.
@@ -161,3 +165,6 @@ def minimize_scalar(fun, bracket=None, bounds=None, args=(), method=None, tol=No
 
     x = minimum("optimize.minimize_scalar", functions, x0, args, run, parts).x
     return runs.result(x=x, fun=tensor(fun(x, *args)))
+
+
+suggest_in_module(globals())

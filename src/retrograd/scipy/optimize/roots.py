@@ -1,11 +1,15 @@
 """`root`, `fsolve` and `fixed_point`: systems of equations."""
 
+from collections.abc import Callable
+
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.autograd_api import jacobian
 from retrograd.implicit.closures import Closure
 from retrograd.implicit.operator import solution
 from retrograd.implicit.problems import Root
 from retrograd.implicit.solvers import start_of
 from retrograd.interop.numpy_protocol.table import O, tensor
+from retrograd.scipy._array_like import ArrayLike
 from retrograd.scipy._mirror import on_arrays, scipy_member
 from retrograd.scipy.optimize.results import Runs
 
@@ -24,7 +28,7 @@ def find_root(name, fun, x0, args, method, shift=0):
     return O.reshape(solution(problem, O.reshape(x0, (-1,))), x0.shape)
 
 
-def root(fun, x0, args=(), method="hybr", jac=None, tol=None, callback=None, options=None):
+def root(fun: Callable, x0: ArrayLike, args=(), method="hybr", jac=None, tol=None, callback=None, options=None):
     """Return SciPy's result for a root of fun(x, *args), with tensors as its `x` and `fun`.
 
     `fun` gets tensors and returns a tensor of the shape of x; SciPy gets its Jacobian for the methods that use it.
@@ -56,7 +60,7 @@ def root(fun, x0, args=(), method="hybr", jac=None, tol=None, callback=None, opt
     return runs.result(x=x, fun=tensor(function(x, *args)))
 
 
-def fsolve(func, x0, args=(), fprime=None, full_output=0, col_deriv=0, xtol=1.49012e-08, **kwargs):
+def fsolve(func: Callable, x0: ArrayLike, args=(), fprime=None, full_output=0, col_deriv=0, xtol=1.49012e-08, **kwargs):
     """Return a root of func(x, *args) as a tensor, differentiable as that of `root`.
 
     With full_output the result is (x, infodict, ier, mesg), as SciPy's.
@@ -66,7 +70,7 @@ def fsolve(func, x0, args=(), fprime=None, full_output=0, col_deriv=0, xtol=1.49
     >>> rg.autograd.grad(fsolve(lambda x: x * x - a, [1.0])[0], a)
     (tensor(0.2500),)
     """
-    details = []
+    details: list = []
 
     def run(f, start):
         slope = jacobian(f) if fprime is None else on_arrays(fprime, args)
@@ -81,7 +85,7 @@ def fsolve(func, x0, args=(), fprime=None, full_output=0, col_deriv=0, xtol=1.49
     return (x, *details) if full_output else x
 
 
-def fixed_point(func, x0, args=(), xtol=1e-08, maxiter=500, method="del2"):
+def fixed_point(func: Callable, x0: ArrayLike, args=(), xtol=1e-08, maxiter=500, method="del2"):
     """Return x with func(x, *args) = x as a tensor, differentiable as that of `root`.
 
     >>> import retrograd as rg
@@ -94,3 +98,6 @@ def fixed_point(func, x0, args=(), xtol=1e-08, maxiter=500, method="del2"):
         return scipy_member("scipy.optimize").fixed_point(f, start, xtol=xtol, maxiter=maxiter, method=method)
 
     return find_root("optimize.fixed_point", func, x0, args, run, 1)
+
+
+suggest_in_module(globals())

@@ -1,13 +1,18 @@
 """Roots of functions of one number: `root_scalar`, and SciPy's functions for single methods."""
 
+from collections.abc import Callable
+
+from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func.autograd_api import elementwise_grad, grad
 from retrograd.interop.numpy_protocol.table import tensor, values
+from retrograd.scipy._array_like import ArrayLike
 from retrograd.scipy._mirror import scipy_member
 from retrograd.scipy.optimize.roots import find_root
 
 
 def root_scalar(
-    f, args=(), method=None, bracket=None, fprime=None, fprime2=None, x0=None, x1=None, xtol=None, rtol=None,
+    f: Callable, args=(), method=None, bracket=None, fprime=None, fprime2=None, x0=None, x1=None, xtol=None, rtol=None,
     maxiter=None, options=None,
 ):  # fmt: skip
     """Return SciPy's result for a root of f(x, *args) of one number, with a tensor as its `root`.
@@ -63,8 +68,8 @@ def _to_number(function):
 def _by_bracket(name):
     """Return SciPy's function of that name, (f, a, b, args, ...), with a tensor as its result."""
 
-    def find(f, a, b, args=(), *, full_output=False, disp=True, **kwargs):
-        details = []
+    def find(f: Callable, a: Tensor | float, b: Tensor | float, args=(), *, full_output=False, disp=True, **kwargs):
+        details: list = []
 
         def run(function, start):
             solver = getattr(scipy_member("scipy.optimize"), name)
@@ -88,8 +93,8 @@ bisect, brenth, brentq, ridder, toms748 = map(_by_bracket, ("bisect", "brenth", 
 
 
 def newton(
-    func, x0, fprime=None, args=(), tol=1.48e-08, maxiter=50, fprime2=None, x1=None, rtol=0.0, full_output=False,
-    disp=True,
+    func: Callable, x0: ArrayLike, fprime=None, args=(), tol=1.48e-08, maxiter=50, fprime2=None, x1=None, rtol=0.0,
+    full_output=False, disp=True,
 ):  # fmt: skip
     """Return a root of func(x, *args) by Newton's method as a tensor; for a start with several elements, one for each.
 
@@ -101,7 +106,7 @@ def newton(
     >>> rg.autograd.grad(newton(lambda x: x**3 - a, [1.0, 2.0]).sum(), a)
     (tensor([0.0833, 0.0370]),)
     """
-    details = []
+    details: list = []
 
     def run(function, start):
         given = {"tol": tol, "maxiter": maxiter, "rtol": rtol, "full_output": True, "disp": disp}
@@ -116,3 +121,6 @@ def newton(
 
     x = find_root("optimize.newton", func, x0, args, run)
     return (x, *details) if full_output else x
+
+
+suggest_in_module(globals())

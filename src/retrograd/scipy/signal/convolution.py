@@ -2,9 +2,11 @@
 
 from math import prod
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.numpy_protocol import functions
 from retrograd.interop.numpy_protocol.table import O, as_floating, holds_tensor, only_default, promote_operands
 from retrograd.interop.numpy_protocol.table import axes as axes_of
+from retrograd.scipy._array_like import ArrayLike
 from retrograd.scipy._mirror import on_tensors, scipy_member
 
 _signal = on_tensors("scipy.signal")
@@ -12,7 +14,7 @@ _signal = on_tensors("scipy.signal")
 _CONVOLUTIONS = {1: "conv1d", 2: "conv2d", 3: "conv3d"}
 
 
-def convolve(in1, in2, mode="full", method="auto", *, axes=None, dot_axes=((), ())):
+def convolve(in1: ArrayLike, in2: ArrayLike, mode="full", method="auto", *, axes=None, dot_axes=((), ())):
     """Return the convolution of two arrays along all axes, or along pairs of axes.
 
     `axes` are two lists that pair axes of the first array with axes of the second; `dot_axes` likewise pairs axes that
@@ -89,7 +91,7 @@ def _valid(a, b, sizes_a, sizes_b):
 
 
 @_signal
-def fftconvolve(in1, in2, mode="full", axes=None):
+def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode="full", axes=None):
     """Return the convolution of two arrays along axes (None: all) by Fourier transforms; other axes broadcast.
 
     `mode` is that of `convolve`.
@@ -133,13 +135,13 @@ def _cut(name, full, a, b, mode, along):
 
 
 @_signal
-def oaconvolve(in1, in2, mode="full", axes=None):
+def oaconvolve(in1: ArrayLike, in2: ArrayLike, mode="full", axes=None):
     """Return the convolution of `fftconvolve`; the blocks by which SciPy saves memory are not used."""
     return fftconvolve(in1, in2, mode, axes)
 
 
 @_signal
-def correlate(in1, in2, mode="full", method="auto"):
+def correlate(in1: ArrayLike, in2: ArrayLike, mode="full", method="auto"):
     """Return the cross-correlation of two arrays, the convolution of the first with the second reversed and conjugated.
 
     >>> import retrograd as rg
@@ -154,7 +156,7 @@ def correlate(in1, in2, mode="full", method="auto"):
 
 
 @_signal
-def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
+def convolve2d(in1: ArrayLike, in2: ArrayLike, mode="full", boundary="fill", fillvalue=0):
     """Return the convolution of two matrices; outside of the first are `fillvalue`, or its periods or mirror images.
 
     boundary: "fill", "wrap" or "symm".
@@ -176,7 +178,7 @@ def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
 
 
 @_signal
-def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
+def correlate2d(in1: ArrayLike, in2: ArrayLike, mode="full", boundary="fill", fillvalue=0):
     """Return the cross-correlation of two matrices; see `convolve2d`."""
     _, b = promote_operands(as_floating(in1), as_floating(in2))
     a = as_floating(in1)
@@ -185,3 +187,6 @@ def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
         starts = [m - 1 - (m - 1) // 2 if m % 2 else m // 2 for m in b.shape]
         return full[starts[0] : starts[0] + a.shape[0], starts[1] : starts[1] + a.shape[1]]
     return convolve2d(a, O.conj(O.flip(b, (0, 1))), mode, boundary, fillvalue)
+
+
+suggest_in_module(globals())

@@ -16,6 +16,7 @@ from retrograd.interop.numpy_protocol.table import (
     tensor,
     values,
 )
+from retrograd.scipy._array_like import ArrayLike, ArrayOrSequence
 from retrograd.scipy._mirror import on_tensors, scipy_member
 from retrograd.scipy.linalg import companion
 
@@ -76,7 +77,7 @@ def _delays(y, count):
 
 
 @_signal
-def lfilter(b, a, x, axis=-1, zi=None):
+def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayOrSequence, axis=-1, zi=None):
     """Return x filtered along an axis by the rational transfer function b / a; with the state zi also the last state.
 
     b, a: vectors of coefficients; x: real or complex; zi: the shape of x, with max(len(a), len(b)) - 1 along the axis.
@@ -127,7 +128,7 @@ def _last_state(b, a, x, y, order):
 
 
 @_signal
-def lfilter_zi(b, a):
+def lfilter_zi(b: ArrayLike, a: ArrayLike):
     """Return the state of `lfilter` for a step that began long ago."""
     b, a = promote_operands(as_floating(b), as_floating(a))
     b, a = b / a[0], a / a[0]
@@ -138,7 +139,9 @@ def lfilter_zi(b, a):
 
 
 @_signal
-def filtfilt(b, a, x, axis=-1, padtype="odd", padlen=None, method="pad", irlen=None):
+def filtfilt(
+    b: ArrayLike, a: ArrayLike, x: ArrayOrSequence, axis=-1, padtype="odd", padlen=None, method="pad", irlen=None
+):
     """Return x filtered forwards and backwards along an axis, without a change of phase.
 
     Only method="pad" is available for tensors.
@@ -175,7 +178,7 @@ def _extend(x, edge, padtype):
 
 
 @_signal
-def sosfilt(sos, x, axis=-1, zi=None):
+def sosfilt(sos: ArrayOrSequence, x: ArrayOrSequence, axis=-1, zi=None):
     """Return x filtered along an axis by sections of second order, the rows (b0, b1, b2, a0, a1, a2) of a matrix."""
     only_default("signal.sosfilt", zi=(zi, None))
     sos, x = promote_operands(as_floating(sos), as_floating(x))
@@ -187,7 +190,7 @@ def sosfilt(sos, x, axis=-1, zi=None):
 
 
 @_signal
-def freqz(b, a=1, worN=512, whole=False, plot=None, fs=6.283185307179586, include_nyquist=False):
+def freqz(b: ArrayLike, a=1, worN=512, whole=False, plot=None, fs=6.283185307179586, include_nyquist=False):
     """Return the frequencies and the response of the transfer function b / a there; frequencies are constants."""
     only_default("signal.freqz", plot=(plot, None))
     b, a = (O.reshape(c, (-1,)) for c in promote_operands(as_floating(b), as_floating(a)))
@@ -205,7 +208,7 @@ def _polynomial(coefficients, z):
 
 
 @_signal
-def hilbert(x, N=None, axis=-1):
+def hilbert(x: ArrayOrSequence, N=None, axis=-1):
     """Return the analytic signal of a real signal, whose imaginary part is the Hilbert transform."""
     x = as_floating(x)
     if x.dtype.kind == "c":
@@ -218,7 +221,7 @@ def hilbert(x, N=None, axis=-1):
 
 
 @_signal
-def detrend(data, axis=-1, type="linear", bp=0, overwrite_data=False):
+def detrend(data: ArrayOrSequence, axis=-1, type="linear", bp=0, overwrite_data=False):
     """Return the data without their mean (type="constant") or their line of least squares, along an axis."""
     only_default("signal.detrend", bp=(bp, 0))
     x = O.movedim(as_floating(data), axis, -1)
@@ -239,7 +242,7 @@ def remove_trend(x, type):
 
 
 @_signal
-def resample(x, num, t=None, axis=0, window=None, domain="time"):
+def resample(x: ArrayOrSequence, num, t=None, axis=0, window=None, domain="time"):
     """Return num samples of the signal's Fourier interpolation along an axis; a window and t are refused."""
     only_default("signal.resample", t=(t, None), window=(window, None), domain=(domain, "time"))
     x = O.movedim(as_floating(x), axis, -1)
@@ -266,7 +269,7 @@ def resample(x, num, t=None, axis=0, window=None, domain="time"):
 
 
 @_signal
-def savgol_filter(x, window_length, polyorder, deriv=0, delta=1.0, axis=-1, mode="interp", cval=0.0):
+def savgol_filter(x: ArrayOrSequence, window_length, polyorder, deriv=0, delta=1.0, axis=-1, mode="interp", cval=0.0):
     """Return the values, or a derivative, of polynomials of least squares in moving windows along an axis."""
     x = O.movedim(as_floating(x), axis, -1)
     options = (window_length, polyorder, deriv, delta)
@@ -297,7 +300,7 @@ def _convolve_rows(x, weights):
 
 
 @_signal
-def upfirdn(h, x, up=1, down=1, axis=-1, mode="constant", cval=0):
+def upfirdn(h: ArrayOrSequence, x: ArrayOrSequence, up=1, down=1, axis=-1, mode="constant", cval=0):
     """Return every `down`-th sample of x, with up - 1 zeros after each of its samples, filtered by h."""
     only_default("signal.upfirdn", mode=(mode, "constant"), cval=(cval, 0))
     h, x = promote_operands(as_floating(h), as_floating(x))
@@ -310,7 +313,9 @@ def upfirdn(h, x, up=1, down=1, axis=-1, mode="constant", cval=0):
 
 
 @_signal
-def resample_poly(x, up, down, axis=0, window=("kaiser", 5.0), padtype="constant", cval=None):
+def resample_poly(
+    x: ArrayOrSequence, up: int, down: int, axis=0, window=("kaiser", 5.0), padtype="constant", cval=None
+):
     """Return x at up / down times its rate along an axis, by a filter of finite length and without a change of phase.
 
     window: the name of a window for the design of the filter, or its coefficients, a vector that may be a tensor.

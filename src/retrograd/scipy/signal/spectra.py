@@ -2,6 +2,7 @@
 
 from retrograd.interop.numpy_protocol import functions
 from retrograd.interop.numpy_protocol.table import O, as_floating, cast, holds_tensor, promote_operands, refuse, tensor
+from retrograd.scipy._array_like import ArrayOrSequence
 from retrograd.scipy._mirror import on_tensors, scipy_member
 from retrograd.scipy.signal.filters import remove_trend
 
@@ -62,8 +63,8 @@ def _sides(x, return_onesided):
 
 @_signal
 def stft(
-    x, fs=1.0, window="hann", nperseg=256, noverlap=None, nfft=None, detrend=False, return_onesided=True,
-    boundary="zeros", padded=True, axis=-1, scaling="spectrum",
+    x: ArrayOrSequence, fs=1.0, window="hann", nperseg=256, noverlap=None, nfft=None, detrend=False,
+    return_onesided=True, boundary="zeros", padded=True, axis=-1, scaling="spectrum",
 ):  # fmt: skip
     """Return the frequencies, the times and the short-time Fourier transform along an axis, with times in the last one.
 
@@ -93,8 +94,8 @@ def stft(
 
 @_signal
 def istft(
-    Zxx, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, input_onesided=True, boundary=True,
-    time_axis=-1, freq_axis=-2, scaling="spectrum",
+    Zxx: ArrayOrSequence, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, input_onesided=True,
+    boundary=True, time_axis=-1, freq_axis=-2, scaling="spectrum",
 ):  # fmt: skip
     """Return the times and the signal whose `stft` is given, by the method of least squares.
 
@@ -125,8 +126,8 @@ def istft(
 
 @_signal
 def csd(
-    x, y, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, detrend="constant", return_onesided=True,
-    scaling="density", axis=-1, average="mean",
+    x: ArrayOrSequence, y: ArrayOrSequence, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None,
+    detrend="constant", return_onesided=True, scaling="density", axis=-1, average="mean",
 ):  # fmt: skip
     """Return the frequencies and the cross power spectral density by Welch's method."""
     f, _, found = _spectrogram(
@@ -158,8 +159,8 @@ def _spectrogram(name, x, y, fs, window, nperseg, noverlap, nfft, detrend, retur
 
 @_signal
 def welch(
-    x, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, detrend="constant", return_onesided=True,
-    scaling="density", axis=-1, average="mean",
+    x: ArrayOrSequence, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, detrend="constant",
+    return_onesided=True, scaling="density", axis=-1, average="mean",
 ):  # fmt: skip
     """Return the frequencies and the power spectral density, the mean over segments that overlap (P. D. Welch, 1967).
 
@@ -173,8 +174,9 @@ def welch(
 
 @_signal
 def periodogram(
-    x, fs=1.0, window="boxcar", nfft=None, detrend="constant", return_onesided=True, scaling="density", axis=-1
-):
+    x: ArrayOrSequence, fs=1.0, window="boxcar", nfft=None, detrend="constant", return_onesided=True, scaling="density",
+    axis=-1,
+):  # fmt: skip
     """Return the frequencies and the power spectral density from one segment."""
     size = tensor(x).shape[axis]
     if nfft is not None and nfft < size:
@@ -185,8 +187,8 @@ def periodogram(
 
 @_signal
 def spectrogram(
-    x, fs=1.0, window=("tukey", 0.25), nperseg=None, noverlap=None, nfft=None, detrend="constant", return_onesided=True,
-    scaling="density", axis=-1, mode="psd",
+    x: ArrayOrSequence, fs=1.0, window=("tukey", 0.25), nperseg=None, noverlap=None, nfft=None, detrend="constant",
+    return_onesided=True, scaling="density", axis=-1, mode="psd",
 ):  # fmt: skip
     """Return the frequencies, the times and the power spectral density of each segment; other modes are refused."""
     if mode != "psd":
@@ -200,7 +202,10 @@ def spectrogram(
 
 
 @_signal
-def coherence(x, y, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, detrend="constant", axis=-1):
+def coherence(
+    x: ArrayOrSequence, y: ArrayOrSequence, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None,
+    detrend="constant", axis=-1,
+):  # fmt: skip
     """Return the frequencies and the squared size of the cross spectral density over both spectral densities."""
     options = {"nperseg": nperseg, "noverlap": noverlap, "nfft": nfft, "detrend": detrend, "axis": axis}
     f, both = csd(x, y, fs, window, **options)

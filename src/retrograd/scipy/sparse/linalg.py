@@ -21,9 +21,11 @@ from retrograd.backend.sparse_solvers import (
 )
 from retrograd.core import Tensor, registry
 from retrograd.core.tensor import unwrap_all
+from retrograd.foundation.function_arguments import Array
 from retrograd.implicit.operator import implicit_solution
 from retrograd.implicit.problems import Problem
 from retrograd.interop.numpy_protocol.table import O, as_floating, only_default, promote_operands, values
+from retrograd.scipy._array_like import ArrayOrSequence
 from retrograd.scipy._mirror import fallback_members, on_tensors
 from retrograd.sparse.construct import from_scipy, to_scipy
 from retrograd.sparse.primitives import add_at, entries, is_sparse, unique_entries
@@ -71,7 +73,7 @@ def _solved(name: str, A: Any, b: Any, solver: Solver, transposed: bool = False)
 
 
 @_linalg
-def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Tensor:
+def spsolve(A: Tensor | Array, b: ArrayOrSequence, permc_spec: Any = None, use_umfpack: bool = True) -> Tensor:
     """Return x with A x = b, for a vector b (n,) or a matrix (n, k), by LU factors.
 
     The backward pass solves a system with the transposed matrix by the same factors. RuntimeError for a singular A.
@@ -117,8 +119,10 @@ class FactorizedMatrix:
 
 
 @_linalg
-def splu(A: Any, permc_spec: Any = None, diag_pivot_thresh: Any = None, relax: Any = None, panel_size: Any = None,
-         options: Any = None) -> FactorizedMatrix:  # fmt: skip
+def splu(
+    A: Tensor | Array, permc_spec: Any = None, diag_pivot_thresh: Any = None, relax: Any = None, panel_size: Any = None,
+    options: Any = None,
+) -> FactorizedMatrix:  # fmt: skip
     """Return the LU factors of a matrix, whose `solve(b)` is differentiable in A and b.
 
     >>> import retrograd as rg
@@ -138,14 +142,16 @@ def spilu(A: Any, **options: Any) -> Any:
 
 
 @_linalg
-def factorized(A: Any) -> Callable[[Any], Tensor]:
+def factorized(A: Tensor | Array) -> Callable[[Any], Tensor]:
     """Return the function that solves A x = b for a vector b by LU factors, which are computed once."""
     return FactorizedMatrix("factorized", A, {}).solve
 
 
 @_linalg
-def spsolve_triangular(A: Any, b: Any, lower: bool = True, overwrite_A: bool = False, overwrite_b: bool = False,
-                       unit_diagonal: bool = False) -> Tensor:  # fmt: skip
+def spsolve_triangular(
+    A: Tensor | Array, b: ArrayOrSequence, lower: bool = True, overwrite_A: bool = False, overwrite_b: bool = False,
+    unit_diagonal: bool = False,
+) -> Tensor:  # fmt: skip
     """Return x with A x = b for a triangular matrix, by substitution; nothing is overwritten."""
     numbers, pattern, b = _system("spsolve_triangular", A, b)
     return solve_system(numbers, pattern, b, Triangular(lower, unit_diagonal=unit_diagonal))
@@ -163,7 +169,9 @@ def _on_values(name: str) -> Callable:
 def _krylov(name: str, what: str) -> Callable:
     """Return the face of an iterative solver of SciPy."""
 
-    def solve(A: Any, b: Any, x0: Any = None, *, M: Any = None, **options: Any) -> tuple[Tensor, int]:
+    def solve(
+        A: Tensor | Array, b: ArrayOrSequence, x0: Any = None, *, M: Any = None, **options: Any
+    ) -> tuple[Tensor, int]:
         numbers, pattern, b = _system(name, A, b)
         if b.ndim == 2 and b.shape[1] != 1:
             raise ValueError(f"{name}: b must be a vector, got shape {tuple(b.shape)}; map over columns by vmap")
@@ -234,9 +242,11 @@ class _Eigenpairs(Problem):
 
 
 @_linalg
-def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, which: str = "LM", v0: Any = None, ncv: Any = None,
-          maxiter: Any = None, tol: float = 0, return_eigenvectors: bool = True, Minv: Any = None, OPinv: Any = None,
-          mode: str = "normal", rng: Any = None) -> Any:  # fmt: skip
+def eigsh(
+    A: Tensor | Array, k: int = 6, M: Any = None, sigma: Any = None, which: str = "LM", v0: Any = None, ncv: Any = None,
+    maxiter: Any = None, tol: float = 0, return_eigenvectors: bool = True, Minv: Any = None, OPinv: Any = None,
+    mode: str = "normal", rng: Any = None,
+) -> Any:  # fmt: skip
     """Return k eigenvalues (k,) of a real symmetric matrix, and eigenvectors (n, k), as SciPy's function chooses them.
 
     Derivatives come from the equations of the eigenpairs, by sparse systems; RuntimeError where an eigenvalue is not
@@ -266,8 +276,10 @@ _RADIUS = 3.5  # of the steps: a Taylor series of length `_TERMS` is exact there
 
 
 @_linalg
-def expm_multiply(A: Any, B: Any, start: Any = None, stop: Any = None, num: Any = None, endpoint: Any = None,
-                  traceA: Any = None) -> Tensor:  # fmt: skip
+def expm_multiply(
+    A: Tensor | Array, B: ArrayOrSequence, start: Any = None, stop: Any = None, num: Any = None, endpoint: Any = None,
+    traceA: Any = None,
+) -> Tensor:  # fmt: skip
     """Return exp(A) @ B for B (n,) or (n, k); with start and stop, exp(t A) @ B at `num` times t, in front.
 
     By Taylor series in steps, as in A. H. Al-Mohy and N. J. Higham, SIAM J. Sci. Comput. 33 (2011), but with steps of

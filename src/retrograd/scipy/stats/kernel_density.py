@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.numpy_protocol.table import (
     O,
     as_floating,
@@ -13,6 +14,7 @@ from retrograd.interop.numpy_protocol.table import (
     tensor,
     values,
 )
+from retrograd.scipy._array_like import ArrayOrSequence
 from retrograd.scipy._mirror import scipy_member
 
 
@@ -109,7 +111,7 @@ class GaussianKde:
         return getattr(own, name)
 
 
-def gaussian_kde(dataset: Any, bw_method: Any = None, weights: Any = None) -> Any:
+def gaussian_kde(dataset: ArrayOrSequence, bw_method: Any = None, weights: Any = None) -> Any:
     """Return the estimate of a density from data, a function of points.
 
     SciPy's own object is returned if no argument is a tensor; it takes no points that are tensors.  Pass
@@ -125,3 +127,6 @@ def gaussian_kde(dataset: Any, bw_method: Any = None, weights: Any = None) -> An
     if not holds_tensor((dataset, bw_method, weights)):
         return scipy_member("scipy.stats").gaussian_kde(dataset, bw_method, weights)
     return GaussianKde(dataset, bw_method, weights)
+
+
+suggest_in_module(globals())

@@ -5,6 +5,7 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol.table import O, as_floating, only_default, promote_operands
+from retrograd.scipy._array_like import ArrayLike
 from retrograd.scipy._mirror import on_tensors
 
 _stats = on_tensors("scipy.stats")
@@ -31,7 +32,7 @@ def _weighted_mean(x: Tensor, axis: int, weights: Any) -> Tensor:
 
 
 @_stats
-def gmean(a: Any, axis: int | None = 0, dtype: Any = None, weights: Any = None, **options: Any) -> Tensor:
+def gmean(a: ArrayLike, axis: int | None = 0, dtype: Any = None, weights: Any = None, **options: Any) -> Tensor:
     """Return the geometric mean."""
     only_default("stats.gmean", dtype=(dtype, None))
     x, axis = _along("gmean", a, axis, options)
@@ -40,7 +41,7 @@ def gmean(a: Any, axis: int | None = 0, dtype: Any = None, weights: Any = None, 
 
 
 @_stats
-def hmean(a: Any, axis: int | None = 0, dtype: Any = None, *, weights: Any = None, **options: Any) -> Tensor:
+def hmean(a: ArrayLike, axis: int | None = 0, dtype: Any = None, *, weights: Any = None, **options: Any) -> Tensor:
     """Return the harmonic mean."""
     only_default("stats.hmean", dtype=(dtype, None))
     x, axis = _along("hmean", a, axis, options)
@@ -49,7 +50,9 @@ def hmean(a: Any, axis: int | None = 0, dtype: Any = None, *, weights: Any = Non
 
 
 @_stats
-def pmean(a: Any, p: Any, *, axis: int | None = 0, dtype: Any = None, weights: Any = None, **options: Any) -> Tensor:
+def pmean(
+    a: ArrayLike, p: Any, *, axis: int | None = 0, dtype: Any = None, weights: Any = None, **options: Any
+) -> Tensor:
     """Return the power mean, (mean of a^p)^(1/p); for p = 0 the geometric mean."""
     only_default("stats.pmean", dtype=(dtype, None))
     if not isinstance(p, Tensor) and p == 0:
@@ -66,7 +69,7 @@ def _central(x: Tensor, axis: int, order: int) -> Tensor:
 
 
 @_stats
-def moment(a: Any, order: int = 1, axis: int | None = 0, *, center: Any = None, **options: Any) -> Tensor:
+def moment(a: ArrayLike, order: int = 1, axis: int | None = 0, *, center: Any = None, **options: Any) -> Tensor:
     """Return the mean of (a - center)^order; the center is the mean unless given."""
     x, axis = _along("moment", a, axis, options)
     if center is None:
@@ -76,7 +79,7 @@ def moment(a: Any, order: int = 1, axis: int | None = 0, *, center: Any = None, 
 
 
 @_stats
-def skew(a: Any, axis: int | None = 0, bias: bool = True, **options: Any) -> Tensor:
+def skew(a: ArrayLike, axis: int | None = 0, bias: bool = True, **options: Any) -> Tensor:
     """Return the skewness, with bias=False that of the population."""
     x, axis = _along("skew", a, axis, options)
     n = x.shape[axis]
@@ -85,7 +88,7 @@ def skew(a: Any, axis: int | None = 0, bias: bool = True, **options: Any) -> Ten
 
 
 @_stats
-def kurtosis(a: Any, axis: int | None = 0, fisher: bool = True, bias: bool = True, **options: Any) -> Tensor:
+def kurtosis(a: ArrayLike, axis: int | None = 0, fisher: bool = True, bias: bool = True, **options: Any) -> Tensor:
     """Return the kurtosis, with fisher=True minus 3, with bias=False that of the population."""
     x, axis = _along("kurtosis", a, axis, options)
     n = x.shape[axis]
@@ -96,7 +99,7 @@ def kurtosis(a: Any, axis: int | None = 0, fisher: bool = True, bias: bool = Tru
 
 
 @_stats
-def sem(a: Any, axis: int | None = 0, ddof: int = 1, **options: Any) -> Tensor:
+def sem(a: ArrayLike, axis: int | None = 0, ddof: int = 1, **options: Any) -> Tensor:
     """Return the standard error of the mean."""
     x, axis = _along("sem", a, axis, options)
     found: Tensor = _deviation(x, axis, ddof) / x.shape[axis] ** 0.5
@@ -110,7 +113,9 @@ def _deviation(x: Tensor, axis: int, ddof: int) -> Tensor:
 
 
 @_stats
-def variation(a: Any, axis: int | None = 0, nan_policy: str = "propagate", ddof: int = 0, **options: Any) -> Tensor:
+def variation(
+    a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", ddof: int = 0, **options: Any
+) -> Tensor:
     """Return the standard deviation over the mean."""
     x, axis = _along("variation", a, axis, {"nan_policy": nan_policy, **options})
     found: Tensor = _deviation(x, axis, ddof) / O.mean(x, axis)
@@ -118,7 +123,7 @@ def variation(a: Any, axis: int | None = 0, nan_policy: str = "propagate", ddof:
 
 
 @_stats
-def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Tensor:
+def zscore(a: ArrayLike, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Tensor:
     """Return the distances from the mean in standard deviations."""
     only_default("stats.zscore", nan_policy=(nan_policy, "propagate"))
     x = as_floating(a)
@@ -129,7 +134,7 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propa
 
 
 @_stats
-def entropy(pk: Any, qk: Any = None, base: float | None = None, axis: int = 0, **options: Any) -> Tensor:
+def entropy(pk: ArrayLike, qk: Any = None, base: float | None = None, axis: int = 0, **options: Any) -> Tensor:
     """Return the entropy of probabilities, which are normalized first; with qk the relative entropy."""
     p, axis = _along("entropy", pk, axis, options)
     if qk is not None:
