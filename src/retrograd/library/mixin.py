@@ -8,8 +8,10 @@ from typing import Any
 from retrograd.core import namespaces
 from retrograd.core.device import DEVICE_NAMES
 from retrograd.core.dtype import as_dtype
+from retrograd.foundation.describe_value import describe
 from retrograd.foundation.lazy_imports import lazy_module
 from retrograd.foundation.source_location import warn_user
+from retrograd.foundation.suggestions import suggest_keywords
 from retrograd.levels.autocast import cast_operand
 from retrograd.library.custom_definition import device_type_of
 from retrograd.library.registration import Registrations
@@ -30,6 +32,7 @@ class RegistrationMixin:
         take = functools.partial(self.registrations.register, f"{self.name}: {what}", field)
         return take if function is None else take(function)
 
+    @suggest_keywords
     def impl(self, device_types: str | Sequence[str], func: Callable | None = None) -> Any:
         """Decorator: register the kernel for "cpu" arrays, which all are, or "default" for all.
 
@@ -46,9 +49,10 @@ class RegistrationMixin:
         >>> double(rg.ones(2))
         tensor([2., 2.])
         """
+        kinds = check_device_types(self.name, device_types)
         if func is None:
-            return functools.partial(self.impl, device_types)
-        for kind in check_device_types(self.name, device_types):
+            return functools.partial(self.impl, kinds)
+        for kind in kinds:
             key = "" if kind == "default" else kind
             self.registrations.register_kernel(f"{self.name}: the kernel for {key or 'all'} arrays", key, func)
         return func
@@ -84,6 +88,8 @@ class RegistrationMixin:
         ...     which(rg.ones(1))
         tensor([0.])
         """
+        if not isinstance(device_type, str):
+            raise TypeError(f"{self.name}: set_kernel_enabled: device_type must be a str, got {describe(device_type)}")
         registrations, action = self.registrations, "enable" if enabled else "disable"
         problem = None
         if device_type not in registrations.kernels:
@@ -206,7 +212,7 @@ class RegistrationMixin:
                 f"{self.name}: register_autograd with kwarg-only Tensor args: its formula returns gradients by "
                 "position, so please make your tensors not kwarg-only"
             )
-        self._register("pull", "register_autograd", backward)
+        self.registrations.register(f"{self.name}: register_autograd", "pull", backward)
         if setup_context is None:
             self.registrations.setup = None
         else:
