@@ -81,6 +81,7 @@ def test_a_rank_makes_its_part_of_a_new_tensor():
             assert part.requires_grad
             assert part.is_contiguous()
         assert tensor.full((2, 3), 7, placements=[Shard(0)]).full_tensor().tolist() == [[7] * 3] * 2
+        assert tensor.full([], 7).full_tensor().item() == 7
         for name in ("rand", "randn"):
             found.append((name, getattr(tensor, name)((3, 2), placements=[Shard(0)]).full_tensor().tolist()))
 

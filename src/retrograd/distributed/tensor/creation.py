@@ -31,7 +31,7 @@ def full(
     >>> run_threads(lambda: full((2, 3), 7, placements=[Shard(1)]).to_local().shape, 2)
     [(2, 2), (2, 1)]
     """
-    one = functions["full"]((), fill_value, dtype=dtype).expand(*size)
+    one = functions["full"]((), fill_value, dtype=dtype).expand(size)
     return _part(one, None, requires_grad, device_mesh, placements)
 
 
