@@ -75,7 +75,8 @@ UNDECIDED = {
         "autograd.graph.saved_tensors_hooks(unpack_hook) distributed.GradBucket(buffer) "
         "distributed.GradBucket(index) distributed.GradBucket(is_last) distributed.GradBucket(parameters) "
         "distributed.PrefixStore(prefix) distributed.PrefixStore(store) export.ExportGraphSignature(input_specs) "
-        "export.ExportGraphSignature(output_specs) fx.replace_pattern(replacement) library.Library(ns) "
+        "export.ExportGraphSignature(output_specs) fx.replace_pattern(replacement) "
+        "fx.passes.infra.partitioner.CapabilityBasedPartitioner(operator_support) library.Library(ns) "
         "library.custom_op(name) library.register_kernel(device_types) nn.DataParallel(module) "
         "nn.TransformerDecoder(decoder_layer) nn.TransformerEncoder(encoder_layer) "
         "optim.lr_scheduler.SequentialLR(optimizer) optim.swap_in_optimizer_params_and_state(optimizer) "
@@ -91,13 +92,15 @@ UNDECIDED = {
     "an empty dict, text or list is an empty sequence": (
         "autograd.backward(tensors) autograd.graph.register_multi_grad_hook(tensors) broadcast_shapes(shapes) "
         "distributions.TransformedDistribution(transforms) distributions.Wishart(df) empty(shape) "
-        "func.rearrange(tensor) index_put(indices) interop.safetensors.load_slices(ranges) library.opcheck(args) "
+        "func.rearrange(tensor) index_put(indices) interop.safetensors.load_slices(ranges) "
+        "library.CustomOpDef.impl(device_types) library.opcheck(args) "
         "nn.AvgPool1d(kernel_size) nn.AvgPool2d(kernel_size) nn.AvgPool3d(kernel_size) nn.Fold(kernel_size) "
         "nn.Fold(output_size) nn.FractionalMaxPool2d(kernel_size) nn.FractionalMaxPool3d(kernel_size) "
         "nn.LPPool1d(kernel_size) nn.LPPool2d(kernel_size) nn.LPPool3d(kernel_size) nn.MaxPool1d(kernel_size) "
         "nn.MaxPool2d(kernel_size) nn.MaxPool3d(kernel_size) nn.MaxUnpool1d(kernel_size) "
         "nn.MaxUnpool2d(kernel_size) nn.MaxUnpool3d(kernel_size) "
         "nn.Unfold(kernel_size) nn.factory_kwargs(kwargs) nn.parallel.gather(outputs) "
+        "nn.utils.prune.global_unstructured(parameters) "
         "nn.utils.rnn.inverse_permutation(order) nn.utils.rnn.step_sizes(lengths) ones(size) "
         "optim.lr_scheduler.CyclicLR(base_lr) optim.lr_scheduler.CyclicLR(max_lr) "
         "optim.lr_scheduler.OneCycleLR(max_lr) optim.swa_utils.SWALR(swa_lr) pipelining.Pipeline.stream(requests) "
@@ -122,7 +125,7 @@ UNDECIDED = {
     "the words say what is wanted, without a name": (
         "frombuffer(buffer) frombuffer(dtype) nn.functional.multi_head_attention_forward(dropout_p) "
         "nn.parallel.gather(target_device) nn.utils.convert_conv2d_weight_memory_format(memory_format) "
-        "pipelining.PipelineStage(device) utils.data.ArrowDataset(table)"
+        "nn.utils.prune.ln_structured(n) pipelining.PipelineStage(device) utils.data.ArrowDataset(table)"
     ),
     "only asked whether it is true, as in PyTorch": "nn.functional.multi_head_attention_forward(add_zero_attn)",
     "SciPy's or NumPy's words about an empty list": (

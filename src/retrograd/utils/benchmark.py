@@ -12,6 +12,7 @@ from typing import Any
 
 from retrograd.core.blocks import generator_block
 from retrograd.foundation.lazy_imports import lazy_names
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.utils.threads import get_num_threads, set_num_threads
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}
@@ -255,3 +256,6 @@ class Timer:
 __getattr__, __dir__ = lazy_names(
     __name__, {"Colorize": "retrograd.utils.benchmark_table", "Compare": "retrograd.utils.benchmark_table"}
 )
+
+
+suggest_in_module(globals())

@@ -9,6 +9,7 @@ from retrograd.core import Tensor
 from retrograd.distributed.collectives import all_reduce
 from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.work import Work
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.ops.functions import functions
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
@@ -193,3 +194,6 @@ def _raise_if_some_are_done(joinable: Joinable, flags: Tensor) -> None:
 
 def _members(joinable: Joinable) -> ProcessGroup:
     return initialized_group(joinable.join_process_group)
+
+
+suggest_in_module(globals())

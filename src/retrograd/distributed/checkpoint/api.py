@@ -18,6 +18,7 @@ from retrograd.distributed.checkpoint.stateful import Stateful
 from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.local_slice import LocalSlice
 from retrograd.distributed.objects import all_gather_object, broadcast_object_list
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.parameter import is_on_meta
 from retrograd.pipelining.transports import get_transport
 from retrograd.pipelining.transports.process_group import ProcessGroup, default_group
@@ -324,3 +325,6 @@ def _group(given: ProcessGroup | None, alone: bool) -> ProcessGroup:
     if alone or (given is None and default_group() is None):
         return ProcessGroup(get_transport("threads"))
     return initialized_group(given)
+
+
+suggest_in_module(globals())

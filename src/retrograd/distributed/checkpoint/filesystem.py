@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from retrograd.foundation.suggestions import suggest_in_module
+
 
 class FileSystemWriter:
     """The folder that `save` writes; other arguments have no effect.
@@ -31,3 +33,6 @@ class FileSystemReader:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+
+
+suggest_in_module(globals())

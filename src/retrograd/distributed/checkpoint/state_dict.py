@@ -15,6 +15,7 @@ from retrograd.distributed.local_slice import LocalSlice
 from retrograd.distributed.objects import broadcast_object_list
 from retrograd.distributed.optim.zero_redundancy import ZeroRedundancyOptimizer
 from retrograd.distributed.tensor.dtensor import DTensor
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import give_memory, is_on_meta
 from retrograd.nn.state_loading import IncompatibleKeys
@@ -316,3 +317,6 @@ def _checked(call: str, options: StateDictOptions | None, submodules: Any) -> St
     if found.broadcast_from_rank0 and not found.full_state_dict:
         raise ValueError(f"{call}: broadcast_from_rank0 needs full_state_dict=True")
     return found
+
+
+suggest_in_module(globals())

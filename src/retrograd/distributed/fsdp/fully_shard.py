@@ -18,6 +18,7 @@ from retrograd.distributed.fsdp.policies import MixedPrecisionPolicy, OffloadPol
 from retrograd.distributed.groups import initialized_group
 from retrograd.distributed.tensor.dtensor import DTensor, broadcast_over, local_of
 from retrograd.distributed.tensor.placements import Shard
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.levels.tangent_table import WeakIdDict
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import is_on_meta
@@ -28,7 +29,7 @@ _divided = WeakIdDict()  # "whole" for parameters of which a module has a part, 
 
 
 def fully_shard(
-    module: Any,
+    module: Module | list[Module] | tuple[Module, ...],
     *,
     mesh: DeviceMesh | None = None,
     reshard_after_forward: bool | int | None = None,
@@ -236,3 +237,6 @@ def _converted(values: Any, dtype: Any) -> Any:
     return optree.tree_map(
         lambda x: x.to(dtype) if isinstance(x, Tensor) and is_floating(x.dtype) else x, values, none_is_leaf=True
     )
+
+
+suggest_in_module(globals())

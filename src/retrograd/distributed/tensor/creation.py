@@ -7,6 +7,7 @@ from retrograd.core import Tensor
 from retrograd.distributed.device_mesh import DeviceMesh
 from retrograd.distributed.tensor.dtensor import DTensor, distribute_tensor
 from retrograd.distributed.tensor.placements import Placement
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.ops.functions import functions
 
 Placements = Sequence[Placement] | None
@@ -92,3 +93,6 @@ def _part(
     found = distribute_tensor(whole, mesh, placements, src_data_rank=source)
     found.requires_grad = requires_grad
     return found
+
+
+suggest_in_module(globals())

@@ -6,6 +6,7 @@ from typing import Any
 from retrograd.distributed.device_mesh import DeviceMesh
 from retrograd.distributed.tensor.dtensor import DTensor, distribute_tensor, mesh_or_all_ranks
 from retrograd.distributed.tensor.placements import Placement, Replicate
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 
@@ -63,3 +64,6 @@ def _copy_others(module: Module, mesh: DeviceMesh) -> None:
     for name, value in module._buffers.items():
         if value is not None and not isinstance(value, DTensor):
             module._buffers[name] = distribute_tensor(value, mesh, [Replicate()] * mesh.ndim)
+
+
+suggest_in_module(globals())

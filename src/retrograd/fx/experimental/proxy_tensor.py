@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.tracer import trace
 
@@ -29,3 +30,6 @@ def make_fx(f: Callable, decomposition_table: dict | None = None, tracing_mode: 
         return trace(f, *args)
 
     return traced
+
+
+suggest_in_module(globals())

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import optree
 
 from retrograd.core import Tensor
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.interpreter import Interpreter
 from retrograd.fx.node import Node
@@ -64,3 +65,6 @@ class ShapeProp(Interpreter):
     def propagate(self, *args: Any) -> Any:
         """Run the graph on examples, and return its result."""
         return self.run(*args)
+
+
+suggest_in_module(globals())

@@ -4,12 +4,14 @@ A pruned tensor `weight` is the parameter `weight_orig` times the buffer `weight
 prunes what is left.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from retrograd.core import operator_named
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.hooks import FORWARD_PRE, of_kind
+from retrograd.nn.module import Module
 from retrograd.nn.utils.recomputed_weights import remove_hook
 from retrograd.ops.create import ones_like
 from retrograd.ops.random import rand
@@ -17,6 +19,8 @@ from retrograd.ops.random import rand
 _cat = operator_named("cat")
 _norm = operator_named("norm")
 _topk = operator_named("topk")
+
+M = TypeVar("M", bound=Module)
 
 
 class BasePruningMethod:
@@ -299,19 +303,19 @@ class CustomFromMask(BasePruningMethod):
 # ----------------------------------------------------------------------------------------------------- functions
 
 
-def identity(module: Any, name: str) -> Any:
+def identity(module: M, name: str) -> M:
     """Register a mask of ones for a module's tensor; return the module."""
     Identity.apply(module, name)
     return module
 
 
-def random_unstructured(module: Any, name: str, amount: Any) -> Any:
+def random_unstructured(module: M, name: str, amount: Any) -> M:
     """Prune elements of a module's tensor at random: a share `amount` from 0 to 1, or a number; return the module."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
-def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Any = None) -> Any:
+def l1_unstructured(module: M, name: str, amount: Any, importance_scores: Any = None) -> M:
     """Prune the elements of a module's tensor with the smallest absolute values; return the module.
 
     amount: a share from 0 to 1, or a number of elements.  importance_scores: compared instead of the values.
@@ -328,13 +332,15 @@ def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Any 
     return module
 
 
-def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
+def random_structured(module: M, name: str, amount: Any, dim: int) -> M:
     """Prune slices along `dim` of a module's tensor at random; return the module."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
-def ln_structured(module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Any = None) -> Any:
+def ln_structured(
+    module: M, name: str, amount: Any, n: float | str | None, dim: int, importance_scores: Any = None
+) -> M:
     """Prune the slices along `dim` of a module's tensor with the smallest norms of order `n`; return the module.
 
     >>> import retrograd as rg
@@ -349,14 +355,17 @@ def ln_structured(module: Any, name: str, amount: Any, n: Any, dim: int, importa
     return module
 
 
-def custom_from_mask(module: Any, name: str, mask: Any) -> Any:
+def custom_from_mask(module: M, name: str, mask: Any) -> M:
     """Prune a module's tensor by a mask of its shape; return the module."""
     CustomFromMask.apply(module, name, mask)
     return module
 
 
 def global_unstructured(
-    parameters: Iterable[tuple[Any, str]], pruning_method: Any, importance_scores: Any = None, **kwargs: Any
+    parameters: Iterable[tuple[Any, str]],
+    pruning_method: Callable[..., Any],
+    importance_scores: Any = None,
+    **kwargs: Any,
 ) -> None:
     """Prune the elements of several tensors together, as if they were one.
 
@@ -376,10 +385,11 @@ def global_unstructured(
     pairs = list(parameters)
     if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
         raise TypeError("global_unstructured: parameters must be pairs (module, name)")
-    if getattr(pruning_method, "PRUNING_TYPE", "unstructured") != "unstructured":
+    kind = getattr(pruning_method, "PRUNING_TYPE", "unstructured")
+    if kind != "unstructured":
         raise TypeError(
-            f"global_unstructured: only unstructured methods prune globally, got {pruning_method.__name__}, which is "
-            f"{pruning_method.PRUNING_TYPE}"
+            f"global_unstructured: only unstructured methods prune globally, got {pruning_method.__name__}, "
+            f"which is {kind}"
         )
     given = importance_scores or {}
     tensors = [getattr(module, name) for module, name in pairs]
@@ -405,7 +415,7 @@ def _flat(tensors: list[Any]) -> Any:
     return _cat([tensor.reshape(-1) for tensor in tensors])
 
 
-def remove(module: Any, name: str) -> Any:
+def remove(module: M, name: str) -> M:
     """Make a pruned tensor a parameter with its present value, zeros included; return the module.
 
     Raises ValueError if it is not pruned.
@@ -418,7 +428,7 @@ def remove(module: Any, name: str) -> Any:
     return module
 
 
-def is_pruned(module: Any) -> bool:
+def is_pruned(module: Module) -> bool:
     """Return whether a tensor of the module, or of one in it, is pruned.
 
     >>> from retrograd import nn
@@ -426,3 +436,6 @@ def is_pruned(module: Any) -> bool:
     False
     """
     return any(_hook_of(one, None) is not None for one in module.modules())
+
+
+suggest_in_module(globals())

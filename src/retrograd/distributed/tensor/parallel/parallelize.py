@@ -8,6 +8,7 @@ from retrograd.distributed.device_mesh import DeviceMesh
 from retrograd.distributed.tensor.dtensor import mesh_or_all_ranks
 from retrograd.distributed.tensor.parallel.styles import ParallelStyle
 from retrograd.foundation.source_location import warn_user
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.module import Module
 
 
@@ -75,3 +76,6 @@ def _matching(module: Module, parts: list[str]) -> Iterator[Module]:
 def loss_parallel() -> Iterator[None]:
     """Have no effect: `cross_entropy` of a `DTensor` whose classes are divided never gathers the scores."""
     yield
+
+
+suggest_in_module(globals())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import CALLS, Node
 from retrograd.fx.passes.operator_support import OperatorSupportBase
@@ -132,3 +133,6 @@ class CapabilityBasedPartitioner:
 def _is_convex(group: set[Node], others: Iterable[set[Node]]) -> bool:
     """Return whether no path of values leaves a group and returns to it; other groups count as single nodes."""
     return validate_partition(list(group), [other for other in others if not other <= group])
+
+
+suggest_in_module(globals())

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.passes.infra.pass_base import PassResult
 from retrograd.nn.module import Module
@@ -168,3 +169,6 @@ class PassManager:
 
 def _name(function: Callable) -> str:
     return getattr(function, "__name__", type(function).__name__)
+
+
+suggest_in_module(globals())
