@@ -99,15 +99,15 @@ UNDECIDED = {
         "nn.LPPool1d(kernel_size) nn.LPPool2d(kernel_size) nn.LPPool3d(kernel_size) nn.MaxPool1d(kernel_size) "
         "nn.MaxPool2d(kernel_size) nn.MaxPool3d(kernel_size) nn.MaxUnpool1d(kernel_size) "
         "nn.MaxUnpool2d(kernel_size) nn.MaxUnpool3d(kernel_size) "
-        "nn.Unfold(kernel_size) nn.factory_kwargs(kwargs) nn.parallel.gather(outputs) "
-        "nn.utils.prune.global_unstructured(parameters) "
+        "nn.Unfold(kernel_size) nn.attention.sdpa_kernel(backends) nn.factory_kwargs(kwargs) "
+        "nn.parallel.gather(outputs) nn.utils.prune.global_unstructured(parameters) "
         "nn.utils.rnn.inverse_permutation(order) nn.utils.rnn.step_sizes(lengths) ones(size) "
         "optim.lr_scheduler.CyclicLR(base_lr) optim.lr_scheduler.CyclicLR(max_lr) "
         "optim.lr_scheduler.OneCycleLR(max_lr) optim.swa_utils.SWALR(swa_lr) pipelining.Pipeline.stream(requests) "
         "pipelining.TensorChunkSpec.from_tuple(chunk_dims) pipelining.format_grid(plan) "
         "pipelining.merge_chunks(chunks) pipelining.split_args_kwargs_into_chunks(kwargs) "
         "pipelining.with_offload(schedule) pipelining.with_recomputation(schedule) testing.make_tensor(shape) "
-        "utils.data.ConcatDataset(datasets)"
+        "utils.benchmark.Compare(results) utils.data.ConcatDataset(datasets)"
     ),
     "a pytree or an array of any kind, whose leaves are converted": (
         "func.Sparsity(pattern) implicit.argmin(x0) implicit.constrained(x0) implicit.fixed_point(x0) "

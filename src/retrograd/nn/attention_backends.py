@@ -2,9 +2,11 @@
 
 import enum
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from retrograd.core.blocks import generator_block
+from retrograd.foundation.suggestions import suggest_in_module
 
 WARN_FOR_UNFUSED_KERNELS = False
 
@@ -20,8 +22,9 @@ class SDPBackend(enum.Enum):
     OVERRIDEABLE = 4
 
 
-@generator_block
-def sdpa_kernel(backends: SDPBackend | Sequence[SDPBackend], set_priority: bool = False) -> Iterator[None]:
+def sdpa_kernel(
+    backends: SDPBackend | Sequence[SDPBackend], set_priority: bool = False
+) -> AbstractContextManager[None]:
     """Return a block that accepts a choice of implementations, without effect: each has the same results.
 
     Raises TypeError for other values.
@@ -33,6 +36,11 @@ def sdpa_kernel(backends: SDPBackend | Sequence[SDPBackend], set_priority: bool 
     for backend in chosen:
         if not isinstance(backend, SDPBackend):
             raise TypeError(f"sdpa_kernel: expected values of SDPBackend, got {backend!r}")
+    return _without_effect()
+
+
+@generator_block
+def _without_effect() -> Iterator[None]:
     yield
 
 
@@ -79,3 +87,6 @@ def list_flash_attention_impls() -> list[str]:
 def current_flash_attention_impl() -> str | None:
     """Return the name of the active implementation, or None."""
     return _flash.active
+
+
+suggest_in_module(globals())

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.utils.benchmark import Measurement, select_unit
 
 _UNITS = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
@@ -168,3 +169,6 @@ def _colored(text: str, time: float, best: float) -> str:
     if time >= best * 5:
         return _WORST + _BOLD + text + _END * 2
     return _BAD + text + _END * 2 if time >= best * 2 else text
+
+
+suggest_in_module(globals())
