@@ -14,34 +14,43 @@ from typing import Any
 
 from retrograd import cpu
 from retrograd.backend.devices import device_named
-from retrograd.core.errors import OutOfMemoryError as OutOfMemoryError
-from retrograd.cuda.graphs import CUDAGraph as CUDAGraph
-from retrograd.cuda.graphs import graph as graph
-from retrograd.cuda.memory import empty_cache as empty_cache
-from retrograd.cuda.memory import max_memory_allocated as max_memory_allocated
-from retrograd.cuda.memory import max_memory_reserved as max_memory_reserved
-from retrograd.cuda.memory import mem_get_info as mem_get_info
-from retrograd.cuda.memory import memory_allocated as memory_allocated
-from retrograd.cuda.memory import memory_reserved as memory_reserved
-from retrograd.cuda.memory import memory_summary as memory_summary
-from retrograd.cuda.memory import reset_peak_memory_stats as reset_peak_memory_stats
-from retrograd.cuda.random import get_rng_state as get_rng_state
-from retrograd.cuda.random import get_rng_state_all as get_rng_state_all
-from retrograd.cuda.random import initial_seed as initial_seed
-from retrograd.cuda.random import manual_seed as manual_seed
-from retrograd.cuda.random import manual_seed_all as manual_seed_all
-from retrograd.cuda.random import set_rng_state as set_rng_state
-from retrograd.cuda.random import set_rng_state_all as set_rng_state_all
+from retrograd.core.errors import OutOfMemoryError
+from retrograd.cuda.graphs import CUDAGraph, graph
+from retrograd.cuda.memory import (
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_reserved,
+    memory_summary,
+    reset_peak_memory_stats,
+)
+from retrograd.cuda.random import (
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
 from retrograd.cuda.runtime import check_index, device_index, find_library, imported_library, require_library
-from retrograd.cuda.streams import Event as Event
-from retrograd.cuda.streams import Stream as Stream
-from retrograd.cuda.streams import StreamContext as StreamContext
-from retrograd.cuda.streams import current_stream as current_stream
-from retrograd.cuda.streams import default_stream as default_stream
-from retrograd.cuda.streams import set_stream as set_stream
-from retrograd.cuda.streams import stream as stream
+from retrograd.cuda.streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream
 from retrograd.foundation.lazy_imports import lazy_names
 from retrograd.ops import layout
+
+__all__ = [
+    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CUDAGraph", "CharTensor", "DoubleTensor", "Event",
+    "FloatTensor", "HalfTensor", "IntTensor", "LongTensor", "OutOfMemoryError", "ShortTensor", "Stream",
+    "StreamContext", "amp", "current_device", "current_stream", "default_stream", "device", "device_count",
+    "empty_cache", "get_arch_list", "get_device_capability", "get_device_name", "get_device_properties",
+    "get_rng_state", "get_rng_state_all", "graph", "init", "initial_seed", "ipc_collect", "is_available",
+    "is_bf16_supported", "is_current_stream_capturing", "is_initialized", "manual_seed", "manual_seed_all",
+    "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_reserved",
+    "memory_summary", "reset_peak_memory_stats", "set_device", "set_rng_state", "set_rng_state_all", "set_stream",
+    "stream", "synchronize",
+]  # fmt: skip
 
 
 def is_available() -> bool:
@@ -118,12 +127,12 @@ def get_device_properties(device: Any = None) -> Any:
     index = current_device() if device_index(device) is None else device_index(device)
     check_index(library, index)
     found = library.cuda.runtime.getDeviceProperties(index)
-    return DeviceProperties(
+    return _CudaDeviceProperties(
         found["name"].decode(), found["major"], found["minor"], found["totalGlobalMem"], found["multiProcessorCount"]
     )
 
 
-class DeviceProperties:
+class _CudaDeviceProperties:
     """The properties of a device, under the names of PyTorch."""
 
     def __init__(self, name: str, major: int, minor: int, total_memory: int, multi_processor_count: int) -> None:

@@ -12,6 +12,8 @@ from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
+__all__ = ["DeviceMesh", "init_device_mesh"]
+
 _entered: ContextVar[tuple["DeviceMesh", ...]] = ContextVar("entered", default=())  # the last one is the innermost
 
 

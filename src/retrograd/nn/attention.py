@@ -1,4 +1,4 @@
-"""Multi-head attention."""
+"""Multi-head attention, and the choice of its implementation under the names of torch.nn.attention."""
 
 from typing import Any
 
@@ -6,14 +6,16 @@ from retrograd.core import Tensor
 from retrograd.core.errors import AssertedValueError
 from retrograd.nn import functional as F
 from retrograd.nn import init
-from retrograd.nn.attention_backends import WARN_FOR_UNFUSED_KERNELS as WARN_FOR_UNFUSED_KERNELS
-from retrograd.nn.attention_backends import SDPBackend as SDPBackend
-from retrograd.nn.attention_backends import activate_flash_attention_impl as activate_flash_attention_impl
-from retrograd.nn.attention_backends import current_flash_attention_impl as current_flash_attention_impl
-from retrograd.nn.attention_backends import list_flash_attention_impls as list_flash_attention_impls
-from retrograd.nn.attention_backends import register_flash_attention_impl as register_flash_attention_impl
-from retrograd.nn.attention_backends import restore_flash_attention_impl as restore_flash_attention_impl
-from retrograd.nn.attention_backends import sdpa_kernel as sdpa_kernel
+from retrograd.nn.attention_backends import (
+    WARN_FOR_UNFUSED_KERNELS,
+    SDPBackend,
+    activate_flash_attention_impl,
+    current_flash_attention_impl,
+    list_flash_attention_impls,
+    register_flash_attention_impl,
+    restore_flash_attention_impl,
+    sdpa_kernel,
+)
 from retrograd.nn.linear import Linear
 from retrograd.nn.module import Module
 from retrograd.nn.settings import empty_parameter
@@ -26,6 +28,11 @@ from retrograd.ops.multihead_attention import (
     mask_per_head,
     mask_per_key,
 )
+
+__all__ = [
+    "SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "activate_flash_attention_impl", "current_flash_attention_impl",
+    "list_flash_attention_impls", "register_flash_attention_impl", "restore_flash_attention_impl", "sdpa_kernel",
+]  # fmt: skip
 
 
 class MultiheadAttention(Module):

@@ -12,6 +12,12 @@ from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.nn.module import Module
 from retrograd.ops.layout import check_device
 
+__all__ = [
+    "DataParallel",
+    "DistributedDataParallel",  # noqa: F822  # a higher layer adds it
+    "data_parallel", "gather", "parallel_apply", "scatter",
+]  # fmt: skip
+
 __getattr__, __dir__ = lazy_names(__name__, {})
 __path__: list[str] = []  # this module is a package too: `module_aliases.py` has its modules
 

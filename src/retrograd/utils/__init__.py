@@ -5,7 +5,9 @@ from retrograd.utils import checkpoint as checkpoint
 from retrograd.utils.progress import progress
 from retrograd.utils.threads import blas_threads, get_num_threads, set_num_threads, short_turns
 
-__all__ = ["blas_threads", "checkpoint", "get_num_threads", "progress", "set_num_threads", "short_turns"]
+__all__ = [
+    "blas_threads", "checkpoint", "get_num_threads", "progress", "set_num_threads", "short_turns", "swap_tensors",
+]  # fmt: skip
 
 __getattr__, __dir__ = lazy_names(
     __name__,

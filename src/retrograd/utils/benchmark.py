@@ -15,6 +15,8 @@ from retrograd.foundation.lazy_imports import lazy_names
 from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.utils.threads import get_num_threads, set_num_threads
 
+__all__ = ["Colorize", "Compare", "Measurement", "TaskSpec", "Timer", "select_unit", "timer"]  # noqa: F822
+
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}
 _WARN, _WARN_GROSSLY = 0.1, 0.25  # of the interquartile range, divided by the median
 _LONGEST_ESTIMATE = 100  # calls of the statement, whose overhead is a small part of the time of a block

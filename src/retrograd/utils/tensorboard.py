@@ -197,7 +197,7 @@ class SummaryWriter(PluginSummaries):
         picture = _picture(_to_pixels(tag, as_tensor(img_tensor), dataformats)).convert("RGB")
         _draw_boxes(picture, boxes, [""] * len(boxes) if labels is None else labels)
         file = io.BytesIO()
-        picture.resize([int(side * rescale) for side in picture.size], import_pillow().LANCZOS).save(file, "png")
+        picture.resize([int(side * rescale) for side in picture.size], _import_pillow().LANCZOS).save(file, "png")
         self._add(tag, global_step, walltime, image=_image_summary(file))
 
     def add_images(
@@ -385,7 +385,7 @@ MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's names of numbers of channels
 def _picture(pixels: Tensor) -> Any:
     """Return pixels of shape (height, width, channels), uint8, as Pillow's image."""
     height, width, channels = pixels.shape
-    return import_pillow().frombytes(MODES[channels], (width, height), bytes(pixels.reshape(-1).tolist()))
+    return _import_pillow().frombytes(MODES[channels], (width, height), bytes(pixels.reshape(-1).tolist()))
 
 
 def _draw_boxes(picture: Any, boxes: Sequence[Sequence[float]], labels: Sequence[str]) -> None:
@@ -410,14 +410,14 @@ def _encode_png(pixels: Tensor) -> io.BytesIO:
 
 def _image_summary(file: io.BytesIO) -> dict[str, Any]:
     """Return the fields of TensorBoard's image from a PNG file."""
-    image = import_pillow().open(file)
+    image = _import_pillow().open(file)
     channels = len(image.getbands())
     return {
         "height": image.height, "width": image.width, "colorspace": channels, "encoded_image_string": file.getvalue(),
     }  # fmt: skip
 
 
-def import_pillow() -> Any:
+def _import_pillow() -> Any:
     """Return Pillow's module of images, imported at the first call; ImportError names the extra to install."""
     try:
         from PIL import Image

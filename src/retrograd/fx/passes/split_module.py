@@ -13,6 +13,8 @@ from retrograd.fx.node import CALLS, Node, map_nodes, nodes_in
 from retrograd.fx.traced_writes import mutated_tensors
 from retrograd.nn.module import Module
 
+__all__ = ["split_module", "split_module_simple"]
+
 
 def split_module(
     m: GraphModule,
