@@ -295,7 +295,8 @@ def _listed() -> dict[int, Any]:
 
 def _is_public(cls: type) -> bool:
     """Return whether the names of a class are listed by itself, not by the classes that inherit from it."""
-    return id(cls) in _listed() or cls is Operator or not cls.__module__.startswith("retrograd")
+    inner = cls.__module__.startswith("retrograd") and not cls.__module__.startswith("retrograd.core.")
+    return id(cls) in _listed() or not inner  # those of the core, such as Operator, have names of the implementation
 
 
 def _members(anchor: str, cls: type) -> Iterator[str]:
