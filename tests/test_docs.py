@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import re
 import tomllib
 from functools import cache
@@ -203,22 +204,63 @@ FOREIGN = {
 }
 
 
+NAME = r"(?<![\w./])(?:rg|retrograd)(?:\.[A-Za-z_]\w*)+"
+# Names that a guide may use without an entry in the reference: why, and the names.
+UNLISTED = {
+    "the implementation, of which pages about the source and the benchmarks, and tracebacks, have names": (
+        r"(core|ops|backend|testing\.references|torch_alias)\b"
+    ),
+    "PyTorch's path of rg.pipelining": r"distributed\.pipelining\b",
+    "private in PyTorch, too": r"pipelining\._format_pipeline_order$",
+}
+GUIDES = sorted((ROOT / "docs").glob("*.md"))
+REFERENCE = run_path(str(ROOT / "tools/reference.py"))
+
+
 def names(page):
     """Return the pieces of code in the text of a page, without its examples."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     return re.findall(r"`([^`\n]+)`", text)
 
 
-def exists(name):
-    """Return whether a dotted name that begins with `rg` or `retrograd` is an attribute or a module."""
-    found, path = rg, "retrograd"
+def objects(name):
+    """Return the modules, classes and functions along a dotted name after `rg` or `retrograd`, as far as they exist."""
+    found, path = [rg], "retrograd"
     for part in name.split(".")[1:]:
         path += f".{part}"
         try:
-            found = getattr(found, part) if hasattr(found, part) else importlib.import_module(path)
+            found.append(getattr(found[-1], part) if hasattr(found[-1], part) else importlib.import_module(path))
         except ModuleNotFoundError:
-            return False
-    return True
+            break
+    return found[1:]
+
+
+def exists(name):
+    """Return whether a dotted name that begins with `rg` or `retrograd` is an attribute or a module."""
+    return len(objects(name)) == name.count(".")
+
+
+def used_names(page):
+    """Return the dotted names that a page has in its text and examples, and those that its examples import."""
+    text, imports = page.read_text(), r"^(?:>>> )? *from (retrograd[.\w]*) import (\([^)]*\)|[^(\n]*)$"
+    imported = {
+        f"{module}.{name}"
+        for module, names in re.findall(imports, text, re.MULTILINE)
+        for name in re.findall(r"(\w+)(?: as \w+)?(?:,|\s|\)|$)", names)
+    }
+    return imported | set(re.findall(NAME, re.sub(imports, "", text, flags=re.MULTILINE)))
+
+
+def is_in_reference(name):
+    """Return whether the reference lists the module of a dotted name, or the class or function that it begins with."""
+    found = objects(name)
+    members = [value for value in found if not inspect.ismodule(value)]
+    if members:
+        first = members[0]
+        own = REFERENCE["_is_documented"](first) and REFERENCE["_defining_module"](first).startswith("retrograd")
+        return not own or id(first) in REFERENCE["_listed"]()
+    listed = [f"retrograd.{module}." for modules in REFERENCE["MODULES"].values() for module in modules]
+    return any(module.startswith(f"{found[-1].__name__}.") for module in listed)
 
 
 @cache
@@ -238,8 +280,16 @@ def words_of_the_source():
 @group_cases
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_public_names_that_a_page_uses_exist(page):
-    used = {name for code in names(page) for name in re.findall(r"(?<![\w./])(?:rg|retrograd)(?:\.\w+)+", code)}
+    used = {name for code in names(page) for name in re.findall(NAME, code)}
     assert [name for name in sorted(used) if not name.startswith(INVENTED) and not exists(name)] == []
+
+
+@group_cases
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
+def test_the_reference_has_the_names_that_a_guide_uses(page):
+    unlisted = rf"(rg|retrograd)\.({'|'.join(UNLISTED.values())})"
+    used = [name for name in sorted(used_names(page)) if not re.match(unlisted, name) and exists(name)]
+    assert [name for name in used if not is_in_reference(name)] == []
 
 
 @group_cases

@@ -51,6 +51,7 @@ def gradients():
 UNDECIDED = {
     "arguments of another function, which names them": (
         "func.vjp(primals) fx.trace(args) nn.utils.skip_init(args) overrides.handle_torch_function(args) "
+        "hips.core.make_vjp(x) hub.load(args) "
         "overrides.handle_torch_function(public_api) overrides.handle_torch_function(relevant_args) "
         "pipelining.Pipe.from_tracing(example_args) pipelining.Pipeline.materialize(args) "
         "pipelining.PipelineStage.forward_one_chunk(args) pipelining.plan(example_args) higher_order.map(args) "
@@ -67,6 +68,7 @@ UNDECIDED = {
         "tensor(data)"
     ),
     "an AssertionError is the answer": (
+        "hips.test_util.check_equivalent(x) hips.test_util.check_equivalent(y) "
         "testing.assert_allclose(actual) testing.assert_allclose(expected) testing.assert_close(actual) "
         "testing.assert_close(expected)"
     ),
@@ -106,11 +108,13 @@ UNDECIDED = {
         "optim.lr_scheduler.OneCycleLR(max_lr) optim.swa_utils.SWALR(swa_lr) pipelining.Pipeline.stream(requests) "
         "pipelining.TensorChunkSpec.from_tuple(chunk_dims) pipelining.format_grid(plan) "
         "pipelining.merge_chunks(chunks) pipelining.split_args_kwargs_into_chunks(kwargs) "
+        "pipelining.schedules.lowering.buffer_depth(schedule) pipelining.schedules.lowering.validate(edges) "
         "pipelining.with_offload(schedule) pipelining.with_recomputation(schedule) testing.make_tensor(shape) "
         "utils.benchmark.Compare(results) utils.data.ConcatDataset(datasets)"
     ),
     "a pytree or an array of any kind, whose leaves are converted": (
         "func.Sparsity(pattern) implicit.argmin(x0) implicit.constrained(x0) implicit.fixed_point(x0) "
+        "hips.misc.optimizers.sgd(x0) "
         "implicit.root(x0) nn.parallel.data_parallel(inputs) ode.dopri5(t) ode.dopri5(y0) ode.euler(t) "
         "ode.euler(y0) ode.euler_maruyama(t) ode.euler_maruyama(y0) ode.kvaerno5(t) ode.kvaerno5(y0)"
     ),
@@ -123,7 +127,9 @@ UNDECIDED = {
         "pipelining.write_perfetto(timelines)"
     ),
     "the words say what is wanted, without a name": (
+        "distributions.utils.broadcast_all(values) "
         "frombuffer(buffer) frombuffer(dtype) nn.functional.multi_head_attention_forward(dropout_p) "
+        "interop.array_api.result_type(arrays_and_dtypes) "
         "nn.parallel.gather(target_device) nn.utils.convert_conv2d_weight_memory_format(memory_format) "
         "nn.utils.prune.ln_structured(n) pipelining.PipelineStage(device) utils.data.ArrowDataset(table)"
     ),

@@ -22,31 +22,34 @@ MODULES = {
     ],
     "Arrays": [
         "linalg", "fft", "special", "masked", "random", "quasirandom", "distributions", "distributions.constraints",
-        "distributions.transforms", "signal.windows", "nested", "sparse", "numpy", "scipy", "scipy.integrate",
-        "scipy.interpolate", "scipy.linalg", "scipy.ndimage", "scipy.optimize", "scipy.signal", "scipy.sparse.linalg",
-        "scipy.special", "scipy.stats", "hips",
+        "distributions.transforms", "distributions.utils", "signal.windows", "nested", "sparse", "numpy", "scipy",
+        "scipy.integrate", "scipy.interpolate", "scipy.linalg", "scipy.ndimage", "scipy.optimize", "scipy.signal",
+        "scipy.sparse.linalg", "scipy.special", "scipy.stats", "hips", "hips.core", "hips.extend", "hips.misc",
+        "hips.misc.optimizers", "hips.test_util", "hips.wrap_util",
     ],
     "Networks": [
-        "nn", "nn.attention", "nn.functional", "nn.init", "nn.parallel", "nn.utils", "nn.utils.rnn",
-        "nn.utils.parametrize", "nn.utils.parametrizations", "nn.utils.prune", "optim", "optim.lr_scheduler",
-        "optim.swa_utils", "sklearn",
+        "nn", "nn.attention", "nn.functional", "nn.init", "nn.modules.module", "nn.parallel", "nn.utils",
+        "nn.utils.rnn", "nn.utils.parametrize", "nn.utils.parametrizations", "nn.utils.prune", "optim",
+        "optim.lr_scheduler", "optim.swa_utils", "sklearn",
     ],
     "Programs": [
-        "compiler", "higher_order", "library", "export", "fx", "fx.experimental.proxy_tensor", "fx.subgraph_rewriter",
-        "fx.passes.infra.partitioner", "fx.passes.infra.pass_manager", "fx.passes.operator_support",
-        "fx.passes.shape_prop", "fx.passes.split_module",
+        "compiler", "higher_order", "library", "_custom_ops", "export", "fx", "fx.experimental.proxy_tensor",
+        "fx.subgraph_rewriter", "fx.passes.infra.partitioner", "fx.passes.infra.pass_manager",
+        "fx.passes.operator_support", "fx.passes.shape_prop", "fx.passes.split_module",
     ],
     "Ranks": [
-        "pipelining", "pipelining.checkpoint", "pipelining.planning", "pipelining.schedules", "pipelining.transports",
-        "distributed", "distributed.algorithms", "distributed.algorithms.ddp_comm_hooks.default_hooks",
-        "distributed.checkpoint", "distributed.checkpoint.state_dict", "distributed.device_mesh", "distributed.fsdp",
-        "distributed.nn", "distributed.optim", "distributed.tensor", "distributed.tensor.experimental",
+        "pipelining", "pipelining.checkpoint", "pipelining.planning", "pipelining.schedules",
+        "pipelining.schedules.lowering", "pipelining.transports", "distributed", "distributed.algorithms",
+        "distributed.algorithms.ddp_comm_hooks.default_hooks", "distributed.checkpoint",
+        "distributed.checkpoint.state_dict", "distributed.device_mesh", "distributed.fsdp", "distributed.nn",
+        "distributed.nn.functional", "distributed.optim", "distributed.tensor", "distributed.tensor.experimental",
         "distributed.tensor.parallel", "multiprocessing",
     ],
     "Tools": [
-        "utils", "utils.benchmark", "utils.checkpoint", "utils.data", "utils.dlpack", "utils.flop_counter",
-        "utils.tensorboard", "interop.safetensors", "testing", "amp", "cuda", "accelerator", "futures", "overrides",
-        "profiler",
+        "utils", "utils._python_dispatch", "utils.benchmark", "utils.checkpoint", "utils.data", "utils.dlpack",
+        "utils.flop_counter", "utils.plot_metrics", "utils.revolve", "utils.tensorboard", "interop.array_api",
+        "interop.safetensors", "serialization", "hub", "testing", "amp", "cuda", "mps", "mtia", "xpu", "accelerator",
+        "futures", "overrides", "profiler",
     ],
 }  # fmt: skip
 # Pages of operators whose modules have short names, or names of the implementation.
@@ -83,7 +86,7 @@ TYPES = (
     "numbers, and, by name, a number. An array or a number may stand for a tensor; `[]` is a sequence, `?` may be None."
 )
 # Namespaces that no other library has; entries of the others can be searched for by their full names there.
-OWN = ("hips", "sklearn", "pipelining.", "interop")
+OWN = ("hips", "sklearn", "pipelining.", "interop", "utils.plot_metrics", "utils.revolve")
 ELSEWHERE = {"pipelining": "distributed.pipelining"}  # PyTorch's name of a namespace
 WIDTH, WIDEST = 88, 104  # of a signature on one line, and of an argument on a line of its own
 INDENTS: dict[str, Any] = {"initial_indent": " " * 4, "subsequent_indent": " " * 8, "break_on_hyphens": False}

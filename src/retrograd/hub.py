@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from retrograd.foundation.suggestions import did_you_mean
+from retrograd.foundation.suggestions import did_you_mean, suggest_in_module
 
 _directory: str | None = None
 
@@ -39,7 +39,7 @@ def set_dir(d: str | os.PathLike[str] | None) -> None:
 
 
 def load(
-    repo_or_dir: Any,
+    repo_or_dir: str | os.PathLike[str],
     model: str,
     *args: Any,
     source: str = "github",
@@ -126,3 +126,6 @@ def _entry(module: Any, model: Any) -> Any:
     if not callable(function):
         raise RuntimeError(f"hub: Cannot find callable {model} in hubconf{did_you_mean(model, vars(module))}")
     return function
+
+
+suggest_in_module(globals())

@@ -1,10 +1,14 @@
 """Apple's GPU under the names of torch.mps: there are none here, and scripts that ask run on the CPU."""
 
-from retrograd.foundation.absent_devices import device_count as device_count
-from retrograd.foundation.absent_devices import is_available as is_available
-from retrograd.foundation.absent_devices import is_initialized as is_initialized
-from retrograd.foundation.absent_devices import manual_seed as manual_seed
-from retrograd.foundation.absent_devices import manual_seed_all as manual_seed_all
-from retrograd.foundation.absent_devices import refuse_device
+from retrograd.foundation.absent_devices import (
+    device_count,
+    is_available,
+    is_initialized,
+    manual_seed,
+    manual_seed_all,
+    refuse_device,
+)
+
+__all__ = ["device_count", "is_available", "is_initialized", "manual_seed", "manual_seed_all"]
 
 __getattr__ = refuse_device("retrograd.mps")

@@ -2,11 +2,11 @@
 
 from typing import TypeAlias
 
-from retrograd.interop.files import load as load
-from retrograd.interop.files import save as save
-from retrograd.interop.pickled_objects import add_safe_globals as add_safe_globals
-from retrograd.interop.pickled_objects import clear_safe_globals as clear_safe_globals
-from retrograd.interop.pickled_objects import get_safe_globals as get_safe_globals
-from retrograd.interop.pickled_objects import safe_globals as safe_globals
+from retrograd.interop.files import load, save
+from retrograd.interop.pickled_objects import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
+
+__all__ = [
+    "MAP_LOCATION", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save",
+]  # fmt: skip
 
 MAP_LOCATION: TypeAlias = str | dict[str, str] | None  # of `load`, for annotations

@@ -13,6 +13,7 @@ from retrograd.autograd.gradcheck.comparison import DOUBLE_EPSILON
 from retrograd.autograd.gradcheck.differences import GradcheckError, coarsest_epsilon
 from retrograd.core import Tensor
 from retrograd.core.dtype import is_differentiable
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.func import jvp, vjp
 from retrograd.func.array_vjp import as_differentiable
 from retrograd.interop.numpy_protocol.table import values
@@ -166,3 +167,6 @@ def _random(like: Sequence[Tensor]) -> tuple[Tensor, ...]:
     generator = Generator()
     generator.manual_seed(0)
     return tuple([random_like(x.detach(), generator).requires_grad_() for x in like])
+
+
+suggest_in_module(globals())

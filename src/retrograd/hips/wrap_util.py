@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
+from retrograd.foundation.suggestions import suggest_in_module
+
 
 def unary_to_nary(unary_operator: Callable) -> Callable:
     """Return `operator(fun, argnum)(*args, **kwargs)` for an operator that is called as `operator(fun, x)`.
@@ -34,3 +36,6 @@ def unary_to_nary(unary_operator: Callable) -> Callable:
         return nary
 
     return nary_operator
+
+
+suggest_in_module(globals())

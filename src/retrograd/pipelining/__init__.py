@@ -13,7 +13,7 @@ from retrograd.pipelining.microbatch import CustomReducer as _CustomReducer  # n
 from retrograd.pipelining.microbatch import Replicate as _Replicate  # noqa: F401
 from retrograd.pipelining.pipeline_trainer import Pipeline
 from retrograd.pipelining.planning import AutoSchedule, FoundSchedule, Plan, plan, search_schedule
-from retrograd.pipelining.planning.simulate import Summary, peak_activations, simulate, simulate_costs
+from retrograd.pipelining.planning.simulate import Summary, peak_activations, simulate, simulate_costs, unit_cost
 from retrograd.pipelining.runtime.executor import DetachExecutor
 from retrograd.pipelining.runtime.manual_stage import PipelineStage
 from retrograd.pipelining.runtime.rank import PipelineError
@@ -151,6 +151,7 @@ __all__ = [
     "stage_ranks",
     "sum_reducer",
     "sum_replicated_gradients",
+    "unit_cost",
     "with_offload",
     "with_recomputation",
     "write_csv",

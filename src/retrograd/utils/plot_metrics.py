@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.interop.atomic_write import atomic_replace
+
+__all__ = ["plot_curves"]
 
 FORMS = ("png", "svg", "pdf")
 
@@ -82,3 +85,6 @@ def smooth_values(values: Sequence[float], share: float) -> list[float]:
             total, weight = total * share + value, weight * share + 1
         means.append(total / weight if math.isfinite(value) else value)
     return means
+
+
+suggest_in_module(globals())

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from math import comb
 from typing import NamedTuple
 
+from retrograd.foundation.suggestions import suggest_in_module
+
 
 class Action(NamedTuple):
     """One action: `keep` or `drop` state `at`, `run` the steps from `at` up to `to`, or `reverse` step `at`.
@@ -114,3 +116,6 @@ def _check(steps: int, snapshots: int) -> None:
             f"revolve: a chain has at least 1 step and 1 snapshot, its first state; got {steps} steps and "
             f"{snapshots} snapshots"
         )
+
+
+suggest_in_module(globals())

@@ -17,6 +17,11 @@ from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.ops.functions import functions
 from retrograd.pipelining.transports.process_group import ProcessGroup
 
+__all__ = [
+    "all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "reduce", "reduce_scatter",
+    "scatter",
+]  # fmt: skip
+
 Tensors = Sequence[Tensor]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import optree
 
 from retrograd import numpy as np
+from retrograd.foundation.suggestions import suggest_in_module
 
 
 def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
@@ -44,3 +45,6 @@ def flatten_func(func: Callable, example: Any) -> tuple[Callable, Callable, Any]
         return flatten(func(unflatten(x), *args))[0]
 
     return of_vector, unflatten, vector
+
+
+suggest_in_module(globals())

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd import numpy as np
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.hips.misc.flatten import flatten
 
 
@@ -85,3 +86,6 @@ def adam(
         return -step_size * unbiased[0] / (np.sqrt(unbiased[1]) + eps)
 
     return _descend(grad, x0, callback, num_iters, change)
+
+
+suggest_in_module(globals())

@@ -6,8 +6,11 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
+from retrograd.foundation.suggestions import suggest_in_module
 from retrograd.pipelining.schedules.actions import Action, Kind, Message, Schedule
 from retrograd.pipelining.schedules.stage_placement import Directions
+
+__all__ = ["buffer_depth", "chain", "lower", "validate"]
 
 Edges = Collection[tuple[int, int]]
 
@@ -43,7 +46,7 @@ def lower(schedule: Schedule, edges: Edges) -> list[list[Action]]:
     >>> [str(action) for action in lower(make_schedule("gpipe", 2, 1), chain(2))[0]]
     ['F0.0', 'SEND_F0.0>1', 'RECV_B0.0<1', 'B0.0']
     """
-    check_not_lowered(schedule)
+    _check_not_lowered(schedule)
     graph = StageGraph.of_schedule(schedule, edges)
     return [[step for action in actions for step in graph.add_transfers(action)] for actions in schedule]
 
@@ -53,7 +56,7 @@ def is_lowered(schedule: Schedule) -> bool:
     return any(action.peer is not None or action.kind.is_reduction for actions in schedule for action in actions)
 
 
-def check_not_lowered(schedule: Schedule) -> None:
+def _check_not_lowered(schedule: Schedule) -> None:
     """Raise ValueError, with the position, if a schedule has sends, receives or reductions."""
     for rank, actions in enumerate(schedule):
         for position, action in enumerate(actions):
@@ -431,3 +434,6 @@ def _matching_action(action: Action) -> Action:
     assert action.peer is not None, f"{action} has no other end"
     kind = Kind(("RECV_" if action.kind.is_send else "SEND_") + action.kind[-1])
     return Action(kind, action.peer, action.micro_batch, action.stage)
+
+
+suggest_in_module(globals())
