@@ -1,7 +1,6 @@
 """A misspelt name, keyword or option is answered by the right one: every public callable is drawn."""
 
 import contextlib
-import importlib
 import inspect
 import io
 import re
@@ -19,15 +18,11 @@ from retrograd.core.schema import REQUIRED
 from retrograd.foundation.suggestions import for_family
 from retrograd.testing.sampler import samples_of
 
-LINES = (Path(__file__).parent / "api.txt").read_text().splitlines()
 NAMES = [
     line.split(": ")[0].split("(")[0]
-    for line in LINES
+    for line in (Path(__file__).parent / "api.txt").read_text().splitlines()
     if line.startswith("rg.") and not line.endswith((": attribute", ": module"))
 ]
-for line in LINES:
-    if line.endswith(": module"):  # some are no attributes before their import
-        importlib.import_module("retrograd" + line.partition(":")[0].removeprefix("rg"))
 # Errors of these calls are not Python's: scikit-learn makes methods for its metadata, context managers compiled with
 # Cython check their arguments when they are entered, and a wrapped step looks for its optimizer first.
 NOT_DRAWN = ("rg.sklearn.", "rg.fx.Tracer.module_scope", "rg.library.sanitize", "rg.random.fork_rng")
