@@ -155,9 +155,13 @@ class LazyTable(dict):
 
     def _load_all(self):
         load_all()
-        for name in [n for n in self.homes if not dict.__contains__(self, n)]:
+        missing = [n for n in self.homes if not dict.__contains__(self, n)]
+        for name in missing:
             with suppress(KeyError):  # a module that is being imported has not added it yet
                 self[name]
+        if missing:  # in the order of the homes, whichever name was looked up first
+            for name in [n for n in self.homes if dict.__contains__(self, n)]:
+                self[name] = self.pop(name)
 
     def __iter__(self):
         self._load_all()
