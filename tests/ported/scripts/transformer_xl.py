@@ -105,7 +105,7 @@ def main(steps=5, bptt=8):
         p.data.copy_(torch.from_numpy(rng.normal(0, 0.2, tuple(p.shape))))
     corpus = torch.from_numpy(np.tile(rng.permutation(12), 40)).long()
     data = corpus[: len(corpus) // 4 * 4].view(4, -1).t().contiguous()
-    optimizer = torch.optim.Adagrad(model.parameters(), lr=0.1)
+    optimizer = torch.optim.Adagrad(model.parameters(), lr=0.1, initial_accumulator_value=0.01)
     mems, losses = tuple(), []
     for step in range(steps):
         i = step * bptt
