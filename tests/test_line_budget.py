@@ -21,7 +21,7 @@ BUDGET = {
     "distributed": 10100,
     "distributions": 5900,
     "export": 4000,
-    "foundation": 1600,
+    "foundation": 1620,
     "func": 3200,
     "fx": 7300,
     "higher_order": 800,

@@ -23,6 +23,7 @@ OTHERS += (
     "fallback",
     "gradients",
     "dispatch",
+    "return_and_correct_aliasing",
     "apply",
     "leslie",
 )
