@@ -261,8 +261,15 @@ class Module(ModuleTree):
 
     def _saved_tensors(self, prefix: str = "") -> dict[str, Tensor]:
         """Return the module's own parameters, then the buffers that its state dict has, by their names."""
-        members = (member for kind in (PARAMETER, BUFFER) for member in self._members(kind))
-        return {prefix + name: tensor for name, tensor in members if tensor is not None}
+        values = stored_attributes(self)
+        members = values["_kinds"]
+        kinds = (PARAMETER, BUFFER) if BUFFER in members.values() else (PARAMETER,) if members else ()
+        return {
+            prefix + name: tensor
+            for kind in kinds
+            for name, own in members.items()
+            if own == kind and (tensor := values[name]) is not None
+        }
 
     def _has_extra_state(self) -> bool:
         """Return whether the class defines `get_extra_state`."""
