@@ -208,7 +208,7 @@ NAME = r"(?<![\w./])(?:rg|retrograd)(?:\.[A-Za-z_]\w*)+"
 # Names that a guide may use without an entry in the reference: why, and the names.
 UNLISTED = {
     "the implementation, of which pages about the source and the benchmarks, and tracebacks, have names": (
-        r"(core|ops|backend|testing\.references|torch_alias)\b"
+        r"(core|ops|backend|foundation|kernels|testing\.references|torch_alias)\b"
     ),
     "PyTorch's path of rg.pipelining": r"distributed\.pipelining\b",
     "private in PyTorch, too": r"pipelining\._format_pipeline_order$",
