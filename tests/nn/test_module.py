@@ -137,10 +137,15 @@ def test_using_a_module_whose_constructor_was_skipped_says_what_to_call():
         def __init__(self):
             pass
 
-    with pytest.raises(AttributeError, match=r"super\(\).__init__\(\)"):
-        Lazy()(1)
-    with pytest.raises(AttributeError, match=r"super\(\).__init__\(\)"):
-        Lazy().register_buffer("offset", rg.ones(1))
+    uses = [
+        lambda m: m(1), lambda m: m.register_buffer("offset", rg.ones(1)), lambda m: m.state_dict(),
+        lambda m: m.load_state_dict({}), lambda m: list(m.parameters()), lambda m: list(m.named_parameters()),
+        lambda m: list(m.buffers()), lambda m: list(m.modules()), lambda m: m.train(), lambda m: m.double(),
+        lambda m: m.zero_grad(), lambda m: nn.Sequential(m).state_dict(), lambda m: list(nn.Sequential(m).parameters()),
+    ]  # fmt: skip
+    for use in uses:
+        with pytest.raises(AttributeError, match=r"super\(\).__init__\(\)"):
+            use(Lazy())
 
 
 def test_a_module_without_forward_names_itself():

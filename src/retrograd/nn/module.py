@@ -239,7 +239,7 @@ class Module(ModuleTree):
         added to that dict.
         """
         state = empty_state() if destination is None else destination
-        if _saves_members_only(type(self)) and not _has_own_saving(stored_attributes(self)):
+        if _saves_members_only(type(self)) and not _has_own_saving(self):
             save_state(self, state, prefix, keep_vars)
             return state
         for hook in of_kind(self._state_hooks, SAVE_PRE) if self._state_hooks else ():
@@ -261,8 +261,7 @@ class Module(ModuleTree):
 
     def _saved_tensors(self, prefix: str = "") -> dict[str, Tensor]:
         """Return the module's own parameters, then the buffers that its state dict has, by their names."""
-        values = stored_attributes(self)
-        members = values["_kinds"]
+        values, members = stored_attributes(self), self._kinds
         kinds = (PARAMETER, BUFFER) if BUFFER in members.values() else (PARAMETER,) if members else ()
         return {
             prefix + name: tensor
@@ -532,9 +531,10 @@ def _saves_members_only(kind: type[Module]) -> bool:
     )
 
 
-def _has_own_saving(values: dict[str, Any]) -> bool:
-    """Return whether a module with these attributes has hooks of state dicts, or a method of its own for them."""
-    return bool(values["_state_hooks"]) or "state_dict" in values or "_save_to_state_dict" in values
+def _has_own_saving(module: Module) -> bool:
+    """Return whether a module has hooks of state dicts, or a method of its own for them."""
+    values = stored_attributes(module)
+    return bool(module._state_hooks) or "state_dict" in values or "_save_to_state_dict" in values
 
 
 def save_state(module: Module, state: dict[str, Any], prefix: str, keep_vars: bool) -> None:
@@ -552,13 +552,13 @@ def save_state(module: Module, state: dict[str, Any], prefix: str, keep_vars: bo
         if kind not in known:
             known[kind] = kind._version if _saves_members_only(kind) else None
         version = known[kind]
-        if version is None or values["_state_hooks"] or "state_dict" in values or "_save_to_state_dict" in values:
+        if version is None or module._state_hooks or "state_dict" in values or "_save_to_state_dict" in values:
             _add_entries(state, found, keep_vars)
             found = {}
             module.state_dict(destination=state, prefix=prefix, keep_vars=keep_vars)
             continue
         versions[prefix[:-1]] = {"version": version}
-        if not (members := values["_kinds"]):
+        if not (members := module._kinds):
             continue
         modules: list[tuple[Any, str]] = []
         buffers: list[str] = []

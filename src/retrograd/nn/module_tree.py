@@ -247,8 +247,9 @@ class ModuleTree(AttributeOwner):
             if remove_duplicate:
                 memo.add(module)
             yield path, module
-            names = [name for name, kind in module._kinds.items() if kind == MODULE]
-            if names:
+            kinds = module._kinds
+            if MODULE in kinds.values():
+                names = [name for name, kind in kinds.items() if kind == MODULE]
                 names.reverse()
                 values = stored_attributes(module)
                 start = f"{path}." if path else ""
@@ -264,15 +265,17 @@ class ModuleTree(AttributeOwner):
         visited = set()
         owners = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]
         for path, module in owners:
+            if not (members := module._kinds):
+                continue
             values, prefix = stored_attributes(module), f"{path}." if path else ""
-            for name, kind in list(module._kinds.items()):
-                if kind not in kinds:
+            for name, kind in list(members.items()):
+                if kind not in kinds or (tensor := values[name]) is None:
                     continue
-                tensor = values[name]
-                if tensor is not None and id(tensor) not in visited:
-                    if remove_duplicate:
-                        visited.add(id(tensor))
-                    yield prefix + name, tensor
+                if remove_duplicate:
+                    if id(tensor) in visited:
+                        continue
+                    visited.add(id(tensor))
+                yield prefix + name, tensor
 
     def _named_members(
         self,
@@ -402,7 +405,7 @@ def _collect(module: ModuleTree, kinds: tuple[str, ...], recurse: bool) -> dict[
         values = stored_attributes(module)
         if type(module).named_modules is not known or "named_modules" in values:
             return None
-        if not (members := values["_kinds"]):
+        if not (members := module._kinds):
             continue
         children = []
         for name, kind in members.items():
