@@ -262,7 +262,7 @@ def test_the_report_of_the_build_knows_compiled_modules_that_are_imported_on_fir
 
 def test_members_are_in_the_order_of_the_table_whichever_was_looked_up_first(tables):
     """Tests that are drawn from the registry are the same in all processes, whatever these have imported before."""
-    tables.register("late_module_7", "table.add('a', 1)\ntable.add('b', 2)", members="a b")
-    tables.register("late_module_8", "table.add('c', 3)", members="c")
+    tables.register("late_module_8", "table.add('a', 1)\ntable.add('b', 2)", members="a b")
+    tables.register("late_module_9", "table.add('c', 3)", members="c")
     assert tables.table["c"] == 3
     assert list(tables.table) == ["a", "b", "c"]
