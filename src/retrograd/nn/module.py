@@ -255,20 +255,17 @@ class Module(ModuleTree):
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """Add the module's own tensors and extra state, without those of submodules."""
-        _add_entries(destination, self._saved_tensors(prefix), keep_vars)
+        found: dict[str, Tensor] = {}
+        save_tensors(stored_attributes(self), self._kinds, found, prefix)
+        _add_entries(destination, found, keep_vars)
         if self._has_extra_state():
             destination[prefix + EXTRA_STATE] = self.get_extra_state()
 
-    def _saved_tensors(self, prefix: str = "") -> dict[str, Tensor]:
-        """Return the module's own parameters, then the buffers that its state dict has, by their names."""
-        values, members = stored_attributes(self), self._kinds
-        kinds = (PARAMETER, BUFFER) if BUFFER in members.values() else (PARAMETER,) if members else ()
-        return {
-            prefix + name: tensor
-            for kind in kinds
-            for name, own in members.items()
-            if own == kind and (tensor := values[name]) is not None
-        }
+    def _saved_tensors(self) -> dict[str, Tensor]:
+        """Return the module's own parameters and the buffers that its state dict has, by their names."""
+        found: dict[str, Tensor] = {}
+        save_tensors(stored_attributes(self), self._kinds, found, "")
+        return found
 
     def _has_extra_state(self) -> bool:
         """Return whether the class defines `get_extra_state`."""
@@ -538,10 +535,7 @@ def _has_own_saving(module: Module) -> bool:
 
 
 def save_state(module: Module, state: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-    """Add the entries of a module and of its submodules to a state dict; as `state_dict` of each, where overridden.
-
-    One loop: calls of `_has_own_saving` and `_saved_tensors` for each module would be a quarter of the time.
-    """
+    """Add the entries of a module and of its submodules to a state dict; as `state_dict` of each, where overridden."""
     found: dict[str, Tensor] = {}  # the entries that are still to be detached and added, all at once
     known: dict[type[Module], int | None] = {}  # the versions of the classes met; None if they save more than members
     pending = [(module, prefix)]
@@ -552,35 +546,51 @@ def save_state(module: Module, state: dict[str, Any], prefix: str, keep_vars: bo
         if kind not in known:
             known[kind] = kind._version if _saves_members_only(kind) else None
         version = known[kind]
+        # `_has_own_saving`, whose call would be a tenth of the time.
         if version is None or module._state_hooks or "state_dict" in values or "_save_to_state_dict" in values:
             _add_entries(state, found, keep_vars)
             found = {}
             module.state_dict(destination=state, prefix=prefix, keep_vars=keep_vars)
             continue
         versions[prefix[:-1]] = {"version": version}
-        if not (members := module._kinds):
-            continue
-        modules: list[tuple[Any, str]] = []
-        buffers: list[str] = []
-        for name, member in members.items():
-            if (value := values[name]) is None:
-                continue
-            if member == PARAMETER:
-                found[prefix + name] = value
-            elif member == MODULE:
-                modules.append((value, f"{prefix}{name}."))
-            elif member == BUFFER:
-                buffers.append(name)
-        for name in buffers:  # after the parameters, as in PyTorch
-            found[prefix + name] = values[name]
-        modules.reverse()
-        pending += modules
+        members = values["_kinds"]
+        if members and (modules := save_tensors(values, members, found, prefix)):
+            pending += modules[::-1]
     _add_entries(state, found, keep_vars)
 
 
 def _add_entries(state: dict[str, Any], found: dict[str, Tensor], keep_vars: bool) -> None:
     """Add entries to a state dict, detached unless `keep_vars`."""
     state.update(found if keep_vars else zip(found, detach_all(_detach, found.values()), strict=True))
+
+
+def save_tensors(
+    values: dict[str, Any], members: dict[str, str], found: dict[str, Tensor], prefix: str
+) -> list[tuple[Any, str]] | None:
+    """Add a module's own parameters and persistent buffers to `found`; return its submodules, or None.
+
+    `values` are the module's attributes, `members` the kinds of its members. Each submodule comes with the prefix of
+    its names.
+    """
+    modules: list[tuple[Any, str]] | None = None
+    buffers: list[str] | None = None
+    for name, kind in members.items():
+        value = values[name]
+        if value is None:
+            continue
+        if kind == PARAMETER:
+            found[prefix + name] = value
+        elif kind == MODULE:
+            if modules is None:
+                modules = []
+            modules.append((value, f"{prefix}{name}."))
+        elif kind == BUFFER:
+            if buffers is None:
+                buffers = []
+            buffers.append(name)
+    for name in buffers or ():  # after the parameters, as in PyTorch
+        found[prefix + name] = values[name]
+    return modules
 
 
 def clear_grads(parameters: Any, set_to_none: bool) -> None:
