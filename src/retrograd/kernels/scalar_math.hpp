@@ -305,12 +305,8 @@ INLINE double erfc_rest(double t) {
 // exp(-y^2) for 0 <= y.  y^2 has twice the digits of y: those that its rounding loses are computed from halves of y.
 template <class T>
 INLINE T exp_of_negative_square(T y) {
-    typename Format<T>::Bits bits;
-    T high;
-    std::memcpy(&bits, &y, sizeof bits);
-    bits &= ~((typename Format<T>::Bits(1) << (Format<T>::mantissa + 2) / 2) - 1);
-    std::memcpy(&high, &bits, sizeof bits);
-    T low = y - high, square = y * y;
+    constexpr typename Format<T>::Bits lower = (typename Format<T>::Bits(1) << (Format<T>::mantissa + 2) / 2) - 1;
+    T high = from_bits<T>(bits_of(y) & ~lower), low = y - high, square = y * y;
     T lost = ((high * high - square) + T(2) * high * low) + low * low;
     return exp_of_negative(-square) * (T(1) - lost);
 }
@@ -325,12 +321,10 @@ INLINE T erfc_of(T x) {
 
 // log(u) for 0 < u <= 1, not subnormal.
 INLINE float log_of_unit(float u) {
-    uint32_t bits;
-    std::memcpy(&bits, &u, sizeof bits);
+    const uint32_t bits = bits_of(u);
     const float exponent = float(int32_t(bits >> Format<float>::mantissa) - Format<float>::bias);
-    bits = (bits & 0x7fffffu) | 0x3f800000u;
-    std::memcpy(&u, &bits, sizeof bits);
-    return exponent * 0.69314718056f + log1p_of_unit(u - 1.0f);
+    const float fraction = from_bits<float>((bits & 0x7fffffu) | Format<float>::one_bits);
+    return exponent * 0.69314718056f + log1p_of_unit(fraction - 1.0f);
 }
 
 // The inverse of erf over x, in w = -log(1 - x^2), as M. Giles, Approximating the erfinv function (2010), does it: by the
