@@ -1,14 +1,7 @@
 """Intel's GPUs under the names of torch.xpu: there are none here, and scripts that ask run on the CPU."""
 
-from retrograd.foundation.absent_devices import (
-    device_count,
-    is_available,
-    is_initialized,
-    manual_seed,
-    manual_seed_all,
-    refuse_device,
-)
-
-__all__ = ["device_count", "is_available", "is_initialized", "manual_seed", "manual_seed_all"]
+from retrograd.foundation.absent_devices import *  # noqa: F403
+from retrograd.foundation.absent_devices import __all__ as __all__
+from retrograd.foundation.absent_devices import refuse_device
 
 __getattr__ = refuse_device("retrograd.xpu")

@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+# The functions of each such device; `refuse_device` adds those that raise.
+__all__ = ["device_count", "is_available", "is_initialized", "manual_seed", "manual_seed_all"]
+
 NEEDS_DEVICE = {
     "current_device", "current_stream", "empty_cache", "get_device_name", "get_device_properties", "mem_get_info",
     "memory_allocated", "set_device", "stream", "synchronize",
